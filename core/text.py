@@ -1,7 +1,8 @@
 """Answer normalisation, token overlap, finding answers in text, and word chunking.
 
 Sources: `normalize_answer` is the definition of SQuAD's evaluate-v1.1.py as AmbigQA's script uses it; `has_answer` follows DPR's
-token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser; chunks of 100 words as in DPR (section 4.1).
+token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser, for which each character of a script without spaces is a
+token; chunks of 100 words as in DPR (section 4.1).
 """
 
 from __future__ import annotations
@@ -12,12 +13,20 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+import regex
+
 from core.types import Evidence, RetrievedPassage
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 CHUNK_CHARS = 1500  # a chunk of 100 words has about 600; scripts without spaces would make one endless word
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_TOKEN = re.compile(r"[\w\u0300-\u036f]+")  # combining accents stay with their letter
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰﾞﾟ\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"  # written without spaces between words
+_CHARACTER = rf"[[\p{{L}}\p{{N}}]&&[{_UNSPACED}]]\p{{M}}*"  # combining marks stay with their letter
+_WORD = rf"[[\p{{L}}\p{{N}}_]--[{_UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}_\u200c\u200d]--[{_UNSPACED}]]*"
+_ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
+_TOKEN = regex.compile(rf"{_WORD}|{_CHARACTER}", regex.V1)
+_UNSPACED_RUN = regex.compile(rf"(?:{_CHARACTER})+", regex.V1)
+_OTHER_LETTER = regex.compile(r"[\p{L}--\p{Latin}]", regex.V1)
 STOPWORDS = frozenset(
     "a an the of in on at to for from by with and or is are was were be been being do does did has have had who whom whose what "
     "which when where why how many much that this these those it its as".split()
@@ -53,8 +62,30 @@ def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
 
 
 def word_tokens(text: str) -> list[str]:
-    """Lower-case word tokens without punctuation; accents composed (NFC)."""
-    return _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
+    """Lower-case word tokens without punctuation; accents composed (NFC).  A character of a script without spaces is a token.
+
+    >>> word_tokens("GDP of 東京")
+    ['gdp', 'of', '東', '京']
+    """
+    if text.isascii():
+        return _ASCII_TOKEN.findall(text.lower())
+    tokens: list[str] = _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
+    return tokens
+
+
+def unspaced_runs(text: str) -> tuple[list[str], str]:
+    """The runs of characters of scripts without spaces, and the text with a space for each.
+
+    >>> unspaced_runs("GDPは東京")
+    (['は東京'], 'GDP ')
+    """
+    runs = [] if text.isascii() else _UNSPACED_RUN.findall(text)
+    return runs, _UNSPACED_RUN.sub(" ", text) if runs else text
+
+
+def mostly_other_letters(text: str) -> bool:
+    """True if more than a quarter of the characters are letters of another script than the Latin one (a script's vowel signs are not letters)."""
+    return not text.isascii() and 4 * len(_OTHER_LETTER.findall(text)) > len(text)
 
 
 def contains_tokens(haystack: Sequence[str], needle: Sequence[str]) -> bool:
@@ -112,7 +143,7 @@ def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterato
 def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     """Character spans of `text` whose words are those of `answer`, ignoring case, punctuation between words and white space."""
     want = word_tokens(answer)
-    found = list(_TOKEN.finditer(text))
+    found = list((_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text))
     have = [unicodedata.normalize("NFC", m.group()).lower() for m in found]
     n = len(want)
     if not n:
@@ -123,9 +154,10 @@ def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
 def occurrences(answer: str, passages: Sequence[RetrievedPassage], limit: int = 20) -> tuple[Evidence, ...]:
     """Every occurrence of the answer's words, in the order of the passages; at most `limit`.
 
-    None for answers shorter than 4 characters: "3" occurs in many passages that do not support it; a year is long enough.
+    None for answers shorter than 4 characters, or 2 of a script without spaces: "3" occurs in many passages that do not support it; a year
+    is long enough.
     """
-    if len(answer) < 4:
+    if len(answer) < (2 if _UNSPACED_RUN.search(answer) else 4):
         return ()
     out = [
         Evidence(p.passage.id, start, end, p.passage.text[start:end])

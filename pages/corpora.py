@@ -201,6 +201,8 @@ def show_report(build: corpus_builds.Build) -> None:
         return
     count = f"{report.passages:,} passage{'' if report.passages == 1 else 's'}"
     st.success(f"Corpus {name} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
+    for warning in report.warnings:
+        st.warning(escape(warning), icon=":material/translate:")
     if report.rejected_total:
         originals = build.upload.originals
         left = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"

@@ -48,15 +48,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from tqdm import tqdm
 
     from core.retrieval.library import CorpusLibrary
-    from core.retrieval.readers.folders import files_of
     from core.retrieval.readers.lines import Columns, Limits
     from core.retrieval.vectors.files import Given
     from core.retrieval.vectors.files import files_of as vector_files
 
     if not args.vectors and (args.ids or args.vector_column):
         raise InputError("--ids and --vector-column are for vectors; give --vectors too")
-    files = files_of(args.passages)
-    named = args.passages[0].resolve() if args.passages[0].is_dir() else files[0]
+    first = args.passages[0]
+    named = first.resolve() if first.is_dir() else first
     name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", named.name.split(".")[0].lower()).strip("-")[:64] or "corpus")
     chosen = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
     columns = Columns(**chosen)
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             encode = encoding(cluster, library.encoder())
         report = library.create(
             name,
-            files,
+            args.passages,
             progress,
             limits=Limits.for_own_files(settings),
             replace=args.replace,
@@ -99,8 +98,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         return 0
     if report.already_built:
         print(f"corpus '{name}' is up to date: {report.passages} passages")
+    else:
+        print(f"corpus '{name}': {report.passages} passages from {len(report.files)} file(s) in {report.seconds:.1f} s")
+    for warning in report.warnings:
+        print(f"warning: {warning}")
+    if report.already_built:
         return 0
-    print(f"corpus '{name}': {report.passages} passages from {len(report.files)} file(s) in {report.seconds:.1f} s")
     if report.rejected_total:
         print(f"{report.rejected_total} row(s) rejected:")
         for row in report.rejected[:20]:

@@ -13,7 +13,7 @@ import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,15 +22,16 @@ from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
 from core.retrieval import index, ivfpq, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
-from core.retrieval.encoder import Encoder, passage_text
+from core.retrieval.encoder import Encoder, is_english, passage_text
 from core.retrieval.readers import read_passages, reader_for
-from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Source, Tally
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
 from core.retrieval.vectors.files import Given
 from core.retrieval.vectors.importing import keep_index, write_given
 from core.retrieval.words import searching as words
-from core.text import storable
+from core.text import listed, mostly_other_letters, storable
 
 _OF_VECTORS = "vectors: "  # begins the names of their files in a fingerprint
+MAX_OTHER_LETTERS = 0.05  # of the passages, in other letters than Latin ones, without a warning
 SHOWN_REJECTED = 200  # rejected rows listed in a report; the total counts all
 Fingerprints = list[list[str]]  # name and sha256 of each file
 Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding or vectors, indexing
@@ -69,6 +70,7 @@ class FileReport:
     rejected: int
     documents: int
     passages: int
+    encoding: str = ""  # of a document that is not UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,14 @@ class BuildReport:
     encode_seconds: float
     model_fraction: float | None  # share of `encode_seconds` spent in the model on real tokens; None if nothing was encoded
     already_built: bool = False
+    warnings: tuple[str, ...] = ()  # what was read in another way than expected, what a search will not find
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
     """What a corpus is built from."""
 
-    paths: tuple[Path, ...]  # of passages
+    passages: tuple[CorpusFile, ...]
     columns: Columns = DEFAULT_COLUMNS
     vectors: Given | None = None  # then a row is a passage, however long it is
 
@@ -103,17 +106,17 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
     Raises InputError for a file of an unknown kind, or if the only file is missing or too large.
     """
     prints = []
-    paths, given = files.paths, files.vectors
-    for path in paths:
+    given = files.vectors
+    for path, name in files.passages:
         reader_for(path)
         digest = ""
         try:
             Source(path, limits, lambda _: None).check_size()
             digest = _sha256(path)
         except InputError:
-            if len(paths) == 1:
+            if len(files.passages) == 1:
                 raise
-        prints.append([storable(path.name), digest])
+        prints.append([storable(name), digest])
     if said := files.columns.chosen():
         prints.append([f"columns {said}", ""])
     if given is not None:
@@ -144,42 +147,51 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
     """
     rejected: list[Rejected] = []
     files: list[FileReport] = []
-    paths, whole = given.paths, given.vectors is not None
+    letters = 0  # passages in other letters than Latin ones
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
             rejected.append(row)
 
     with PassageWriter(folder) as writer:
-        for path in paths:
-            tally, before, listed = Tally(), writer.mark(), len(rejected)
+        for path, name in given.passages:
+            tally, before, rejected_before, letters_before = Tally(), writer.mark(), len(rejected), letters
             try:
                 reading = read_passages(
-                    path, limits, reject, taken=writer.taken, tally=tally, columns=given.columns, whole=whole
+                    path,
+                    limits,
+                    reject,
+                    name=name,
+                    taken=writer.taken,
+                    tally=tally,
+                    columns=given.columns,
+                    whole=given.vectors is not None,
                 )
                 with closing(reading):  # the file is closed also where the disk refuses what is written
                     for passage in reading:
                         writer.add(passage)
+                        letters += mostly_other_letters(passage.text)
                         if writer.count % 500 == 0:
                             progress(writer.count, 0, "reading")
             except InputError as e:
-                if len(paths) == 1:
+                if len(given.passages) == 1:
                     raise
                 writer.rollback(before)
-                del rejected[listed:]
-                tally = Tally(read=1, rejected=1)
-                why = e.problem if isinstance(e, FormatError) else str(e)
-                reject(Rejected(storable(path.name), 0, f"the file is skipped: {storable(why)}", "file"))
-            files.append(FileReport(file=storable(path.name), **asdict(tally)))
+                del rejected[rejected_before:]
+                tally, letters = Tally(read=1, rejected=1), letters_before
+                why = f"{e.problem} (line {e.line})" if isinstance(e, FormatError) and e.line else getattr(e, "problem", str(e))
+                reject(Rejected(storable(name), 0, f"the file is skipped: {storable(why)}", "file"))
+            files.append(FileReport(file=storable(name), **asdict(tally)))
         progress(writer.count, writer.count, "reading")
         if not writer.count:
             why = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
-            raise InputError(f"{', '.join(p.name for p in paths)}: no passage could be read{why}")
+            raise InputError(f"{', '.join(f.name for f in given.passages)}: no passage could be read{why}")
         if sum(f.passages for f in files) != writer.count:
             raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
         writer.finish(
             fingerprint=prints,
-            source=storable(", ".join(p.name for p in paths)),
+            source=storable(", ".join(f.name for f in given.passages)),
+            other_letters=letters,
             files=[asdict(f) for f in files],
             rejected=[asdict(r) for r in rejected],
         )
@@ -307,4 +319,27 @@ def report(
         encode_seconds=encode,
         model_fraction=fraction,
         already_built=built,
+        warnings=_warnings(files, len(store), store.facts.get("other_letters", 0), index.Manifest.load(store.folder).encoder),
     )
+
+
+def _warnings(files: Sequence[FileReport], passages: int, other_letters: int, encoder: str) -> tuple[str, ...]:
+    """Documents in another encoding than UTF-8, and passages that an English encoder cannot read if there are many.
+
+    `other_letters`: passages in other letters than Latin ones.
+    """
+    names: dict[str, list[str]] = {}
+    for file in files:
+        if file.encoding:
+            names.setdefault(file.encoding, []).append(file.file)
+    out = [
+        f"not UTF-8, read as {encoding}: {', '.join(those[:5])}{f' and {len(those) - 5} more' if len(those) > 5 else ''}; "
+        "check accents and signs, or save as UTF-8 and build again"
+        for encoding, those in names.items()
+    ]
+    if other_letters > MAX_OTHER_LETTERS * passages and is_english(encoder):
+        out.append(
+            f"{other_letters} of {listed(passages, 'passage')} are not in Latin letters, and the encoder '{encoder}' is English: search by "
+            "words finds them (AMBISCOPE_RETRIEVER=bm25); for search by vectors, set AMBISCOPE_ENCODER to a multilingual one and build again"
+        )
+    return tuple(out)

@@ -11,6 +11,7 @@ Legend: B texts of a batch, L tokens of the longest of them, d dimension of a ve
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -379,6 +380,15 @@ def first_token(name: str) -> str | None:
         return name.removeprefix(CLS)
     own_pooling = (Path(name).expanduser() / "modules.json").exists()
     return name if "condenser" in name.lower() and not own_pooling else None
+
+
+def is_english(name: str) -> bool:
+    """True for the encoders here, which read English, and for any other whose name does not say that it reads several languages.
+
+    >>> is_english("minilm"), is_english("intfloat/multilingual-e5-small")
+    (True, False)
+    """
+    return name != "hashing" and not re.search(r"multilingual|xlm|labse|[-_]m3\b", name, re.IGNORECASE)
 
 
 def load_encoder(settings: Settings) -> Encoder:

@@ -37,6 +37,7 @@ from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
+from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.short_names import ShortNames
 from core.retrieval.vectors.files import Given
@@ -314,7 +315,7 @@ class CorpusLibrary:
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
-        if not self._usable(STARTER, building.fingerprint(Files((path,)), limits)):
+        if not self._usable(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)):
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
@@ -345,7 +346,7 @@ class CorpusLibrary:
         columns: Columns = DEFAULT_COLUMNS,
         vectors: Given | None = None,
     ) -> BuildReport:
-        """Reads the files and builds their index; resumes an interrupted build of the same files.
+        """Reads files and folders and builds their index; resumes an interrupted build of the same files.
 
         A complete corpus of the same files, encoder and kind of index is kept.  `limits`: those of uploads by default.
         `replace`: replace another corpus of this name once the new one is complete.  `wait`: seconds to wait for another build.
@@ -357,8 +358,8 @@ class CorpusLibrary:
         """
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
-            raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file")
-        files = Files(tuple(paths), columns, vectors)
+            raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file, or a folder")
+        files = Files(tuple(files_of(paths)), columns, vectors)
         prints = building.fingerprint(files, limits)
         report = self._complete(name, prints)  # without the lock: another process may also be reading
         if report is None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import text as T
+from core.types import Passage, RetrievedPassage
 
 WORDY = st.text(alphabet="aAnThe éÉ\u0301.,-'’\"()?!$5 07\tßİǅ中", max_size=30)
 quick = settings(max_examples=150, derandomize=True, deadline=None)
@@ -105,3 +106,26 @@ def test_chunks_are_bounded_in_characters_and_lose_none(text: str) -> None:
     assert max(map(len, chunks)) <= T.CHUNK_CHARS
     assert max(len(c.split()) for c in chunks) <= 100
     assert "".join("".join(chunks).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "spans"),
+    [
+        ("首都は東京です。東京は広い。", "東京", [(3, 5), (8, 10)]),
+        ("GDPは５００兆円", "gdp", [(0, 3)]),
+        ("กรุงเทพเป็นเมืองหลวง", "เมืองหลวง", [(11, 20)]),
+        ("दिल्ली राजधानी है", "राजधानी", [(7, 14)]),
+        ("か\u3099", "が", [(0, 2)]),
+        ("กิน", "ก", []),  # not a part of a letter with its vowel sign
+        ("東京", "京東", []),
+    ],
+)
+def test_answers_in_scripts_without_spaces_are_found(text: str, answer: str, spans: list[tuple[int, int]]) -> None:
+    assert T.find_spans(text, answer) == spans
+    assert T.has_answer(text, [answer]) == bool(spans)
+
+
+def test_a_short_answer_counts_as_evidence_where_characters_are_words() -> None:
+    passage = RetrievedPassage(Passage("p", "", "東京は3番目の首都です。"), 1, 1.0, 1.0)
+    assert [e.text for e in T.occurrences("東京", [passage])] == ["東京"]
+    assert T.occurrences("3", [passage]) == T.occurrences("京", [passage]) == ()

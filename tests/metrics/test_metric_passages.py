@@ -35,6 +35,14 @@ def test_fewer_passages_than_asked_for_do_not_lower_the_bar() -> None:
     assert value("MRecall@k", retrieved("Rome Oslo", k=10)) == 0.0
 
 
+def test_answers_in_scripts_without_spaces_count() -> None:
+    answers = Annotation("multiple", (QAPair("q", ("東京",)), QAPair("q", ("กรุงเทพ", "กรุงเทพมหานคร"))))
+    found = Example("q", (answers,), (), passages=("日本の首都は東京です。", "กรุงเทพเป็นเมืองหลวง"), k=2)
+    assert (value("R@k", found), value("MRecall@k", found)) == (1.0, 1.0)
+    other = Example("q", (answers,), (), passages=("京都は古い都です。", "東の京"), k=2)
+    assert value("R@k", other) == 0.0
+
+
 def test_nothing_retrieved_is_undefined() -> None:
     assert value("R@k", Example("q", (THREE,), ())) is None
 

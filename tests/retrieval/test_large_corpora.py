@@ -61,6 +61,27 @@ def test_both_indexes_find_the_same(tmp_path: Path) -> None:
     assert [arrays.knows(w) for w in ("Zürich", "the", "unseen")] == [tantivy.knows(w) for w in ("Zürich", "the", "unseen")]
 
 
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [("東京の人口", 0), ("京都", 1), ("唐", 2), ("เมืองหลวง", 3), ("ﾀﾜｰ", 4), ("राजधानी", 5)],
+)
+def test_both_indexes_find_words_of_scripts_without_spaces(tmp_path: Path, query: str, row: int) -> None:
+    of = [
+        "東京は日本の首都で、人口が多い。",
+        "京都は古い都です。",
+        "唐朝是中国历史上的王朝",
+        "กรุงเทพเป็นเมืองหลวง",
+        "東京タワー",
+        "दिल्ली भारत की राजधानी है",
+        "basalt",
+    ]
+    build_arrays(of, len(of), tmp_path / "a", lambda done, total: None)
+    for index in (Bm25Index(tmp_path / "a", len(of)), made(tmp_path / "t", of)):
+        matches = index.search(query)
+        assert matches is not None
+        assert matches.best(3)[0][0] == row
+
+
 def test_ties_go_by_row_and_unknown_words_find_nothing(tmp_path: Path) -> None:
     index = made(tmp_path / "t", ["same words", "other things", "same words", ""])
     matches = index.search("same words")

@@ -144,6 +144,31 @@ def test_ids_are_unique_over_files(library: CorpusLibrary, write: Write) -> None
     assert [str(r) for r in report.rejected] == ["b.tsv, line 1: duplicate id '1'"]
 
 
+TOKYO = "東京は日本の首都です。人口は約千四百万人です。"
+
+
+def test_a_corpus_that_an_english_encoder_cannot_read_is_found_by_words_and_warned_of(settings: Settings, write: Write) -> None:
+    encoder = HashingEncoder()
+    encoder.name = settings.encoder = "minilm"
+    library = CorpusLibrary(settings, encoder)
+    files = [write("a.txt", TOKYO), write("b.txt", "大阪は日本の都市です。"), write("c.txt", "An English text.")]
+    report = library.create("mixed", files)
+    assert len(report.warnings) == 1
+    assert "minilm" in report.warnings[0]
+    assert [r.passage.id for r in library.open("mixed").search("東京の人口", 1, "bm25")] == ["a.txt"]
+    assert library.create("mixed", files).warnings == report.warnings  # of a corpus that is there already, too
+    assert library.create("english", files[2:]).warnings == ()
+
+
+def test_an_encoding_is_reported(library: CorpusLibrary, write: Write) -> None:
+    files = [write("a.txt", "Zürich".encode("cp1252")), write("b.txt", "Zürich"), write("c.txt", "é".encode() + b" \xe9")]
+    report = library.create("mixed", files)
+    assert [f.encoding for f in report.files] == ["cp1252", "", ""]
+    assert ["a.txt" in w for w in report.warnings] == [True]
+    assert [(r.file, r.unit) for r in report.rejected] == [("c.txt", "file")]
+    assert [p.text for p in library.open("mixed").passages()] == ["Zürich", "Zürich"]
+
+
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "A", "a b", "x" * 65, ".hidden", "a\n", "ü"])
 def test_names_that_could_leave_the_folder_are_refused(library: CorpusLibrary, facts_file: Path, name: str) -> None:
     for action in (lambda: library.create(name, [facts_file]), lambda: library.open(name), lambda: library.delete(name)):
@@ -411,4 +436,4 @@ def test_a_damaged_file_among_others_is_listed_like_a_bad_line(
     with pytest.raises(InputError, match=name.replace(".", r"\.")):
         library.create("alone", [bad])
     with pytest.raises(InputError, match=r"no passage could be read; the first rejected"):
-        library.create("both", [bad, bad])
+        library.create("both", [bad, write("other.pdf", DAMAGED["no.pdf"])])

@@ -76,7 +76,7 @@ def parquet(folder: Path, **renamed: str) -> Path:
 def read(folder: Path, limits: Limits, columns: Columns | None = None) -> list[Passage]:
     rejected: list[Any] = []
     options = {"columns": columns} if columns else {}
-    found = [p for path in files_of([folder]) for p in read_passages(path, limits, rejected.append, **options)]  # type: ignore[arg-type]
+    found = [p for file in files_of([folder]) for p in read_passages(file.path, limits, rejected.append, **options)]  # type: ignore[arg-type]
     assert not rejected
     return found
 
@@ -84,6 +84,60 @@ def read(folder: Path, limits: Limits, columns: Columns | None = None) -> list[P
 @pytest.mark.parametrize("make", [beir, saved_set, parquet])
 def test_a_folder_gives_its_passages(tmp_path: Path, limits: Limits, make: Callable[[Path], Path]) -> None:
     assert read(make(tmp_path / "data"), limits) == PASSAGES
+
+
+def nested(folder: Path, texts: dict[str, str]) -> Path:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_folder_of_repeated_names_loses_nothing(tmp_path: Path, library: CorpusLibrary) -> None:
+    names = [
+        f"{part}/{chapter}/{name}.md"
+        for part in ("api", "guide", "deploy")
+        for chapter in range(5)
+        for name in ("_index", "button", "index", "a b")
+    ]
+    texts = {
+        name: f"---\nslug: /x\n---\nThe start of {n} here.\n# Title {n}\nWords{n} below.\n## More\nFurther{n} text.\n"
+        for n, name in enumerate(names)
+    }
+    folder = nested(tmp_path / "docs", texts)
+    assert len(names) == 60
+    report = library.create("docs", [folder])
+    assert (report.passages, report.rejected_total, [f.passages for f in report.files]) == (180, 0, [3] * 60)
+    passages = library.open("docs").passages(0, 1000)
+    by_id = {p.id: p for p in passages}
+    assert len(by_id) == 180
+    for n, name in enumerate(names):
+        own = [p for p in passages if p.id.startswith(f"{name.replace(' ', '-')}-")]
+        assert [p.text.split()[-2] for p in own] == [str(n), f"Words{n}", f"Further{n}"]
+        assert [p.title for p in own[1:]] == [f"Title {n}", f"More (Title {n})"]
+    nested(folder, {"api/0/also.md": "# New\nText.\n", "zebra.md": "# Last\nText.\n"})
+    library.create("docs", [folder], replace=True)
+    assert {p.id: p for p in library.open("docs").passages(0, 1000)}.items() >= by_id.items()  # the ids are stable
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    nested(tmp_path, {"a/x.md": "# A\nText", "b/x.md": "# B\nText", "b/c/y.md": "# C\nText"})
+    folders, files = [tmp_path / "a", tmp_path / "b"], [tmp_path / "a" / "x.md", tmp_path / "b" / "x.md"]
+    assert [f.name for f in files_of(folders)] == ["a/x.md", "b/c/y.md", "b/x.md"]
+    assert [f.name for f in files_of([*files, files[0]])] == ["a/x.md", "b/x.md"]
+    assert [f.name for f in files_of([tmp_path / "b"])] == ["c/y.md", "x.md"]
+
+
+def test_a_folder_written_from_a_data_frame(tmp_path: Path, limits: Limits) -> None:
+    """As BEIR's, with whole numbers as ids, and NaN where there is no title."""
+    rows = ['{"_id": 0, "title": "Zero", "text": "a"}', '{"_id": 1, "title": NaN, "text": "b"}', '{"_id": 2.0, "text": "c"}']
+    nested(tmp_path / "jsonl", {"corpus.jsonl": "\n".join(rows), "queries.jsonl": '{"_id": 7, "text": "not a passage"}'})
+    expected = [Passage("0", "Zero", "a"), Passage("1", "", "b"), Passage("2", "", "c")]
+    assert read(tmp_path / "jsonl", limits) == expected
+    (tmp_path / "parquet").mkdir()
+    columns = {"_id": [0.0, 1.0, 2.0], "title": ["Zero", None, None], "text": ["a", "b", "c"]}
+    pq.write_table(pa.table(columns), tmp_path / "parquet" / "corpus.parquet")
+    assert read(tmp_path / "parquet", limits) == expected
 
 
 def test_a_saved_data_set_of_one_split_is_read_and_of_several_asks_which(tmp_path: Path, limits: Limits) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers import READERS, read_passages, reader_for
@@ -31,15 +31,23 @@ def read(path: Path, limits: Limits) -> tuple[list[Passage], list[Rejected], Tal
 
 
 def pdf(pages: list[str], **metadata: str) -> PdfWriter:
+    r"""Pages of lines; `\\037` in a text is the ligature "fi", `\\036` the ligature "ffl"."""
     writer = PdfWriter()
     for text in pages:
         page = writer.add_blank_page(300, 300)
         font = DictionaryObject(
             {NameObject(k): NameObject(v) for k, v in (("/Type", "/Font"), ("/Subtype", "/Type1"), ("/BaseFont", "/Helvetica"))}
         )
+        font[NameObject("/Encoding")] = DictionaryObject(
+            {
+                NameObject("/BaseEncoding"): NameObject("/WinAnsiEncoding"),
+                NameObject("/Differences"): ArrayObject([NumberObject(30), NameObject("/ffl"), NameObject("/fi")]),
+            }
+        )
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})})
         stream = DecodedStreamObject()
-        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode())
+        lines = " T* ".join(f"({line}) Tj" for line in text.split("\n"))
+        stream.set_data(f"BT /F1 12 Tf 14 TL 10 200 Td {lines} ET".encode())
         page[NameObject("/Contents")] = writer._add_object(stream)
     writer.add_metadata(metadata)
     return writer
@@ -97,13 +105,19 @@ def test_jsonl(write: Write, limits: Limits) -> None:
     ]
     path = write("d.jsonl", "\n".join(json.dumps(r) for r in rows) + "\n{broken\n\n" + "[" * 100_000 + "\n")
     passages, rejected, tally = read(path, replace(limits, max_line_chars=200_000))
-    assert passages == [Passage("7", "T", "a"), Passage("x", "", "b"), Passage("d-3", "", "c"), Passage("d-11", "", "i j k")]
-    assert [r.number for r in rejected] == [4, 5, 6, 7, 8, 9, 10, 12, 14]
+    assert passages == [
+        Passage("7", "T", "a"),
+        Passage("x", "", "b"),
+        Passage("d.jsonl-3", "", "c"),
+        Passage("d.jsonl-8", "3", "g"),
+        Passage("d.jsonl-11", "", "i j k"),
+    ]
+    assert [r.number for r in rejected] == [4, 5, 6, 7, 9, 10, 12, 14]
     assert "expected text or a whole number" in rejected[0].reason
     assert "field 'text' is a list" in rejected[1].reason
     assert "no field text, contents, body, passage, content; found title" in rejected[2].reason
-    assert "surrogate" in rejected[6].reason
-    assert "not JSON at column 2" in rejected[7].reason
+    assert "surrogate" in rejected[5].reason
+    assert "not JSON at column 2" in rejected[6].reason
     assert tally.read == tally.blank + tally.rejected + tally.documents == 14
 
 
@@ -122,10 +136,10 @@ def test_text_file_is_one_document(write: Write, limits: Limits) -> None:
     words = [f"w{i}" for i in range(205)]
     text = "\n\n".join(" ".join(words[i : i + 7]) for i in range(0, 205, 7))
     passages, _, _ = read(write("my_notes.txt", text), limits)
-    assert [p.id for p in passages] == ["my_notes#1", "my_notes#2", "my_notes#3"]
+    assert [p.id for p in passages] == ["my_notes.txt#1", "my_notes.txt#2", "my_notes.txt#3"]
     assert " ".join(p.text for p in passages).split() == words
     assert passages[0].title == "my notes"
-    assert [p.id for p in read(write("short.txt", "only this"), limits)[0]] == ["short"]
+    assert [p.id for p in read(write("short.txt", "only this"), limits)[0]] == ["short.txt"]
     exactly = read(write("even.txt", " ".join(words[:200])), limits)[0]
     assert [len(p.text.split()) for p in exactly] == [100, 100]
 
@@ -165,10 +179,117 @@ def test_words_divided_at_a_line_end_are_joined(write: Write, limits: Limits) ->
 def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:
     path = saved(pdf(["Hello world", "", "Third page"], **{"/Title": "My Book"}), tmp_path / "b.pdf")
     passages, rejected, tally = read(path, limits)
-    assert passages == [Passage("b-p1", "My Book", "Hello world"), Passage("b-p3", "My Book", "Third page")]
+    assert passages == [Passage("b.pdf-p1", "My Book", "Hello world"), Passage("b.pdf-p3", "My Book", "Third page")]
     assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
     assert "page has no text" in rejected[0].reason
     assert tally.read == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ("The Paci\\037c and a ba\\036ed reader", "The Pacific and a baffled reader"),
+        ("born in Copen-\nhagen", "born in Copenhagen"),
+        ("a power-\nenhancing drug", "a power-enhancing drug"),
+        ("a power-enhancing drug", "a power-enhancing drug"),
+        ("the Elmsby line; Elms-\nby", "the Elmsby line; Elmsby"),  # as the document writes it elsewhere
+        ("a ra-di-o; ra-\ndi", "a ra-di-o; ra-di"),
+        ("of short-\nand long-term use", "of short- and long-term use"),
+        ("from 1914-\n1918 by Jean-\nPaul", "from 1914-1918 by Jean-Paul"),
+        ("THE COM-\nMISSION of X-\nrays", "THE COMMISSION of X-rays"),
+    ],
+)
+def test_pdf_ligatures_and_line_ends(tmp_path: Path, limits: Limits, lines: str, text: str) -> None:
+    assert [p.text for p in read(saved(pdf([lines]), tmp_path / "a.pdf"), limits)[0]] == [text]
+
+
+def test_a_word_of_another_page_decides_whether_a_divided_one_is_joined(tmp_path: Path, limits: Limits) -> None:
+    pages = ["the back-\nlot and the play-\noff", "this backlot", "the play-off"]
+    passages, _, _ = read(saved(pdf(pages), tmp_path / "a.pdf"), limits)
+    assert passages[0].text == "the backlot and the play-off"
+
+
+@pytest.mark.parametrize(
+    ("row", "passage"),
+    [
+        ({"_id": 0, "title": float("nan"), "text": "x"}, ("0", "")),
+        ({"_id": 4.0, "title": 1984, "text": "x"}, ("4", "1984")),
+        ({"_id": float("nan"), "title": 300.0, "text": "x"}, ("a.jsonl-1", "300")),
+        ({"_id": None, "title": 8.5, "text": "x"}, ("a.jsonl-1", "8.5")),
+        ({"_id": 4.5, "text": "x"}, None),
+        ({"_id": 2.0**60, "text": "x"}, None),  # no longer the number that it was
+        ({"_id": float("inf"), "text": "x"}, None),
+        ({"_id": 1, "title": True, "text": "x"}, None),
+        ({"_id": 1, "text": float("nan")}, None),
+    ],
+)
+def test_values_as_data_frames_write_them(write: Write, limits: Limits, row: dict[str, object], passage: object) -> None:
+    passages, rejected, _ = read(write("a.jsonl", json.dumps(row)), limits)
+    assert [(p.id, p.title) for p in passages] == ([passage] if passage else [])
+    assert len(rejected) == (not passage)
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("---\ntitle: The guide\nslug: /a\n---\nIntro.\n## Setup\nText.\n# Other\nMore.\n", ["The guide", "Setup (The guide)", "Other (The guide)"]),
+        ("---\n\nslug: /a\nTitle: \"A: b\"\n...\nIntro.\n", ["A: b"]),
+        ("+++\ntitle = 'The guide'\n+++\nIntro.\n", ["The guide"]),
+        ("---\ntitle: >-\n  folded\n---\n# Heading\nText.\n", ["Heading"]),
+        ("Intro.\n", ["my guides"]),  # the folder's name, since the file's says nothing
+        ("---\nNo field, but text\n---\nafter a rule.\n", ["No field, but text (my guides)"]),
+        ("---\nslug: never closed\n\nText.\n", ["my guides"]),
+    ],
+)  # fmt: skip
+def test_markdown_is_titled_by_its_front_matter_or_heading(write: Write, limits: Limits, text: str, titles: list[str]) -> None:
+    passages = list(read_passages(write("_index.md", text), limits, lambda _: None, name="docs/my-guides/_index.md"))
+    assert [p.title for p in passages] == titles
+    assert all(p.id.startswith("docs/my-guides/_index.md-") for p in passages)
+
+
+def test_text_after_front_matter_that_is_none_is_kept(write: Write, limits: Limits) -> None:
+    body = " ".join(f"w{i}" for i in range(300))
+    for text in (f"---\n{body}\n---\nend", f"---\na: b\n{body}\nend", "---\na: b\n" + "x\n" * 500 + f"{body}\nend"):
+        words = " ".join(p.text for p in read(write("a.md", text), limits)[0]).split()
+        assert {*body.split(), "end"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Plain lines.\n" * 50 + "The café “Zürich” opened.\n" + "More.\n" * 50, "cp1252"),
+        ("Café.\n", "cp1252"),
+        ("Москва является столицей России. Город основан в 1147 году.\n", "cp1251"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy v České republice, kde žije mnoho lidí.\n", "cp1250"),
+        ("東京は日本の首都です。人口は約千四百万人で、日本最大の都市です。\n", "cp932"),
+        ("กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย\n", "cp874"),
+        ("The station\r\nopened in Zürich.\n", "utf_16"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_a_document_is_read_whole_in_its_encoding(write: Write, limits: Limits, name: str, text: str, encoding: str) -> None:
+    passages, rejected, tally = read(write(name, text.encode(encoding)), limits)
+    assert not rejected
+    assert " ".join(p.text for p in passages).split() == text.split()
+    assert tally.encoding == encoding
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("Zürich\nMünchen\n".encode() + "Köln\n".encode("latin-1"), 3),  # mixed
+        ("Zürich ".encode() + "Köln\n".encode("latin-1"), 1),
+        (b"text\n\0\n", 2),
+        (bytes(range(256)) * 8, None),
+        (b"short\n" + b"x" * 2000 + b"\n", 2),
+    ],
+)
+def test_a_document_that_cannot_be_read_whole_is_refused(
+    write: Write, limits: Limits, content: bytes, line: int | None
+) -> None:
+    with pytest.raises(FormatError) as caught:
+        read(write("a.txt", content), replace(limits, max_line_chars=1000))
+    assert (caught.value.file, caught.value.line) == ("a.txt", line)
 
 
 # ------------------------------------------------------------ rejected rows
@@ -215,6 +336,22 @@ def test_a_duplicate_of_a_chunked_document_is_seen(write: Write, limits: Limits)
     long = "w " * 150
     _, rejected, _ = read(write("a.tsv", f"d\t{long}\tT\nd\tshort\tT\nd\t{long}\tT\nd#2\tx\tT\n"), limits)
     assert [r.number for r in rejected] == [2, 3, 4]
+
+
+def test_a_row_without_an_id_is_never_a_duplicate(write: Write, limits: Limits) -> None:
+    rows = [{"id": "a.jsonl-2", "text": "x"}, {"text": "y"}, {"text": "w " * 150}, {"id": "a.jsonl-2", "text": "z"}]
+    passages, rejected, _ = read(write("a.jsonl", "\n".join(map(json.dumps, rows))), limits)
+    assert [p.id for p in passages] == ["a.jsonl-2", "a.jsonl-2~2", "a.jsonl-3#1", "a.jsonl-3#2"]
+    assert [r.number for r in rejected] == [4]
+
+
+def test_ids_of_long_and_strange_names_differ(write: Write, limits: Limits) -> None:
+    path = write("a.txt", "text")
+    names = [f"{'deep/' * 60}{n}/a b.txt" for n in range(3)] + ["Cafe\u0301.txt", "x\udc80.txt"]
+    ids = [p.id for name in names for p in read_passages(path, limits, lambda _: None, name=name)]
+    assert len(set(ids)) == len(names)
+    assert max(map(len, ids)) < 150
+    assert ids[3] == "Café.txt"
 
 
 def test_one_open_quote_does_not_swallow_the_file(write: Write, limits: Limits) -> None:
@@ -300,7 +437,7 @@ def test_damaged_page_is_rejected_by_number(tmp_path: Path, limits: Limits) -> N
     writer = pdf(["one", "two", "three"])
     writer.pages[1][NameObject("/Contents")] = NameObject("/NotAStream")
     passages, rejected, _ = read(saved(writer, tmp_path / "d.pdf"), limits)
-    assert [p.id for p in passages] == ["d-p1", "d-p3"]
+    assert [p.id for p in passages] == ["d.pdf-p1", "d.pdf-p3"]
     assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
 
 
@@ -376,5 +513,5 @@ def test_text_without_blanks_becomes_passages_of_bounded_length(name: str, write
     assert not rejected
     assert [len(p.text) for p in passages][:3] == [1500] * 3
     assert sum(len(p.text.replace(" ", "")) for p in passages) == 5_100
-    prefix = "long#" if name.endswith("txt") else "long-1#"
+    prefix = "long.txt#" if name.endswith("txt") else "long.md-1#"
     assert [p.id for p in passages] == [f"{prefix}{i}" for i in range(1, len(passages) + 1)]

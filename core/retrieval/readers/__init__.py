@@ -7,7 +7,9 @@ here.  A new format is one function and one entry in `READERS`.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Generator, Iterator
+from itertools import chain, count
 from pathlib import Path
 
 from core.errors import InputError
@@ -37,6 +39,8 @@ READERS: dict[str, Reader] = {
 UPLOADED = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
 # control characters would break the row file, a log or a terminal; white space is collapsed anyway
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+# ligatures, which PDFs hold as one character: "ﬁ" is "fi"
+_LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB50)}
 _DIVIDED = re.compile(
     "(?<=\\w)[\u2010\u00ad]\\s+(?=[^\\W\\d_])|\u00ad"
 )  # U+2010 and the soft hyphen, used for hyphenation; not a plain "-"
@@ -61,6 +65,7 @@ def read_passages(
     limits: Limits,
     on_reject: Callable[[Rejected], None],
     *,
+    name: str = "",
     taken: Callable[[str], bool] | None = None,
     tally: Tally | None = None,
     columns: Columns = DEFAULT_COLUMNS,
@@ -68,23 +73,24 @@ def read_passages(
 ) -> Generator[Passage]:
     """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
 
-    `on_reject` receives every rejected row.  `taken` says whether an id is already used (for instance by another file); by default
-    the ids of this file are checked.  `tally` is filled while passages are read.  `columns`: names of the fields.  `whole`: a row is a passage,
-    however long it is.
+    A row that brings an id which is used already is rejected; one without gets a free id, of the file's name and its place in it.
+    `on_reject` receives every rejected row.  `name`: the file's in the corpus, by default its own.  `taken` says whether an id is already used
+    (for instance by another file); by default the ids of this file are checked.  `tally` is filled while passages are read.  `columns`: names
+    of the fields.  `whole`: a row is a passage, however long it is.
     Raises InputError for a file that cannot be read or exceeds a limit, FormatError (a subclass) for a damaged one.
     """
     reader = reader_for(path)
-    source = Source(path, limits, on_reject, tally or Tally(), columns=columns)
+    source = Source(path, limits, on_reject, tally or Tally(), columns=columns, name=name)
     source.check_size()
     seen: set[str] = set()
     used = taken or seen.__contains__
     for row in reader(source):
-        identity = row.id or f"{source.stem}-{row.number}"
-        text, title = _clean(row.text), _clean(row.title)
+        identity = row.id or source.stem + (f"-{row.number}" if row.place is None else row.place)
+        text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
         reason = _wrong(identity, title, text)
         parts = [] if reason else [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
-        ids = [identity] if len(parts) == 1 else [f"{identity}#{i}" for i in range(1, len(parts) + 1)]
-        if not reason and any(used(i) for i in {identity, f"{identity}#1", *ids}):
+        ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id)
+        if not reason and not ids:
             reason = f"duplicate id '{identity[:50]}'"
         if reason:
             source.reject(row.number, reason)
@@ -95,6 +101,15 @@ def read_passages(
             if taken is None:
                 seen.add(passage_id)
             yield Passage(passage_id, title, part)
+
+
+def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool) -> list[str]:
+    """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`."""
+    for name in chain([identity], (f"{identity}~{n}" for n in count(2) if is_derived)):
+        ids = [name] if parts == 1 else [f"{name}#{i}" for i in range(1, parts + 1)]
+        if not any(map(used, {name, f"{name}#1", *ids})):
+            return ids
+    return []
 
 
 def _wrong(identity: str, title: str, text: str) -> str:

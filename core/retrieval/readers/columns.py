@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from core.errors import FormatError
-from core.retrieval.readers.lines import Row, Source, wrong_type
+from core.retrieval.readers.lines import Row, Source
 
 ROWS = 1024  # of a batch of Parquet
 FILE_MARK = b"ARROW1"  # Arrow's file format; `datasets` writes the stream format
@@ -41,7 +41,7 @@ def read_arrow(source: Source) -> Iterator[Row]:
                 return
             file.seek(max(0, file.size() - len(STREAM_END)))
             if file.read() != STREAM_END:  # a stream may be cut between two batches, which Arrow takes for its end
-                raise FormatError("not an Arrow file, or one that was cut short; copy it again", file=source.path.name)
+                raise FormatError("not an Arrow file, or one that was cut short; copy it again", file=source.name)
             file.seek(0)
             stream = pyarrow.ipc.open_stream(file)
             yield from _rows(source, _fields(source, stream.schema), stream)
@@ -51,7 +51,7 @@ def read_arrow(source: Source) -> Iterator[Row]:
 
 def _damaged(source: Source, kind: str, error: Exception) -> FormatError:
     said = " ".join(str(error).split())[:150]
-    return FormatError(f"not a complete {kind} file ({said}); copy it again", file=source.path.name)
+    return FormatError(f"not a complete {kind} file ({said}); copy it again", file=source.name)
 
 
 def _fields(source: Source, schema: Any) -> dict[str, str]:
@@ -64,9 +64,7 @@ def _fields(source: Source, schema: Any) -> dict[str, str]:
             found[field] = name
     if "text" not in found:
         known, there = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
-        raise FormatError(
-            f"no column {known}; it has {there}: name the one of the texts with --text-column", file=source.path.name
-        )
+        raise FormatError(f"no column {known}; it has {there}: name the one of the texts with --text-column", file=source.name)
     return found
 
 
@@ -74,13 +72,8 @@ def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Ite
     source.unit = "row"
     for batch in batches:
         columns = {field: batch.column(name).to_pylist() for field, name in fields.items()}
-        for at, text in enumerate(columns["text"]):
+        for at in range(batch.num_rows):
             source.tally.read += 1
-            number = source.tally.read
-            identity, title = (columns[f][at] if f in columns else None for f in ("id", "title"))
-            if not isinstance(text, str):
-                source.reject(number, f"column '{fields['text']}' has no text here; expected text")
-            elif wrong := wrong_type("column", fields, title, identity):
-                source.reject(number, wrong)
-            else:
-                yield Row(number, "" if identity is None else str(identity).strip(), title or "", text)
+            row = source.row(source.tally.read, "column", fields, {f: values[at] for f, values in columns.items()})
+            if row:
+                yield row

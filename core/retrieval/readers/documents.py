@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from core.errors import FormatError, InputError
+from core.retrieval.readers.hyphens import Hyphens
 from core.retrieval.readers.lines import Row, Source
 from core.text import chunk_length, split_words
 
@@ -21,24 +23,24 @@ _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])")
+_FRONT_MATTER = {"---": ("---", "..."), "+++": ("+++",)}  # YAML and TOML: first line, last line
+MAX_FRONT_MATTER = 200  # lines
+_FIELD = re.compile(r"[\w-]+\s*[:=]|#")
+_TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^>|"'].*?)(?P=quote)\s*""", re.IGNORECASE)
 _MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:[-*+]|>|\d{1,9}\.)[ \t]+")
 
 
-def _title(stem: str) -> str:
-    return stem.replace("_", " ").replace("-", " ").strip()
-
-
 def read_text(source: Source) -> Iterator[Row]:
-    """The whole file as one document, cut while it is read: chunk n has the id `name#n`, a single chunk the id `name`."""
+    """The whole file as one document, cut while it is read: chunk n has the id `NAME#n`, a single chunk the id `NAME`."""
     words: list[str] = []
     held: Row | None = None  # the latest chunk: the first one's id depends on whether there is a second
     chunks = 0
 
     def cut() -> Row:
-        return Row(start, f"{source.stem}#{chunks}", _title(source.stem), " ".join(words[:length]))
+        return Row(start, "", source.title, " ".join(words[:length]), place=f"#{chunks}")
 
     start, length = 1, 0
-    for number, line in source.lines():
+    for number, line in source.document_lines():
         if not line.strip():
             source.tally.blank += 1
             continue
@@ -58,30 +60,24 @@ def read_text(source: Source) -> Iterator[Row]:
         chunks += 1
         held = cut()
     if held:
-        yield held if chunks > 1 else held._replace(id=source.stem)
+        yield held if chunks > 1 else held._replace(place="")
 
 
 def read_markdown(source: Source) -> Iterator[Row]:
-    """Each section as a document, titled `Heading (Document)`; ids `name-n`.  Light markup (links, emphasis, lists) is dropped.
+    """Each section as a document, titled `Heading (Document)`; ids `NAME-n`.  Light markup (links, emphasis, lists) is dropped.
 
-    The document is the file's first heading of the first level, or its name: many files have a section "Installation".  A heading without
-    text is skipped; text before the first heading is titled with the document.
+    The document is the title in the front matter, the file's first heading of the first level, or its name: many files have a section
+    "Installation".  A heading without text is skipped; text before the first heading is titled with the document.
     """
-    document = title = _title(source.stem)
+    named, lines = _front_matter(source.document_lines())
+    document = title = named or source.title
     start, fenced, sections, before = 1, False, 0, 0
     body: list[str] = []
-    front_matter = named = False
 
     def section() -> Row:
-        return Row(start, f"{source.stem}-{sections}", title, " ".join(body))
+        return Row(start, "", title, " ".join(body), place=f"-{sections}")
 
-    for number, line in source.lines():
-        if number == 1 and line.strip() == "---":
-            front_matter = True
-            continue
-        if front_matter:
-            front_matter = line.strip() not in ("---", "...")
-            continue
+    for number, line in lines:
         if not line.strip():
             source.tally.blank += 1
             continue
@@ -98,7 +94,7 @@ def read_markdown(source: Source) -> Iterator[Row]:
                 yield section()
             name = _plain(name).strip()[:200]
             if not named and (len(heading.group(1)) == 1 if heading else line.strip().startswith("=")):
-                document, named = name or document, True
+                document = named = name or document
             title, start, body = _sectioned(name, document), number, []
             continue
         if not fenced and _RULE.fullmatch(line):
@@ -108,6 +104,20 @@ def read_markdown(source: Source) -> Iterator[Row]:
     if body:
         sections += 1
         yield section()
+
+
+def _front_matter(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple[int, str]]]:
+    """The title in a document's front matter, and the lines below it.  What is not closed, or has no field in its first line, is text."""
+    head = list(islice(lines, 1))
+    ends = _FRONT_MATTER.get(head[0][1].strip()) if head else None
+    for number, line in islice(lines, MAX_FRONT_MATTER if ends else 0):
+        head.append((number, line))
+        if ends and line.strip() in ends:
+            titles = (m["title"] for _, field in head if (m := _TITLE.fullmatch(field)))
+            return _plain(next(titles, "")).strip()[:200], lines
+        if len(head) == 2 and not _FIELD.match(line):
+            break
+    return "", chain(head, lines)
 
 
 def _sectioned(heading: str, document: str) -> str:
@@ -123,11 +133,24 @@ def _plain(line: str) -> str:
 
 
 def read_pdf(source: Source) -> Iterator[Row]:
-    """Each page as a document with the id `name-p3`; pages without readable text are rejected by number.
+    """Each page as a document with the id `NAME-p3`; words divided at line ends are joined, by what the whole document writes.
 
-    The parser runs in its own process with bounded memory and time (pdf_pages.py), so a malicious file cannot crash the app.
-    Raises FormatError if the file is not a PDF, damaged or protected by a password.
+    Pages without readable text are rejected by number.  Raises FormatError if the file is not a PDF, damaged or protected by a password.
     """
+    hyphens = Hyphens()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as pages:
+        for row in _pdf_pages(source):
+            hyphens.learn(row.text)
+            pages.write(json.dumps(row) + "\n")
+        pages.seek(0)
+        for line in pages:
+            row = Row(*json.loads(line))
+            yield row._replace(text=hyphens.joined(row.text))
+
+
+def _pdf_pages(source: Source) -> Iterator[Row]:
+    """The pages as the parser reads them, in its own process with bounded memory and time (pdf_pages.py), so a malicious file cannot crash
+    the app."""
     source.unit = "page"
     argv = [sys.executable, str(PDF_WORKER), str(source.path.resolve()), str(min(source.limits.max_pages, 2**31))]
     with tempfile.TemporaryFile() as errors, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors) as worker:
@@ -137,10 +160,10 @@ def read_pdf(source: Source) -> Iterator[Row]:
             for raw in worker.stdout:
                 message = json.loads(raw)
                 if "error" in message:
-                    raise FormatError(message["error"], file=source.path.name)
+                    raise FormatError(message["error"], file=source.name)
                 if "too_many" in message:
                     raise InputError(
-                        f"{source.path.name} has {message['too_many']} pages; at most {source.limits.max_pages} are read. "
+                        f"{source.name} has {message['too_many']} pages; at most {source.limits.max_pages} are read. "
                         "Split it, or raise AMBISCOPE_MAX_UPLOAD_PAGES"
                     )
                 if "done" in message:
@@ -155,12 +178,12 @@ def read_pdf(source: Source) -> Iterator[Row]:
                 elif len(message["text"]) > source.limits.max_line_chars:
                     source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
                 else:
-                    yield Row(number, f"{source.stem}-p{number}", message["title"] or _title(source.stem), message["text"])
+                    yield Row(number, "", message["title"][:200] or source.title, message["text"], place=f"-p{number}")
         finally:
             worker.kill()  # a caller may stop reading at any time
     if not finished:
         where = f"after page {source.tally.read}" if source.tally.read else "before its first page"
         raise FormatError(
             f"the PDF parser stopped {where}: the file is damaged or needs too much memory or time; print it to a new PDF",
-            file=source.path.name,
+            file=source.name,
         )

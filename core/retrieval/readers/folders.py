@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers import READERS
+from core.retrieval.readers.lines import CorpusFile
 
 
 def by_number(path: Path) -> list[tuple[int, str | int]]:
@@ -63,17 +65,24 @@ LAYOUTS: tuple[Callable[[Path], list[Path]], ...] = (
 )
 
 
-def files_of(paths: Iterable[Path]) -> list[Path]:
-    """Replaces folders by the files that make up their corpus.  Raises InputError for a folder without any, and for a missing file."""
-    out: list[Path] = []
+def files_of(paths: Iterable[Path]) -> list[CorpusFile]:
+    """The files of a corpus, each once: those given, and in place of a folder those of its layout, named by their path below it.
+
+    Where two would have one name, the folder's name comes before it.  Raises InputError for a folder without any, and for a missing file.
+    """
+    found: dict[Path, Path] = {}  # file -> the folder that its name begins below
     for path in paths:
         if path.is_dir():
-            found = next((files for layout in LAYOUTS if (files := layout(path))), None)
-            if found is None:
+            inner = next((files for layout in LAYOUTS if (files := layout(path))), None)
+            if inner is None:
                 raise InputError(f"{path}: this folder has no .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
-            out += found
-        elif not path.exists():
+            found |= {file: path for file in inner if file not in found}
+        elif not path.exists() and not path.is_symlink():
             raise InputError(f"{path}: there is no such file")
         else:
-            out.append(path)
-    return out
+            found.setdefault(path, path.parent)
+    names = {file: file.relative_to(folder).as_posix() for file, folder in found.items()}
+    repeated = {name for name, files in Counter(names.values()).items() if files > 1}
+    return [
+        CorpusFile(file, f"{found[file].resolve().name}/{name}" if name in repeated else name) for file, name in names.items()
+    ]

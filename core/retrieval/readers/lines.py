@@ -1,16 +1,20 @@
-"""Shared by all readers: limits, rejected rows, and bounded reading of lines from a plain or gzipped file."""
+"""Shared by all readers: limits, values, rejected rows, and bounded reading of lines from a plain or gzipped file."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import math
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from core.errors import FormatError, InputError
+from core.retrieval.readers.encodings import UTF8, encoding_of, opened_as_utf8
 from core.settings import Settings
 from core.text import storable
 
@@ -18,6 +22,8 @@ MB = 1024 * 1024
 UNLIMITED = 2**62
 UNPACKED_TIMES = 10  # text compresses three or four times; more than ten may be a zip bomb
 UTF8_BOM = b"\xef\xbb\xbf"
+MAX_STEM_CHARS = 120
+_UNTITLED = ("index", "_index", "readme")  # names that say nothing: the folder's is the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +65,13 @@ class Columns:
 DEFAULT_COLUMNS = Columns()
 
 
-def wrong_type(what: str, names: Mapping[str, str | None], title: object, identity: object) -> str:
-    """Why a row's title or id cannot be used, empty if they can.  `what`: field or column; `names`: theirs in the file."""
-    if not isinstance(title, (str, type(None))):
-        return f"{what} '{names['title']}' is a {type(title).__name__}; expected text"
-    if not isinstance(identity, (str, int, type(None))) or isinstance(identity, bool):
-        return f"{what} '{names['id']}' is a {type(identity).__name__}; expected text or a whole number"
-    if isinstance(identity, int) and abs(identity) >= 2**63:
-        return f"{what} '{names['id']}' is a number of more than 64 bits; write it as text"
-    return ""
+def plain(value: object) -> object:
+    """A value without what data frames make of it: None for NaN, a whole number for 4.0 (exact up to 2**53)."""
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +97,24 @@ class Tally:
     rejected: int = 0
     documents: int = 0
     passages: int = 0  # more than `documents` where long ones were cut
+    encoding: str = ""  # of a document that is not UTF-8
+
+
+class CorpusFile(NamedTuple):
+    """A file and its name in the corpus: its path below the folder that was given, with "/"."""
+
+    path: Path
+    name: str
 
 
 class Row(NamedTuple):
-    """One document as read, before cleaning and chunking.  An empty id is replaced by file name and line."""
+    """One document as read, before cleaning and chunking.  Without an id of its own it gets one of the file's name and its place in the file."""
 
     number: int
     id: str
     title: str
     text: str
+    place: str | None = None  # the end of the id; by default "-" and the number
 
 
 @dataclass
@@ -114,17 +127,46 @@ class Source:
     tally: Tally = field(default_factory=Tally)
     unit: str = "line"
     columns: Columns = DEFAULT_COLUMNS
+    name: str = ""  # in the corpus; the file's name if none is given
 
-    @property
-    def name(self) -> str:
-        """The name for storing and display: lone surrogates of another encoding are replaced."""
-        return storable(self.path.name)
+    def __post_init__(self) -> None:
+        self.name = storable(self.name or self.path.name)
 
     @property
     def stem(self) -> str:
-        """The file's name without its suffixes, in letters, digits, '.', '_' and '-': the start of ids, and a title."""
-        name = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
-        return re.sub(r"[^\w.-]+", "-", name)[:100]
+        """The start of ids: the name in letters, digits, '/', '.', '_' and '-', with a digest where it is cut."""
+        name = unicodedata.normalize("NFC", self.name.removesuffix(".gz"))
+        stem = re.sub(r"[^\w./-]+", "-", name)
+        if len(stem) > MAX_STEM_CHARS:
+            stem = f"{stem[:MAX_STEM_CHARS]}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return stem
+
+    @property
+    def title(self) -> str:
+        """The title of a document that has none: the file's name in words, or its folder's."""
+        path = PurePosixPath(self.name)
+        named = path.parent.name if path.stem.lower() in _UNTITLED and path.parent.name else path.stem
+        return named.replace("_", " ").replace("-", " ").strip()[:100]
+
+    def row(self, number: int, what: str, names: Mapping[str, str | None], values: Mapping[str, Any]) -> Row | None:
+        """A row of a table, or None after it was rejected.  `what`: field or column; `names`: theirs in the file; `values`: by field.
+
+        Numbers are text as a title, whole numbers also as an id.
+        """
+        identity, title, text = (plain(values.get(f)) for f in ("id", "title", "text"))
+        wrong = ""
+        if not isinstance(text, str):
+            wrong = f"{what} '{names['text']}' is {'empty' if text is None else f'a {type(text).__name__}'}; expected text"
+        elif isinstance(title, bool) or not isinstance(title, (str, int, float, type(None))):
+            wrong = f"{what} '{names['title']}' is a {type(title).__name__}; expected text"
+        elif isinstance(identity, bool) or not isinstance(identity, (str, int, type(None))):
+            wrong = f"{what} '{names['id']}' is a {type(identity).__name__}; expected text or a whole number"
+        elif isinstance(identity, int) and abs(identity) >= 2**63:
+            wrong = f"{what} '{names['id']}' is a number of more than 64 bits; write it as text"
+        if wrong or not isinstance(text, str):
+            self.reject(number, wrong)
+            return None
+        return Row(number, *("" if v is None else str(v).strip() for v in (identity, title)), text)
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
@@ -140,12 +182,12 @@ class Source:
             raise InputError(f"{self.path} is not a file; give a .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
         if size > self.limits.max_bytes:
             raise InputError(
-                f"{self.path.name} has {size / MB:.1f} MB; at most {self.limits.max_bytes // MB} MB are read. "
+                f"{self.name} has {size / MB:.1f} MB; at most {self.limits.max_bytes // MB} MB are read. "
                 "Split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
             )
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Numbered lines without their ends; lines that are not UTF-8, hold NUL or are too long are rejected.
+        """The numbered lines of a table without their ends; lines that are not UTF-8, hold NUL or are too long are rejected.
 
         Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
         """
@@ -153,17 +195,37 @@ class Source:
             with self.path.open("rb") as raw:
                 if self.path.name.lower().endswith(".gz"):
                     with gzip.open(raw) as unpacked:
-                        yield from self._lines(cast(BinaryIO, unpacked))
+                        yield from self._lines(cast(BinaryIO, unpacked), self.reject)
                 else:
-                    yield from self._lines(raw)
+                    yield from self._lines(raw, self.reject)
         except EOFError as e:
-            raise FormatError("the gzip file is truncated; copy it again", file=self.path.name, line=self.tally.read) from e
+            raise FormatError("the gzip file is truncated; copy it again", file=self.name, line=self.tally.read) from e
         except (gzip.BadGzipFile, zlib.error) as e:
-            raise FormatError(f"not a valid gzip file ({e}); compress it again", file=self.path.name) from e
+            raise FormatError(f"not a valid gzip file ({e}); compress it again", file=self.name) from e
         except OSError as e:
-            raise InputError(f"{self.path.name} cannot be read ({e.strerror or e}); check the file") from e
+            raise self._unreadable(e) from e
 
-    def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
+    def document_lines(self) -> Iterator[tuple[int, str]]:
+        """The numbered lines of running text, in the encoding of the whole document, which the tally names where it is not UTF-8.
+
+        A document is read whole or not at all.  Raises FormatError where its encoding is not clear or a line cannot be read, InputError past
+        a limit.
+        """
+        try:
+            encoding = encoding_of(self.path, self.name)
+            self.tally.encoding = "" if encoding == UTF8 else encoding
+            with opened_as_utf8(self.path, encoding, self.name) as stream:
+                yield from self._lines(stream, self._refuse)
+        except OSError as e:
+            raise self._unreadable(e) from e
+
+    def _refuse(self, number: int, reason: str) -> None:
+        raise FormatError(reason, file=self.name, line=number)
+
+    def _unreadable(self, error: OSError) -> InputError:
+        return InputError(f"{self.name} cannot be read ({error.strerror or error}); check the file")
+
+    def _lines(self, stream: BinaryIO, bad: Callable[[int, str], None]) -> Iterator[tuple[int, str]]:
         limit = 4 * self.limits.max_line_chars + 2  # UTF-8 takes at most 4 bytes a character
         taken = 0
         while raw := stream.readline(limit + 1):
@@ -172,8 +234,7 @@ class Source:
             number = self.tally.read
             if number > self.limits.max_lines:
                 raise InputError(
-                    f"{self.path.name} has more than {self.limits.max_lines} lines; "
-                    "split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
+                    f"{self.name} has more than {self.limits.max_lines} lines; split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
                 )
             huge = len(raw) > limit
             while (
@@ -183,33 +244,33 @@ class Source:
                 self._check_unpacked(taken)
             self._check_unpacked(taken)
             if huge:
-                self.reject(number, self._too_long())
-            elif (text := self._decoded(number, raw)) is not None:
+                bad(number, self._too_long())
+            elif (text := self._decoded(number, raw, bad)) is not None:
                 yield number, text
 
     def _check_unpacked(self, taken: int) -> None:
         if taken > self.limits.max_unpacked_bytes:
             raise InputError(
-                f"{self.path.name} unpacks to more than {self.limits.max_unpacked_bytes // MB} MB; "
+                f"{self.name} unpacks to more than {self.limits.max_unpacked_bytes // MB} MB; "
                 "split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
             )
 
     def _too_long(self) -> str:
         return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"
 
-    def _decoded(self, number: int, raw: bytes) -> str | None:
-        """The line as text, or None after it was rejected."""
+    def _decoded(self, number: int, raw: bytes, bad: Callable[[int, str], None]) -> str | None:
+        """The line as text, or None after it was reported as bad."""
         if number == 1:
             raw = raw.removeprefix(UTF8_BOM)
         try:
             text = raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as e:
-            self.reject(number, f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8")
+            bad(number, f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8")
             return None
         if "\0" in text:
-            self.reject(number, "contains a NUL character; the file is binary or damaged")
+            bad(number, "contains a NUL character; the file is binary or damaged")
             return None
         if len(text) > self.limits.max_line_chars:
-            self.reject(number, self._too_long())
+            bad(number, self._too_long())
             return None
         return text

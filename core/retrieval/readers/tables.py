@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 
-from core.retrieval.readers.lines import Row, Source, wrong_type
+from core.retrieval.readers.lines import Row, Source
 
 DPR_COLUMNS = ("id", "text", "title")  # psgs_w100.tsv, https://github.com/facebookresearch/DPR
 MAX_ID_CHARS = 200
@@ -85,10 +85,6 @@ def read_jsonl(source: Source) -> Iterator[Row]:
             known = ", ".join(source.columns.text)
             source.reject(number, f"no field {known}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
             continue
-        title, identity, text = (row[name] if (name := names[f]) else None for f in ("title", "id", "text"))
-        if not isinstance(text, str):
-            source.reject(number, f"field '{names['text']}' is a {type(text).__name__}; expected text")
-        elif wrong := wrong_type("field", names, title, identity):
-            source.reject(number, wrong)
-        else:
-            yield Row(number, "" if identity is None else str(identity).strip(), title or "", text)
+        found = source.row(number, "field", names, {f: row[name] for f, name in names.items() if name})
+        if found:
+            yield found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers.folders import by_number
-from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, plain
 from core.retrieval.vectors import dpr
 
 ROWS = 8192  # of a block
@@ -136,7 +136,7 @@ def _parquet(path: Path, given: Given) -> Iterator[Block]:
                     raise FormatError(f"rows {row + 1} to {row + len(lists)} of '{column}' differ in length", file=path.name)
                 vectors = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), sizes.pop())
                 _table(path, vectors)
-                yield Block([str(i) for i in batch.column(key).to_pylist()] if key else None, vectors)
+                yield Block([str(plain(i)) for i in batch.column(key).to_pylist()] if key else None, vectors)
                 row += len(lists)
     except (pyarrow.ArrowException, OSError) as e:
         said = " ".join(str(e).split())[:150]
@@ -211,7 +211,7 @@ def listed_ids(path: Path) -> Iterator[str]:
             found = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(found, list):
                 raise FormatError("expected a JSON list of ids", file=path.name)
-            yield from map(str, found)
+            yield from (str(plain(i)) for i in found)
             return
         with path.open(encoding="utf-8") as lines:
             yield from (re.sub(r"\r?\n$", "", line) for line in lines)
