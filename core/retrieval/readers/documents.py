@@ -25,8 +25,9 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])")
 _FRONT_MATTER = {"---": ("---", "..."), "+++": ("+++",)}  # YAML and TOML: first line, last line
 MAX_FRONT_MATTER = 200  # lines
+MAX_HEADING_CHARS = 200  # a longer one is text as well
 _FIELD = re.compile(r"[\w-]+\s*[:=]|#")
-_TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^>|"'].*?)(?P=quote)\s*""", re.IGNORECASE)
+_TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?P=quote)\s*""", re.IGNORECASE)
 _MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:[-*+]|>|\d{1,9}\.)[ \t]+")
 
 
@@ -92,10 +93,11 @@ def read_markdown(source: Source) -> Iterator[Row]:
             if body:
                 sections += 1
                 yield section()
-            name = _plain(name).strip()[:200]
+            whole = _plain(name).strip()
+            name = whole[:MAX_HEADING_CHARS]
             if not named and (len(heading.group(1)) == 1 if heading else line.strip().startswith("=")):
                 document = named = name or document
-            title, start, body = _sectioned(name, document), number, []
+            title, start, body = _sectioned(name, document), number, [whole] if name != whole else []
             continue
         if not fenced and _RULE.fullmatch(line):
             continue
@@ -111,11 +113,12 @@ def _front_matter(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple
     head = list(islice(lines, 1))
     ends = _FRONT_MATTER.get(head[0][1].strip()) if head else None
     for number, line in islice(lines, MAX_FRONT_MATTER if ends else 0):
-        head.append((number, line))
         if ends and line.strip() in ends:
             titles = (m["title"] for _, field in head if (m := _TITLE.fullmatch(field)))
-            return _plain(next(titles, "")).strip()[:200], lines
-        if len(head) == 2 and not _FIELD.match(line):
+            return _plain(next(titles, "")).strip()[:MAX_HEADING_CHARS], lines
+        is_text = not any(field.strip() for _, field in head[1:]) and line.strip() and not _FIELD.match(line)
+        head.append((number, line))
+        if is_text:
             break
     return "", chain(head, lines)
 
@@ -178,7 +181,9 @@ def _pdf_pages(source: Source) -> Iterator[Row]:
                 elif len(message["text"]) > source.limits.max_line_chars:
                     source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
                 else:
-                    yield Row(number, "", message["title"][:200] or source.title, message["text"], place=f"-p{number}")
+                    yield Row(
+                        number, "", message["title"][:MAX_HEADING_CHARS] or source.title, message["text"], place=f"-p{number}"
+                    )
         finally:
             worker.kill()  # a caller may stop reading at any time
     if not finished:
