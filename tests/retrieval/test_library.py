@@ -149,8 +149,8 @@ TOKYO = "東京は日本の首都です。人口は約千四百万人です。"
 
 def test_a_corpus_that_an_english_encoder_cannot_read_is_found_by_words_and_warned_of(settings: Settings, write: Write) -> None:
     encoder = HashingEncoder()
-    encoder.name = settings.encoder = "minilm"
-    library = CorpusLibrary(settings, encoder)
+    encoder.name = "minilm"
+    library = CorpusLibrary(dataclasses.replace(settings, encoder="minilm"), encoder)
     files = [write("a.txt", TOKYO), write("b.txt", "大阪は日本の都市です。"), write("c.txt", "An English text.")]
     report = library.create("mixed", files)
     assert len(report.warnings) == 1

@@ -105,7 +105,7 @@ def read_passages(
 
 def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool) -> list[str]:
     """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`."""
-    for name in chain([identity], (f"{identity}~{n}" for n in count(2) if is_derived)):
+    for name in chain([identity], (f"{identity}~{n}" for n in count(2)) if is_derived else ()):
         ids = [name] if parts == 1 else [f"{name}#{i}" for i in range(1, parts + 1)]
         if not any(map(used, {name, f"{name}#1", *ids})):
             return ids
