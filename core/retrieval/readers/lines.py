@@ -166,7 +166,7 @@ class Source:
         if wrong or not isinstance(text, str):
             self.reject(number, wrong)
             return None
-        return Row(number, *("" if v is None else str(v).strip() for v in (identity, title)), text)
+        return Row(number, "" if identity is None else str(identity).strip(), "" if title is None else str(title), text)
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
