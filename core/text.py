@@ -1,7 +1,14 @@
-"""Answer normalisation, token overlap, finding answers in text, and word chunking.
+"""When two texts are the same, token overlap, finding answers in text, and word chunking.
+
+"The same answer" has three meanings:
+- equal for scoring, `normalize_answer`: AmbigQA's script, letter by letter.  For metrics, references and training targets;
+- equal for display, `answer_key`: the same in `comparable` form too, so that a typographic quote or an accent in two code points is no other
+  answer.  For what people see and select, agreement, duplicates and exports; likewise `question_key` for questions;
+- `overlapping`: one contains the other's words.
 
 Sources: `normalize_answer` is the definition of SQuAD's evaluate-v1.1.py as AmbigQA's script uses it; `has_answer` follows DPR's
-token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser; chunks of 100 words as in DPR (section 4.1).
+token-wise match (dpr/data/qa_validation.py) with a simpler tokeniser; chunks of 100 words as in DPR (section 4.1); invisible characters are
+Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt), confusable ones a part of confusables.txt (UTS #39).
 """
 
 from __future__ import annotations
@@ -24,6 +31,43 @@ STOPWORDS = frozenset(
 )
 
 
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_STRAIGHT = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u2035\u02b9\u02bb\u02bc\u02bd\u02c8\u00b4`\u2039\u203a\u275b\u275c", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u2036\u00ab\u00bb\u301d\u301e\u301f\u275d\u275e", '"')
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u2e3a\u2e3b\ufe31\ufe32\ufe58\ufe63", "-")
+)
+
+
+class _Blanks(dict[int, str]):
+    """For str.translate: a space for punctuation, except signs that tell two names apart ("C#", "C++")."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        plain = unicodedata.category(character).startswith("P") and character not in "#%&@*"
+        return self.setdefault(code, " " if plain else character)
+
+
+_BLANKS = _Blanks()
+
+
+@lru_cache(maxsize=65_536)
+def comparable(text: str) -> str:
+    """The form in which texts are compared: compatibility form (NFKC), straight quotes and dashes, case folded, nothing invisible, one space
+    between words.
+
+    >>> comparable("O\u2019Rourke\u00a0\u2013  Cafe\u0301")
+    "o'rourke - café"
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text).translate(_STRAIGHT)).translate(_STRAIGHT)
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return " ".join(text.casefold().split())
+
+
 def normalize_answer(text: str) -> str:
     """Lower case, ASCII punctuation deleted, articles removed, white space collapsed.
 
@@ -33,14 +77,32 @@ def normalize_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
+def answer_words(text: str) -> str:
+    """`answer_key`, but empty for an answer without content, such as an article."""
+    return normalize_answer(comparable(text))
+
+
 @lru_cache(maxsize=65_536)
 def answer_key(text: str) -> str:
-    """The key by which answers are compared: the normalised text, or the case-folded text if normalisation leaves nothing ("The", "?!").
+    """The key by which answers are compared for display: the normalised comparable text, or the comparable text if normalisation leaves
+    nothing ("The", "?!").
 
-    >>> answer_key("The Beatles"), answer_key("The")
-    ('beatles', 'the')
+    >>> answer_key("The Beatles"), answer_key("The"), answer_key("1914\u20131918") == answer_key("1914-1918")
+    ('beatles', 'the', True)
     """
-    return normalize_answer(text) or text.casefold().strip()
+    return answer_words(text) or comparable(text)
+
+
+def equal_for_display(a: str, b: str) -> bool:
+    """
+    >>> equal_for_display("O\u2019Rourke", "O'Rourke"), equal_for_scoring("O\u2019Rourke", "O'Rourke")
+    (True, False)
+    """
+    return answer_key(a) == answer_key(b)
+
+
+def equal_for_scoring(a: str, b: str) -> bool:
+    return normalize_answer(a) == normalize_answer(b)
 
 
 def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
@@ -50,6 +112,62 @@ def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
     ['beatles', 'fab four']
     """
     return frozenset(key for alias in aliases if (key := answer_key(alias)))
+
+
+def question_key(text: str) -> str:
+    """The key by which questions are compared: the comparable text without punctuation.
+
+    >>> question_key("Who won  the U.S. Open ?") == question_key("who won the u s open")
+    True
+    >>> question_key("Who made C?") == question_key("Who made C++?")
+    False
+    """
+    return " ".join(comparable(text).translate(_BLANKS).split())
+
+
+# ---------------------------------------------------------------- names
+
+# Letters of other scripts that look like a Latin one: Cyrillic, Greek, Armenian, and variants of Latin letters.
+_LOOKS = str.maketrans(
+    dict(zip("АВЕЅІЈКМНОРСТУХЗҺԌԚԜӀҮ", "ABESIJKMHOPCTYX3HGQWIY", strict=True))
+    | dict(zip("аеорсухіјѕһԁԛԝкмтвнгзӏүԍ", "aeopcyxijshdqwkmtbhr3lyg", strict=True))
+    | dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹͿ", "ABEZHIKMNOPTYXCJ", strict=True))
+    | dict(zip("αβγεικνορτυχωϲϳ", "abyeikvoptuxwcj", strict=True))
+    | dict(zip("ՍՕՏԼաոսօցհյզ", "UOSLwnuoghjq", strict=True))
+    | dict(zip("ıɩɪɑɡʋƖ", "iiiagvI", strict=True))
+)
+_UPRIGHT = str.maketrans("I|", "ll")
+
+
+def stored_name(text: str) -> str:
+    """A name as it is stored: NFC, without invisible and direction-changing characters, and without white space at its ends.
+
+    >>> stored_name("Jose\u0301\u200b\u202e ") == "Jos\u00e9"
+    True
+    """
+    return text.strip() if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).strip()
+
+
+@lru_cache(maxsize=65_536)
+def name_shapes(name: str) -> frozenset[str]:
+    """What a name looks like: two names that share a shape are taken for one another (a part of UTS #39's skeletons; case is ignored).
+
+    >>> name_shapes("Ann") & name_shapes("\u0410nn") != frozenset(), name_shapes("Bill") & name_shapes("BiII") != frozenset()
+    (True, True)
+    >>> name_shapes("Ann") & name_shapes("Anna")
+    frozenset()
+    """
+    plain = unicodedata.normalize("NFKC", name).translate(_LOOKS)
+    return frozenset(comparable(shape) for shape in (plain, plain.translate(_UPRIGHT)))
+
+
+def confusable_name(name: str, taken: Iterable[str]) -> str:
+    """The first of the taken names that looks like this one without being it; "" if there is none."""
+    shapes = name_shapes(name)
+    return next((other for other in taken if other != name and shapes & name_shapes(other)), "")
+
+
+# ---------------------------------------------------------------- words
 
 
 def word_tokens(text: str) -> list[str]:
@@ -71,7 +189,7 @@ def has_answer(text: str, aliases: Iterable[str]) -> bool:
 
 def overlapping(a: str, b: str) -> bool:
     """True if the words of one answer are a contiguous part of the other's (equal ones included)."""
-    x, y = word_tokens(normalize_answer(a)), word_tokens(normalize_answer(b))
+    x, y = word_tokens(answer_words(a)), word_tokens(answer_words(b))
     return contains_tokens(x, y) or contains_tokens(y, x)
 
 
@@ -163,12 +281,3 @@ def storable(text: str) -> str:
 def listed(n: int, what: str) -> str:
     """ "1 passage", "3 passages"."""
     return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def question_key(text: str) -> str:
-    """Words alone: case, punctuation and white space do not make another question.
-
-    >>> question_key("Who won  the U.S. Open?") == question_key("who won the u s open")
-    True
-    """
-    return " ".join(word_tokens(text))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from core.annotating.aliases import distinct
-from core.text import answer_keys, word_tokens
+from core.text import answer_keys, question_key
 from core.types import Annotation, QAPair
 
 
@@ -72,7 +72,7 @@ def _partners(one: Annotation, two: Annotation) -> list[int] | None:
     if len(set(found)) != len(b):
         return None
     if one.type == "multiple" and any(
-        word_tokens(p.question) != word_tokens(two.pairs[j].question) for p, j in zip(one.pairs, found)
+        question_key(p.question) != question_key(two.pairs[j].question) for p, j in zip(one.pairs, found)
     ):
         return None
     return found

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.text import answer_keys, word_tokens
+from core.text import answer_keys, question_key, word_tokens
 from core.types import Annotation
 
 ALIAS_WORDS = 7
@@ -39,10 +39,6 @@ class Finding:
         return self.message if self.pair is None else f"Pair {self.pair + 1}: {self.message}"
 
 
-def _flat(question: str) -> tuple[str, ...]:
-    return tuple(word_tokens(question))
-
-
 def errors(annotation: Annotation, prompt: str, *, opened: int | None, must_read: int = 1) -> tuple[Finding, ...]:
     """What blocks the submission.  `opened`: how many passages were opened, None where reading is not asked for.
 
@@ -67,7 +63,7 @@ def errors(annotation: Annotation, prompt: str, *, opened: int | None, must_read
         found.append(
             Finding("many-pairs", "'No answer' was chosen, but there are answers: take them out, or choose another kind.")
         )
-    seen: dict[tuple[str, ...], int] = {}
+    seen: dict[str, int] = {}
     for number, pair in enumerate(pairs):
         if not any(alias.strip() for alias in pair.answers):
             found.append(Finding("empty-answer", "Write the answer.", number, "answers"))
@@ -77,16 +73,16 @@ def errors(annotation: Annotation, prompt: str, *, opened: int | None, must_read
         if not question:
             found.append(Finding("empty-question", "Write the question that has only this answer.", number, "question"))
             continue
-        flat = _flat(question)
-        if flat == _flat(prompt):
+        key = question_key(question)
+        if key == question_key(prompt):
             message = "This is the prompt question: say what makes it have this answer only."
             found.append(Finding("same-as-prompt", message, number, "question"))
-        elif flat in seen:
-            message = f"The same question as in pair {seen[flat] + 1}: change one, or put its answer there as an alias."
+        elif key in seen:
+            message = f"The same question as in pair {seen[key] + 1}: change one, or put its answer there as an alias."
             found.append(Finding("duplicate-question", message, number, "question"))
         if not question.endswith("?"):
             found.append(Finding("no-question-mark", "End the question with a question mark.", number, "question"))
-        seen.setdefault(flat, number)
+        seen.setdefault(key, number)
     if opened is not None and opened < must_read:
         what = "a passage" if must_read == 1 else f"{must_read} passages"
         found.append(Finding("nothing-read", f"Search and open {what} first: an answer must be read, not remembered."))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from core.clarification.round_trip import Ask, clarify, returns_alone
-from core.text import normalize_answer
+from core.text import question_key
 from core.types import Answer, Clarification, Passage
 
 Clarifier = Callable[[str, Sequence[Answer], Sequence[Passage]], Iterator[Clarification]]
@@ -48,7 +48,7 @@ def by_rewriting(rewriter: Rewriter, ask: Ask | None) -> Clarifier:
         texts = [a.text for a in answers]
         jobs = [(question, text, [t for t in texts if t != text], passages) for text in texts]
         for (_, text, others, _), candidates in zip(jobs, rewriter.rewrite_many(jobs)):
-            unlike = [c for c in candidates if normalize_answer(c) != normalize_answer(question)]
+            unlike = [c for c in candidates if question_key(c) != question_key(question)]
             if not unlike:
                 yield Clarification(text, question, False, len(candidates), (), "the model repeats the prompt question")
             elif ask is None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from core.clarification.edits import Edit, Place, propose_edits
 from core.decoding import run_answers
-from core.text import normalize_answer, overlapping
+from core.text import equal_for_display, overlapping
 from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
 
@@ -42,7 +42,7 @@ AT_A_TIME = (
 
 def same_answer(a: str, b: str) -> bool:
     """True if they are equal, or one contains the other's words."""
-    return normalize_answer(a) == normalize_answer(b) or overlapping(a, b)
+    return equal_for_display(a, b) or overlapping(a, b)
 
 
 def confused(returned: Sequence[str], answer: str, others: Sequence[str]) -> bool:
@@ -114,7 +114,7 @@ def _returned(readings: Sequence[tuple[str | None, float]]) -> list[str]:
     """Distinct answers that the reader gave, the likeliest first."""
     out: list[str] = []
     for text, _ in sorted((r for r in readings if r[0]), key=lambda r: -r[1]):
-        if text and not any(normalize_answer(text) == normalize_answer(o) for o in out):
+        if text and not any(equal_for_display(text, o) for o in out):
             out.append(text)
     return out
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.datasets.lines import Line, load_lines
-from core.text import normalize_answer
+from core.text import answer_key
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
 TYPES = ("correct", "misinfo", "noise")
@@ -37,8 +37,8 @@ def _question(line: Line, name: str) -> ReferenceQuestion:
         passage = Passage(f"{name}#{i + 1}", "", line.text(body, "text", f"{where}.text"))
         passages.append(passage)
         if kind == "correct" and isinstance(body.get("answer"), str):
-            support.setdefault(normalize_answer(body["answer"]), []).append(passage.id)
-    pairs = tuple(QAPair(question if len(gold) == 1 else "", (a,), tuple(support.get(normalize_answer(a), ()))) for a in gold)
+            support.setdefault(answer_key(body["answer"]), []).append(passage.id)
+    pairs = tuple(QAPair(question if len(gold) == 1 else "", (a,), tuple(support.get(answer_key(a), ()))) for a in gold)
     kept = ("id", "question", "documents", "gold_answers", "wrong_answers")
     extra = {"source": "ramdocs", **{k: v for k, v in line.row.items() if k not in kept}, "wrong_answers": wrong}
     note = Annotation("single" if len(pairs) == 1 else "multiple", pairs)

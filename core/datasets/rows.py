@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.datasets.lines import Line, load_lines
-from core.text import normalize_answer
+from core.text import answer_key
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
 _SUPPORTING = ("gold", "correct")  # `origin` of a supporting passage
@@ -85,13 +85,13 @@ def _passages(line: Line, name: str, bodies: list[dict[str, Any]]) -> tuple[Pass
 
 def _support(aliases: tuple[str, ...], passages: tuple[Passage, ...], bodies: Any) -> tuple[str, ...]:
     """The passages that the row names for this answer."""
-    wanted = {normalize_answer(a) for a in aliases}
+    wanted = {answer_key(a) for a in aliases}
     return tuple(
         passage.id
         for passage, body in zip(passages, bodies, strict=True)
         if isinstance(body.get("answer"), str)
         and body.get("origin", "gold") in _SUPPORTING
-        and normalize_answer(body["answer"]) in wanted
+        and answer_key(body["answer"]) in wanted
     )
 
 

@@ -21,7 +21,7 @@ from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
 from core.models.language.roles import Claim, ComparesQuestions, Generator, Run
 from core.settings import Settings
-from core.text import has_answer, word_tokens
+from core.text import has_answer, question_key, word_tokens
 
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
 MOST_PASSAGES = 20  # per question, for claims without a passage
@@ -73,7 +73,7 @@ def distinct_questions(questions: Sequence[str]) -> list[int]:
     seen: set[tuple[tuple[str, int], ...]] = set()
     out = []
     for i, question in enumerate(questions):
-        key = tuple(sorted(Counter(word_tokens(question)).items()))
+        key = tuple(sorted(Counter(question_key(question).split()).items()))
         if key not in seen:
             seen.add(key)
             out.append(i)

@@ -21,7 +21,7 @@ from core.models.span.reader import PassageReader, load_reader
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, candidates_of, check_count, check_share
 from core.systems.shared.passage_system import PassageSystem
-from core.text import normalize_answer, shares_words
+from core.text import answer_key, question_key, shares_words
 
 DEFAULTS: dict[str, Any] = {
     "writer": ("rewriter", "lexicon"),
@@ -61,7 +61,7 @@ class DisambigFirst(PassageSystem):
         given = self.model.probability(question.text)
         asked = self.write(question.text, self.most) if given >= self.above else []
         seen = {p.passage.id for p in passages}
-        banned = {normalize_answer(b) for b in question.banned}
+        banned = {answer_key(b) for b in question.banned}
         answers: list[str] = list(question.pinned)
         yield from answer_events([t.Candidate(p, 1.0) for p in answers], (), len(answers), passages, 0.0)
         for text in asked or [question.text]:
@@ -82,7 +82,7 @@ class DisambigFirst(PassageSystem):
                 read = retrieved.passages
             yield t.StepStarted(number, tuple(answers), text if asked else "")
             candidates = candidates_of(self.reader.read(text, [p.passage for p in read]))
-            best = next((c for c in candidates if normalize_answer(c.text) not in banned), None)
+            best = next((c for c in candidates if answer_key(c.text) not in banned), None)
             if best is None:
                 continue
             if shares_words(best.text, answers):  # meanings with the same answer give one answer
@@ -109,7 +109,7 @@ def unread(rewriter: Seq2SeqRewriter) -> Write:
 
     def write(question: str, most: int) -> list[str]:
         (found,) = rewriter.rewrite_many([(question, "", (), ())])
-        return [q for q in found if normalize_answer(q) != normalize_answer(question)][:most]
+        return [q for q in found if question_key(q) != question_key(question)][:most]
 
     return write
 

@@ -16,7 +16,7 @@ from core.errors import InputError, NothingRetrievedError
 from core.models.language.roles import Claim, LanguageGenerator, Run
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.grounded import Found, LanguageSystem, distinct
-from core.text import listed, normalize_answer
+from core.text import answer_key, listed, question_key
 
 RELAX = ("yes", "no")
 DEPTH = 2.0  # expansions from the question to a leaf; Kim et al. stop at 3 or at 10 valid nodes
@@ -119,7 +119,7 @@ class RetrievalAugmentedClarification(LanguageSystem):
 
 
 def _key(interpretation: t.Interpretation) -> tuple[str, str]:
-    return normalize_answer(interpretation.question), normalize_answer(interpretation.answer)
+    return question_key(interpretation.question), answer_key(interpretation.answer)
 
 
 def _why(interpretations: int, passages: int) -> str:

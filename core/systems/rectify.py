@@ -25,7 +25,7 @@ from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
 from core.systems.shared.passage_system import PassageSystem
 from core.systems.shared.stopping import Place, digest_of
-from core.text import normalize_answer, overlapping
+from core.text import answer_key, overlapping
 
 # chosen by benchmarks.tuning.thresholds on the practice questions held out from training
 SURPLUS = 2  # candidates taken from each passage
@@ -87,10 +87,10 @@ class Rectify(PassageSystem):
         judged = self.additions.weighed(question.text, passages, judged, readouts)
         kept, shown = self.stopping.keep(judged, question, self.options.max_answers)
         seconds = time.perf_counter() - begun
-        banned = {normalize_answer(b) for b in question.banned}
+        banned = {answer_key(b) for b in question.banned}
         stays = {k.text for k in kept}
         for c in judged:
-            if c.text in stays or normalize_answer(c.text) in banned:
+            if c.text in stays or answer_key(c.text) in banned:
                 continue
             part = next((k.text for k in kept if overlapping(c.text, k.text)), None)
             if part is not None:

@@ -27,7 +27,7 @@ from core.models.seq2seq.fid import load_fid, locate
 from core.systems.shared.base import Options, Parts, read_extra, retrieve
 from core.systems.shared.candidates import answer_events, check_count, check_share, choose
 from core.systems.shared.passage_system import PassageSystem
-from core.text import normalize_answer, shares_words
+from core.text import question_key, shares_words
 
 BY_GENERATOR = "by generator"  # the language model if configured, else exact match
 MOST_EVIDENCE = 5  # passages for verifying a claim without evidence
@@ -154,7 +154,7 @@ class Refuel(PassageSystem):
         known = replace(question, pinned=tuple(a.text for a in answers))
         out: list[t.Answer] = []
         for c in told:
-            if normalize_answer(c.question) == normalize_answer(question.text) or len(known.pinned) >= self.options.max_answers:
+            if question_key(c.question) == question_key(question.text) or len(known.pinned) >= self.options.max_answers:
                 continue
             self.check_cancelled()
             begun = time.perf_counter()

@@ -12,20 +12,20 @@ from core import types as t
 from core.clarification.round_trip import ask_each_passage
 from core.systems.shared.base import Options, Parts, read_extra
 from core.systems.shared.iterative import AmbigPrompt
-from core.text import find_spans, normalize_answer, word_tokens
+from core.text import answer_key, find_spans, question_key
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
 
 
 class ScriptedModel:
     def __init__(self, table: Mapping[str, Sequence[str]]) -> None:
-        self.table = {" ".join(word_tokens(q)): tuple(a) for q, a in table.items()}
+        self.table = {question_key(q): tuple(a) for q, a in table.items()}
 
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
-        known = self.table.get(" ".join(word_tokens(question)))
+        known = self.table.get(question_key(question))
         pool = known if known is not None else [m for p in passages for m in _NAME.findall(p.passage.text)][:2]
-        taken = {normalize_answer(p) for p in previous}
-        left = [a for a in dict.fromkeys(pool) if normalize_answer(a) not in taken]
+        taken = {answer_key(p) for p in previous}
+        left = [a for a in dict.fromkeys(pool) if answer_key(a) not in taken]
         share = 0.9 / max(1, len(left))
         candidates = tuple(t.Candidate(a, share, self._evidence(a, passages)) for a in left)
         return t.Proposal(candidates, 0.1 if left else 1.0)

@@ -23,7 +23,7 @@ from core.models.language.roles import Claim, Run
 from core.systems.shared.additions import ADDITIONS, KEPT_FROM, Additions, additions_of
 from core.systems.shared.base import Options, Parts, as_read, read_extra
 from core.systems.shared.grounded import Found, GroundedSystem
-from core.text import listed
+from core.text import equal_for_display, listed
 
 BY_GENERATOR = "by generator"
 BY_READER = {"unclustered": "verified", "same_answer": "decides"}  # its answers are spans, verified while reading
@@ -90,7 +90,7 @@ class Verdict(GroundedSystem):
         result = consolidate(proposed, self._vectors(proposed), self.how)
         yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
         for i, why in result.dropped:
-            if not any(_same(proposed[i], proposed[k]) for k in result.kept):
+            if not any(equal_for_display(proposed[i].answer, proposed[k].answer) for k in result.kept):
                 yield t.AnswerRejected(proposed[i].answer, why)
         final = [proposed[i] for i in result.kept][: self.options.max_answers]
         if self.options.clarify and isinstance(self.generator, Distinguishes):
@@ -150,10 +150,6 @@ class Verdict(GroundedSystem):
         from core.retrieval.encoder import load_encoder
 
         return load_encoder(self.parts.settings).encode(texts, "query")
-
-
-def _same(a: t.Interpretation, b: t.Interpretation) -> bool:
-    return a.answer.casefold() == b.answer.casefold()
 
 
 def _nothing(passages: int, trouble: Sequence[str]) -> str:

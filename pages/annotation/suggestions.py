@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.annotating import generation as form_of
 from core.annotating.generation import Action, OfferedSuggestion
-from core.text import normalize_answer
+from core.text import answer_key
 from pages.annotation import search, state
 from pages.annotation.state import Work
 from pages.app.formatting import percent
@@ -30,7 +30,7 @@ def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestio
     """The same answer of two systems is one suggestion: the first of each list is shown.  The most probable ones come first."""
     found: dict[str, list[Suggestion]] = {}
     for suggestion in suggestions:
-        found.setdefault(normalize_answer(suggestion.text) or suggestion.text, []).append(suggestion)
+        found.setdefault(answer_key(suggestion.text), []).append(suggestion)
     return sorted(found.values(), key=lambda same: -max(s.probability for s in same))
 
 

@@ -11,7 +11,7 @@ from core import types as t
 from core.deprecated import current_system
 from core.errors import AmbiscopeError
 from core.systems.shared.base import Options
-from core.text import normalize_answer
+from core.text import answer_key
 from pages.agreement import learning
 from pages.app import shared
 from pages.app.actions import action
@@ -57,9 +57,9 @@ def corrected(question: t.Question, answers: tuple[t.Answer, ...], wanted: Corre
             pinned.append(wanted.added[position])
     pinned += [text for position, text in sorted(wanted.added.items()) if position >= len(answers) or position < 0]
     struck = [answers[p].text for p in sorted(wanted.struck)]
-    keep = {normalize_answer(p) for p in pinned}
-    banned = [b for b in dict.fromkeys([*question.banned, *struck]) if normalize_answer(b) not in keep]
-    unique = {normalize_answer(p): p for p in reversed(pinned)}
+    keep = {answer_key(p) for p in pinned}
+    banned = [b for b in dict.fromkeys([*question.banned, *struck]) if answer_key(b) not in keep]
+    unique = {answer_key(p): p for p in reversed(pinned)}
     return dataclasses.replace(question, pinned=tuple(reversed(unique.values())), banned=tuple(banned))
 
 

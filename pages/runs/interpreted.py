@@ -13,7 +13,7 @@ from core import types as t
 from core.consolidation import Consolidated, Consolidation, consolidate, text_of
 from core.errors import AmbiscopeError, InputError
 from core.systems.shared.base import Options, check_question
-from core.text import normalize_answer
+from core.text import answer_key
 from pages.app import shared
 from pages.app.actions import action
 from pages.app.formatting import percent
@@ -212,7 +212,7 @@ def _nothing(prediction: t.Prediction, why: str) -> None:
 
 
 def _key(one: t.Interpretation) -> tuple[str, str]:
-    return normalize_answer(one.answer) or one.answer, one.passage_id
+    return answer_key(one.answer), one.passage_id
 
 
 def _mark(one: t.Interpretation) -> str:

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError
-from core.text import normalize_answer
+from core.text import answer_key
 from pages.app import libraries, shared
 from pages.app.formatting import percent
 from pages.app.markup import escape
@@ -60,8 +60,8 @@ def save(run: Run) -> None:
     except Exception as error:
         run.save_error = error
         return
-    wanted = {normalize_answer(text) for text in run.plan.added}
-    labels.imply(run.saved, [i for i, a in enumerate(prediction.answers) if normalize_answer(a.text) in wanted], "correct")
+    wanted = {answer_key(text) for text in run.plan.added}
+    labels.imply(run.saved, [i for i, a in enumerate(prediction.answers) if answer_key(a.text) in wanted], "correct")
 
 
 class _Side:

@@ -1,7 +1,7 @@
 """How far the judges of stored evaluations agree with people: what each said of a run's interpretations, beside people's labels.
 
 A judge says whether the cited passage supports an answer, a person whether an answer is right and its passage says so: "correct" is yes, "wrong" and
-"unsupported" are no, "duplicate" says nothing of it.  Both judged the same where question (letter case and white space aside), normalised answer, passage (the first
+"unsupported" are no, "duplicate" says nothing of it.  Both judged the same where question and answer (as `core.text` compares them for display), passage (the first
 of the answer's evidence, which a person is shown) and corpus are equal; which system said it does not matter.  Only submitted labels count.  The
 arithmetic is core.metrics.agreement.tables'.
 """
@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session, undefer
 
 from core.metrics.agreement.chance import SAMPLES
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
-from core.text import normalize_answer
+from core.text import answer_key, question_key
 from storage.exchange.filters import Filters
 from storage.exchange.votes import latest_labels
 from storage.schema import tables
@@ -28,7 +28,7 @@ MAX_LABELS = 20_000  # those of people, the latest first
 NOBODY = "nobody has judged an answer to a question of this run"
 _CHUNK = 500
 _SAYS = {"correct": "yes", "wrong": "no", "unsupported": "no"}
-_Thing = tuple[str, str, str, str]  # folded question, corpus, answer, passage
+_Thing = tuple[str, str, str, str]  # key of the question, corpus, answer, passage
 _RUN, _ROW = tables.Evaluation, tables.EvaluationRow
 
 
@@ -96,7 +96,7 @@ def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[d
     if not asked:
         return {}, False
     questions = session.execute(select(_ROW.position, _ROW.question).where(_ROW.evaluation_id == run))
-    wanted = [position for position, question in questions if _folded(question) in asked]
+    wanted = [position for position, question in questions if question_key(question) in asked]
     found: dict[_Thing, bool] = {}
     for start in range(0, len(wanted), _CHUNK):
         query = select(_ROW.question, _ROW.body).where(
@@ -112,11 +112,7 @@ def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[d
 
 
 def _thing(question: str, corpus: str, answer: str, passage: str) -> _Thing:
-    return _folded(question), corpus, normalize_answer(answer) or answer, passage
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return question_key(question), corpus, answer_key(answer), passage
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
-from core.metrics.answers import f1
+from core.metrics.agreement.answer_sets import answer_set, set_f1
 from storage.records.annotation import Content, Gold, JudgingWork, Qualification
 from storage.records.defaults import THRESHOLDS
 from storage.results.standing import stands
@@ -21,15 +21,8 @@ def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
         given = {(systems.get(a.prediction_id, ""), a.position): a.verdict for a in content.answers}
         right = sum(given.get(key) == label for key, label in gold.labels.items())
         return right / len(gold.labels) if gold.labels else 1.0
-    said = [pair.answers for pair in content.annotation.pairs]
-    scores = []
-    for reference in gold.annotations:
-        wanted = [pair.answers for pair in reference.pairs]
-        # the surface that a pair has in common with the reference stands for it, else its first
-        known = {alias.casefold() for aliases in wanted for alias in aliases}
-        predicted = [next((a for a in aliases if a.casefold() in known), aliases[0]) for aliases in said]
-        scores.append(f1(wanted, predicted) if wanted or predicted else 1.0)
-    return max(scores, default=1.0)
+    said = answer_set(content.annotation)
+    return max((set_f1(answer_set(reference), said) for reference in gold.annotations), default=1.0)
 
 
 def qualification_of(session: Session, project: workbench.Project, annotator: int, *, brief: bool = False) -> Qualification:

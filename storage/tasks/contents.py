@@ -7,7 +7,7 @@ from typing import Any
 
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import FormatError, InputError
-from core.text import normalize_answer
+from core.text import answer_key
 from core.trace import to_json
 from core.types import Annotation, Passage
 from storage.records.annotation import (
@@ -65,7 +65,7 @@ def _check_judging(content: JudgingWork) -> None:
     for missing in content.missing:
         if not missing.text.strip() or not all(alias.strip() for alias in missing.aliases):
             raise InputError("a missing answer is empty")
-    keys = [normalize_answer(m.text) or m.text for m in content.missing]
+    keys = [answer_key(m.text) for m in content.missing]
     _distinct(keys, "a missing answer")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from core.metrics.questions import edit_f1, normal_question, variants
-from core.text import answer_keys
+from core.text import answer_keys, comparable
 from core.types import Annotation, QAPair
 
 Aliases = frozenset[str]  # normalised
@@ -89,9 +89,9 @@ def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> 
     >>> question_likeness("who won", mine, [QAPair("who won in 2010", ("ann",)), QAPair("who won last year", ("bob",))])
     0.5
     """
-    start, values = normal_question(prompt), []
+    start, values = normal_question(comparable(prompt)), []
     for i, j in matched([answer_keys(p.answers) for p in a], [answer_keys(p.answers) for p in b]):
-        mine, theirs = variants(a[i].question), variants(b[j].question)
+        mine, theirs = variants(comparable(a[i].question)), variants(comparable(b[j].question))
         if mine and theirs:
             values.append(max(edit_f1(question, theirs, start) for question in mine))
     return sum(values) / len(values) if values else None

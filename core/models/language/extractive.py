@@ -22,7 +22,7 @@ from core.models.ranking.signal_weights import signals_of
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
-from core.text import normalize_answer, overlapping
+from core.text import equal_for_display, overlapping
 
 AT_A_TIME = 5  # passages per batch: small enough to show progress in the grid
 CANDIDATES = 6  # spans per passage from each model
@@ -243,7 +243,7 @@ def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> 
 
 
 def _differ(a: t.Interpretation, b: t.Interpretation) -> bool:
-    return normalize_answer(a.answer) != normalize_answer(b.answer)
+    return not equal_for_display(a.answer, b.answer)
 
 
 def _message(error: Exception) -> str:

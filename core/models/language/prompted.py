@@ -23,7 +23,7 @@ from core.models.language.roles import (
     Run,
 )
 from core.settings import Settings
-from core.text import content_words, find_spans, word_tokens
+from core.text import content_words, find_spans, question_key, word_tokens
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
@@ -138,7 +138,7 @@ class PromptedGenerator:
         found = [_line(q, MOST_QUESTION_CHARS) for q in said["questions"]] if said else []
         unlike: dict[str, str] = {}
         for q in found:
-            unlike.setdefault(" ".join(word_tokens(q)), q)
+            unlike.setdefault(question_key(q), q)
         return [q for key, q in unlike.items() if key][:n]
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:

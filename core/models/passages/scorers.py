@@ -18,7 +18,7 @@ from torch import Tensor
 
 from core.models.passages.network import JointNetwork
 from core.models.span.reader import Readout
-from core.text import normalize_answer, overlapping
+from core.text import answer_words, overlapping
 from core.types import BatchAnsweringModel, RetrievedPassage
 
 CANDIDATES = 3  # readings per passage that count
@@ -48,7 +48,7 @@ class ReaderScorer:
         """`similarities`: cosines of question and passages; `prior` times (cosine - the best one) is added to a passage's log worth."""
         best = max((s for s in similarities if s is not None), default=0.0)
         self.prior = np.array([math.exp(prior * ((best if s is None else s) - best)) for s in similarities])
-        said = [[(normalize_answer(c.text), c.probability) for c in r.candidates[:CANDIDATES]] for r in readouts]
+        said = [[(answer_words(c.text), c.probability) for c in r.candidates[:CANDIDATES]] for r in readouts]
         self.given = np.zeros((len(readouts), CANDIDATES))  # probability of each passage's readings
         # covered[j, k, i]: what passage i gives reading k of passage j, or one that contains it or is contained in it
         self.covered = np.zeros((len(readouts), CANDIDATES, len(readouts)))

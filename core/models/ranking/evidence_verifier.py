@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.models.span.reader import Readout, relevances
-from core.text import find_spans, normalize_answer, overlapping
+from core.text import answer_words, equal_for_display, find_spans, overlapping
 from core.types import BatchAnsweringModel, Candidate, Passage, RetrievedPassage
 
 JOBS = 8  # candidates verified together
@@ -46,7 +46,7 @@ def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], su
     said: dict[str, dict[int, Candidate]] = {}
     for i, readout in enumerate(readouts):
         for c in readout.candidates[:surplus]:
-            key = normalize_answer(c.text)
+            key = answer_words(c.text)
             if key:
                 said.setdefault(key, {}).setdefault(i, c)
     out = []
@@ -63,8 +63,7 @@ def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], su
 
 def probability_of(answer: str, candidates: Sequence[Candidate]) -> float:
     """An answer's probability in a proposal: its own, or that of candidates that contain it or are contained in it."""
-    key = normalize_answer(answer)
-    same = [c.probability for c in candidates if normalize_answer(c.text) == key]
+    same = [c.probability for c in candidates if equal_for_display(c.text, answer)]
     return same[0] if same else max((c.probability for c in candidates if overlapping(c.text, answer)), default=0.0)
 
 

@@ -21,7 +21,7 @@ from core.models.ranking.passage_signals import PassageView, QuestionSignals, ki
 from core.models.ranking.second_reading import with_readings
 from core.models.ranking.units import unit_alike
 from core.models.span.reader import PassageReader, Readout
-from core.text import contains_tokens, content_words, find_spans, normalize_answer, overlapping, shares_words, word_tokens
+from core.text import answer_words, contains_tokens, content_words, find_spans, overlapping, shares_words, word_tokens
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 SPANS = 6  # spans per passage from the reader
@@ -260,14 +260,14 @@ class QuestionFeatures:
         return {"outvoted": float(outvoted), "contested": float(contested)}
 
     def _reader(self, text: str, passage_id: str) -> dict[str, float]:
-        key = normalize_answer(text)
+        key = answer_words(text)
         abstains, spans = self._read(passage_id)
-        everywhere = [c for r in self.readouts.values() for c in r.candidates if normalize_answer(c.text) == key]
+        everywhere = [c for r in self.readouts.values() for c in r.candidates if answer_words(c.text) == key]
         return {
-            "reader": _log(sum(c.probability for c in spans if normalize_answer(c.text) == key)),
+            "reader": _log(sum(c.probability for c in spans if answer_words(c.text) == key)),
             "reader_near": _log(max((c.probability for c in spans if overlapping(c.text, text)), default=0.0)),
             "reader_anywhere": _log(max((c.probability for c in everywhere), default=0.0)),
-            "reader_first": float(bool(spans) and normalize_answer(spans[0].text) == key),
+            "reader_first": float(bool(spans) and answer_words(spans[0].text) == key),
             "reader_abstains": _log(abstains),
             "reader_abstains_less": _log(abstains) - self.least_abstaining,
         }

@@ -26,7 +26,7 @@ from core.models.ranking.units import NUMBER
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.model import to_candidate, top_spans
 from core.models.span.rows import Rows
-from core.text import content_words, normalize_answer, overlapping, word_tokens
+from core.text import answer_words, content_words, overlapping, word_tokens
 from core.types import Candidate, RetrievedPassage
 
 LEAST = -12.0  # log probability of spans that a model did not return
@@ -149,17 +149,17 @@ class QuestionSignals:
 
 def readings(question: str, view: PassageView) -> list[Reading]:
     """The spans of both models, without duplicates, each with its signals."""
-    read_first = normalize_answer(view.reader[0].text) if view.reader else ""
-    said_first = normalize_answer(view.answerer[0][0].text) if view.answerer else ""
+    read_first = answer_words(view.reader[0].text) if view.reader else ""
+    said_first = answer_words(view.answerer[0][0].text) if view.answerer else ""
     most = view.answerer[0][1] if view.answerer else LEAST
     out = []
     for candidate in _merged(view):
-        key = normalize_answer(candidate.text)
-        said = max((p for c, p in view.answerer if normalize_answer(c.text) == key), default=LEAST)
+        key = answer_words(candidate.text)
+        said = max((p for c, p in view.answerer if answer_words(c.text) == key), default=LEAST)
         near = max((p for c, p in view.answerer if overlapping(c.text, candidate.text)), default=LEAST)
         worded = wording(question, candidate, view.found.passage.text)
         signals = {
-            "reader": _log(sum(c.probability for c in view.reader if normalize_answer(c.text) == key)),
+            "reader": _log(sum(c.probability for c in view.reader if answer_words(c.text) == key)),
             "answerer": max(LEAST, said),
             "answerer_near": max(LEAST, near - most),
             "reader_first": float(key == read_first),
@@ -192,7 +192,7 @@ def wording(question: str, candidate: Candidate, text: str) -> dict[str, float]:
 def _merged(view: PassageView) -> list[Candidate]:
     found: dict[str, Candidate] = {}
     for candidate in (*view.reader, *(c for c, _ in view.answerer)):
-        key = normalize_answer(candidate.text)
+        key = answer_words(candidate.text)
         if key:
             found.setdefault(key, candidate)
     return list(found.values())

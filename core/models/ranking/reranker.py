@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from core import deprecated, disk
 from core.errors import CheckpointError
 from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, QuestionFeatures, Read
-from core.text import normalize_answer
+from core.text import equal_for_scoring
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 Kind = Literal["retrieved", "own", "retrieved_verified", "own_verified"]
@@ -159,7 +159,7 @@ class RerankedAnswerer:
 
 def correct(candidate: Candidate, gold: Sequence[Sequence[str]]) -> bool:
     """True if the candidate is an alias of a reference answer."""
-    return any(normalize_answer(candidate.text) == normalize_answer(alias) for aliases in gold for alias in aliases)
+    return any(equal_for_scoring(candidate.text, alias) for aliases in gold for alias in aliases)
 
 
 def describe(weights: Weights) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from core.models.span.reader import Readout
-from core.text import normalize_answer, shares_words
+from core.text import answer_words, shares_words
 from core.types import Candidate, Evidence, Proposal
 
 MOST = 3  # of a step
@@ -29,13 +29,13 @@ def with_readings(proposal: Proposal, readouts: Iterable[Readout], previous: Seq
     Spans that share words with `previous` are left out.
     """
     places = [c.evidence for c in proposal.candidates if c.evidence is not None]
-    have = {normalize_answer(c.text) for c in proposal.candidates}
+    have = {answer_words(c.text) for c in proposal.candidates}
     found: dict[str, Candidate] = {}
     for readout in readouts:
         best = readout.candidates[0] if readout.candidates else None
         if best is None or best.evidence is None or best.probability < LEAST or not _meets(best.evidence, places):
             continue
-        key = normalize_answer(best.text)
+        key = answer_words(best.text)
         if not key or key in have or shares_words(best.text, previous):
             continue
         if key not in found or best.probability > found[key].probability:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.models.seq2seq.network import fan_out
-from core.text import find_spans, normalize_answer, shares_words
+from core.text import answer_words, find_spans, shares_words
 from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
 Method = Literal["greedy", "nucleus", "top-k", "diverse-beam"]
@@ -147,7 +147,7 @@ def read_answers(tokenizer: Any, written: WrittenSequence) -> list[tuple[str, fl
             parts[-1] = ([*ids, token], total + gained)
     for ids, total in parts:
         text = " ".join(tokenizer.decode(ids, skip_special_tokens=True).split())
-        if normalize_answer(text):
+        if answer_words(text):
             out.append((text, math.exp(total)))
     return out
 
@@ -161,7 +161,7 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
     groups: list[dict[str, list[tuple[int, str, float]]]] = []
     for number, sequence in enumerate(sequences):
         for text, probability in sequence:
-            if not (key := normalize_answer(text)):
+            if not (key := answer_words(text)):
                 continue
             # equal answers first: one that links two groups ("dd db" with "dd" and "db") must not join both
             group = next((g for g in groups if key in g), None)

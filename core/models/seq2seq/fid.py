@@ -35,7 +35,7 @@ from core.models.seq2seq.network import FidConfig, FidNetwork
 from core.models.seq2seq.network import fan_out as _fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
-from core.text import find_spans, normalize_answer, occurrences, shares_words
+from core.text import answer_words, find_spans, occurrences, shares_words
 from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
 
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
@@ -133,7 +133,7 @@ class FidAnswerer:
         for ids, probability in zip(sequences, probabilities):
             text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
             text = in_passage_words(text, passages, getattr(self.network, "uncased", False))
-            key = normalize_answer(text)
+            key = answer_words(text)
             if not key or (not self.generation.repeats and shares_words(text, previous)):
                 dropped += probability
             else:

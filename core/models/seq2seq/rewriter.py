@@ -17,7 +17,7 @@ import torch
 from core.errors import CheckpointError
 from core.models.seq2seq.decoding import SequenceDecoding, write
 from core.models.seq2seq.fid import load_fid
-from core.text import normalize_answer
+from core.text import question_key
 from core.types import Passage
 
 Job = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
@@ -81,7 +81,7 @@ class Seq2SeqRewriter:
             sources = [question, answer, *others, *(f"{p.title}. {p.text}" for p in passages)]
             distinct: dict[str, str] = {}
             for text in candidates:
-                if key := normalize_answer(text):
+                if key := question_key(text):
                     distinct.setdefault(key, truecase(text, sources) if self.uncased else text)
             out.append([text if text.endswith("?") else f"{text}?" for text in distinct.values()])
         return out

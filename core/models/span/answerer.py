@@ -23,7 +23,7 @@ from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader
 from core.models.span.rows import Rows
 from core.models.weights.files import digest
-from core.text import normalize_answer, shares_words
+from core.text import answer_words, shares_words
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 
 READINGS_KEPT = 64  # questions whose reader output is cached
@@ -128,7 +128,7 @@ class SpanAnswerer(SpanModel):
                 merged.get(head, dropped).append(span.logit)
                 continue
             candidate = to_candidate(span, passages[span.passage].passage, 0.0)
-            key = normalize_answer(candidate.text)
+            key = answer_words(candidate.text)
             heads.append((span, key))
             if not key or (not decoding.repeats and shares_words(candidate.text, previous)):  # no key: only an article
                 dropped.append(span.logit)

@@ -18,7 +18,7 @@ import torch
 from core.models.span.answerer import EXAMINED, Scored, SpanAnswerer
 from core.models.span.model import to_candidate, top_spans
 from core.models.span.rows import Rows
-from core.text import find_spans, normalize_answer, shares_words
+from core.text import answer_words, find_spans, shares_words
 from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
 
 
@@ -127,7 +127,7 @@ def remaining(
         if span.passage in logits:
             continue
         text = to_candidate(span, passages[span.passage].passage, 0.0).text
-        if normalize_answer(text) and not shares_words(text, previous):  # an article is not an answer
+        if answer_words(text) and not shares_words(text, previous):  # an article is not an answer
             logits[span.passage] = span.logit
     return sorted(((i, logits.get(i, -math.inf)) for i in range(len(passages))), key=lambda item: (-item[1], item[0]))
 

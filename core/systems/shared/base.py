@@ -14,7 +14,7 @@ from core.registry import did_you_mean
 from core.settings import Settings
 from core.short_names import spelled_out
 from core.systems.shared.stopping import LoopEnd
-from core.text import answer_key, normalize_answer, text_problem
+from core.text import answer_key, text_problem
 from core.trace import fold
 
 TOP_K = 10  # default number of passages to read
@@ -204,7 +204,7 @@ def iterate(
     previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a
     StepFinished a step; The caller yields Finished.  Raises CancelledError when a person stops the run.
     """
-    banned = {normalize_answer(b) for b in question.banned}
+    banned = {answer_key(b) for b in question.banned}
     previous: list[str] = []
     given = [1.0] * len(question.pinned)  # probability of each answer so far
     for text in question.pinned:
@@ -223,12 +223,15 @@ def iterate(
         yield t.StepStarted(number, tuple(previous), text)
         started = time.perf_counter()
         proposal = model.propose(question.text, passages, seen)
-        known = {normalize_answer(p) for p in previous}
+        known = {answer_key(p) for p in previous}
         taken = banned if end.repeats else banned | known
-        candidates = tuple(c for c in proposal.candidates if normalize_answer(c.text) not in taken)
+        fresh: dict[str, t.Candidate] = {}  # the same answer twice counts once
+        for candidate in proposal.candidates:
+            fresh.setdefault(answer_key(candidate.text), candidate)
+        candidates = tuple(c for key, c in fresh.items() if key not in taken)
         shown, left = end.shown(candidates, proposal.eoi_probability, later=bool(previous))
         why = end.why(given, candidates, proposal.eoi_probability, shown, left)
-        if not why and normalize_answer(shown[0].text) in known:
+        if not why and answer_key(shown[0].text) in known:
             why = f"the model chose '{shown[0].text}' again"
         choice = None if why else shown[0]
         step = t.Step(

@@ -11,7 +11,7 @@ from core.clarification.clarifiers import Clarifier
 from core.clarification.round_trip import Read
 from core.errors import CancelledError, InputError
 from core.systems.shared.stopping import CALIBRATED, OF_READERS, Place, Selection
-from core.text import normalize_answer, occurrences
+from core.text import answer_words, occurrences
 
 if TYPE_CHECKING:
     from core.models.span.reader import PassageReader, Readout
@@ -48,7 +48,7 @@ def candidates_of(readouts: Sequence[Readout], scoring: Scoring = "passage", eac
         answering = readout.answers_probability if scoring == "dpr" else 1.0
         for c in readout.candidates[:each]:
             probability = min(1.0, share * c.probability / answering)
-            key = normalize_answer(c.text)
+            key = answer_words(c.text)
             if key and (key not in merged or merged[key].probability < probability):
                 merged[key] = t.Candidate(c.text, probability, c.evidence)
     return sorted(merged.values(), key=lambda c: -c.probability)

@@ -15,7 +15,7 @@ from core.models.language.roles import Generator as Generates
 from core.models.language.roles import LanguageGenerator, Run
 from core.models.running.memory import trimmed
 from core.systems.shared.base import Options, Parts, check_question, effective_settings, retrieve
-from core.text import answer_key, normalize_answer, occurrences
+from core.text import answer_key, occurrences, question_key
 
 
 def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -23,7 +23,7 @@ def distinct(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretati
     seen: set[tuple[str, str]] = set()
     out = []
     for i in interpretations:
-        key = (normalize_answer(i.question), answer_key(i.answer))
+        key = (question_key(i.question), answer_key(i.answer))
         if i.answer and i.question and not i.abstained and not i.failed and key not in seen:
             seen.add(key)
             out.append(i)

@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.models.finding import named_folder
 from core.models.ranking.calibration import Calibration, describe, read_calibration
 from core.systems.shared.expected_f1 import most_expected
-from core.text import normalize_answer, shares_words
+from core.text import answer_key, shares_words
 from core.types import Candidate, Question
 
 Rule = Literal["compare", "threshold", "expected-f1"]
@@ -140,9 +140,9 @@ class Selection:
 
         Keeps no banned candidate, none that is part of another, and at most `most`, including pinned ones.
         """
-        banned = {normalize_answer(b) for b in question.banned}
+        banned = {answer_key(b) for b in question.banned}
         pinned = [Candidate(p, 1.0) for p in question.pinned]
-        free = distinct([c for c in candidates if normalize_answer(c.text) not in banned], question.pinned)
+        free = distinct([c for c in candidates if answer_key(c.text) not in banned], question.pinned)
         free = free[: max(0, most - len(pinned))]
         if self.rule == "threshold":
             free = [c for c in free if c.probability >= self.threshold]
