@@ -130,7 +130,7 @@ def _add_questions(url: str, args: argparse.Namespace) -> Result:
         by, project = _managed(store, args)
         report = store.intake.add_items(by, project.id, questions_to_annotate(args.file), gold=args.gold)
     body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
-    words = f"{project.name}: {report.added} questions added, {report.known} already in the project"
+    words = f"{project.name}: {report.added} questions added, {report.known} already in the project or listed twice"
     return body, f"{words}; {report.linked} predictions linked"
 
 

@@ -32,6 +32,11 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="question file; `python -m core datasets` lists the formats",
     )
+    evaluate.add_argument(
+        "--layout",
+        metavar="NAME",
+        help="format of the question file (default: recognised; `python -m core datasets` lists them)",
+    )
     evaluate.add_argument("--corpus", help="corpus to read (default: starter); not used if every question has its own passages")
     evaluate.add_argument("--limit", type=int, metavar="N", help="use only the first N questions")
     evaluate.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
@@ -100,6 +105,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     plan = EvaluationPlan(
         questions=str(args.questions.resolve()),
+        layout=args.layout,
         system=args.system,
         corpus=args.corpus,
         limit=args.limit,
@@ -134,6 +140,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             say=lambda text: print(text, file=sys.stderr),
             elsewhere=elsewhere,
         )
+    for trouble in report.problems:
+        print(f"warning: {trouble}", file=sys.stderr if args.json else sys.stdout)
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
@@ -143,14 +151,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _print(report: Report) -> None:
-    print(f"{report.n} questions, {report.failed} failed")
-    for trouble in report.problems:
-        print(f"warning: {trouble}")
+    judged = f", {report.judge_failed} not judged completely" if report.judge_failed else ""
+    print(f"{report.n} questions, {report.failed} failed{judged}")
+    print(f"{'':18} {'all':>8} {'multi':>9} {'n':>6}")
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")
         between = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""
+        n = f"{report.counts.get(name, {}).get('all', 0):6}"
         if name in ("answers", "reference answers", "interpretations"):
-            print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f}")
+            print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f} {n}")
         else:
-            print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9}{between}")
+            print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9} {n}{between}")
     print(", ".join(f"{k} {v:.2f}" for k, v in report.timings.items() if v is not None))

@@ -22,6 +22,11 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="question file; `python -m core datasets` lists the formats",
     )
+    parser.add_argument(
+        "--layout",
+        metavar="NAME",
+        help="format of the question file (default: recognised; `python -m core datasets` lists them)",
+    )
     parser.add_argument("--corpus", help="corpus to search (default: starter)")
     parser.add_argument(
         "--retrievers", default="dense,bm25,hybrid", help="comma-separated retrievers (default: dense,bm25,hybrid)"
@@ -55,7 +60,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     wanted = [name.strip() for name in args.retrievers.split(",")]
     if unknown := [name for name in wanted if name not in RETRIEVERS]:
         raise InputError(f"there is no retriever '{unknown[0]}'; use {', '.join(RETRIEVERS)}")
-    ks, questions = _numbers(args.k), load(args.questions)
+    ks, questions = _numbers(args.k), load(args.questions, args.layout)
     corpus = Engine(settings).corpus(args.corpus)
     reports = {
         name: evaluate_retrieval(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from core import json_io
-from core.datasets.webqsp import of_list
 from core.errors import FormatError
 from core.metrics.score.files import parse_references
 from core.text import chunk_words
@@ -15,11 +14,7 @@ from core.types import Passage, ReferenceQuestion
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """A pair's `passages` become its `passage_ids`; a question's other fields go to `extra`.  Raises FormatError."""
-    value = json_io.read(path)
-    first = value[0] if isinstance(value, list) and value else None
-    if isinstance(first, dict) and "annotations" not in first and ("answers" in first or "answer" in first):
-        return of_list(value, path)
-    found = parse_references(value, path.name, none_allowed=True)
+    found = parse_references(json_io.read(path), path.name, none_allowed=True)
     for question in found:
         for name in ("ambiguity", "domain", "source"):
             if not isinstance(question.extra.get(name), str | None):

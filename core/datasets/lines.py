@@ -1,8 +1,8 @@
-"""Shared by the loaders of JSON lines: checked fields, and ids for rows without one."""
+"""Shared by the loaders of rows, as JSON lines or one JSON list: checked fields, and ids for rows without one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,22 @@ class Line:
         return name
 
 
+def rows_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Numbered objects of JSON lines or of a JSON list (its first one is 1).  Raises FormatError."""
+    if not json_io.first_text(path).startswith("["):
+        yield from json_io.read_lines(path)
+        return
+    for number, row in enumerate(json_io.read(path), 1):
+        if not isinstance(row, dict):
+            raise FormatError(f"expected an object, found {row!r:.60}", file=path.name, line=number)
+        yield number, row
+
+
 def load_lines(path: Path, question_of: Callable[[Line, str], ReferenceQuestion]) -> list[ReferenceQuestion]:
-    """A question for each line, `question_of(line, id)`.  Raises FormatError with the line, also when there is none."""
+    """A question for each row, `question_of(row, id)`.  Raises FormatError with the line, also when there is none."""
     taken: dict[str, int] = {}
     found = []
-    for number, row in json_io.read_lines(path):
+    for number, row in rows_of(path):
         line = Line(path, number, row)
         name = line.id(taken)
         taken[name] = number

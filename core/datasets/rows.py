@@ -1,32 +1,49 @@
-"""JSON lines with `question`, `answers` and, where a row has them, its own `passages`.
+"""Rows with `question`, `answers` and, where they have them, their own `passages`: JSON lines, or one JSON list.
 
-`answers` is a list of alias lists, or a list of plain texts of which each is one answer (WebQuestions).  Equal answers are not merged.
+`answers` is a list of alias lists.  A flat list of several texts is read only if the row says what it means: with `ctxs` (Fusion-in-Decoder,
+DPR's retriever) or DPR's `positive_ctxs`, or as `answer` (NQ-open), they are aliases of one answer; with as many `qa_pairs`, each is another
+answer.  Otherwise the file's layout says it (`one-answer`, or `web-questions` for WebQuestions), or the row is refused.  Equal answers are not merged.
+`ctxs` are the question's own passages; DPR's training passages are left out, because their names say which are right.
 Optional fields: `passages` (`title`, `text`, and `id`, `origin`, `answer` where known), `wrong_answers` (RAMDocs), `qa_pairs`
 (ASQA: disambiguated questions), `source`, `ambiguity`.  Everything else goes to `extra` as it is.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from core.datasets.lines import Line, load_lines
 from core.text import answer_key
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
+Flat = Literal["", "aliases", "answers"]  # what a flat list of answers means; "": the row says it
+CTXS = "ctxs"
+_TRAINING = ("positive_ctxs", "negative_ctxs", "hard_negative_ctxs")  # DPR's
 _SUPPORTING = ("gold", "correct")  # `origin` of a supporting passage
 
 
-def load(path: Path) -> list[ReferenceQuestion]:
+def load(path: Path, flat: Flat = "") -> list[ReferenceQuestion]:
     """Raises FormatError with the line, or InputError if the file cannot be read."""
-    return load_lines(path, question_of)
+    return load_lines(path, partial(question_of, flat=flat))
 
 
-def question_of(line: Line, name: str) -> ReferenceQuestion:
+def load_one_answer(path: Path) -> list[ReferenceQuestion]:
+    """`load`, where a flat list holds the aliases of one answer."""
+    return load(path, "aliases")
+
+
+def load_web_questions(path: Path) -> list[ReferenceQuestion]:
+    """`load`, where each text of a flat list is another answer."""
+    return load(path, "answers")
+
+
+def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
     """One row.  Raises FormatError."""
     row = line.row
     question = line.text(row, "question", "question")
-    aliases = _answers(line)
+    aliases = _answers(line, flat)
     bodies = _bodies(line)
     passages = None if bodies is None else _passages(line, name, bodies)
     asked = _disambiguated(line, len(aliases))
@@ -36,7 +53,7 @@ def question_of(line: Line, name: str) -> ReferenceQuestion:
     )
     if len(pairs) == 1:
         pairs = (QAPair(pairs[0].question or question, pairs[0].answers, pairs[0].passage_ids),)
-    extra = {k: v for k, v in row.items() if k not in ("id", "question", "answers", "passages")}
+    extra = {k: v for k, v in row.items() if k not in ("id", "question", "answers", "answer", "passages", CTXS, *_TRAINING)}
     for field in ("source", "ambiguity"):
         if extra.get(field) is not None:
             line.text(row, field, field)
@@ -46,13 +63,30 @@ def question_of(line: Line, name: str) -> ReferenceQuestion:
     return ReferenceQuestion(name, question, (annotation,), passages, extra)
 
 
-def _answers(line: Line) -> list[tuple[str, ...]]:
-    value = line.row.get("answers")
+def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
+    row = line.row
+    field = "answers" if "answers" in row or "answer" not in row else "answer"
+    value = row.get(field)
     if not isinstance(value, list) or not value:
-        raise line.error(f"expected a list of at least one alias list, found {value!r:.80}", "answers")
-    if all(isinstance(v, str) for v in value):
-        return [(text,) for text in line.texts(value, "answers")]
-    return [line.aliases(group, f"answers[{i}]") for i, group in enumerate(value)]
+        raise line.error(f"expected a list of at least one alias list, found {value!r:.80}", field)
+    if not all(isinstance(v, str) for v in value):
+        return [line.aliases(group, f"{field}[{i}]") for i, group in enumerate(value)]
+    texts = line.texts(value, field)
+    pairs = row.get("qa_pairs")
+    if any(name in row for name in (CTXS, *_TRAINING)):
+        flat = "aliases"
+        texts = tuple(dict.fromkeys(texts))  # these files repeat aliases
+    elif field == "answer":
+        flat = "aliases"
+    elif isinstance(pairs, list) and len(pairs) == len(texts):
+        flat = flat or "answers"
+    if not flat and len(texts) > 1:
+        raise line.error(
+            f"a flat list of {len(texts)} texts may be aliases of one answer or several answers, and no other field says which; write "
+            '[["a", "b"]] for one answer or [["a"], ["b"]] for two, or choose --layout one-answer or --layout web-questions',
+            field,
+        )
+    return [(text,) for text in texts] if flat == "answers" else [line.aliases(list(texts), field)]
 
 
 def _bodies(line: Line) -> list[dict[str, Any]] | None:
@@ -60,21 +94,34 @@ def _bodies(line: Line) -> list[dict[str, Any]] | None:
 
     An empty list is kept: such a question has nothing to read and fails instead of being asked over a corpus.
     """
-    value = line.row.get("passages")
+    field = _field(line)
+    value = line.row.get(field)
     if value is None:
         return None
     if not isinstance(value, list):
-        raise line.error("expected a list of passages; leave the field out to retrieve some", "passages")
+        raise line.error("expected a list of passages; leave the field out to retrieve some", field)
     for i, body in enumerate(value):
         if not isinstance(body, dict):
-            raise line.error(f"expected an object with title and text, found {body!r:.80}", f"passages[{i}]")
+            raise line.error(f"expected an object with title and text, found {body!r:.80}", f"{field}[{i}]")
     return value
+
+
+def _field(line: Line) -> str:
+    """The field of the row's passages."""
+    return "passages" if line.row.get("passages") is not None else CTXS
 
 
 def _passages(line: Line, name: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
     found: dict[str, Passage] = {}
+    field = _field(line)
     for i, body in enumerate(bodies):
-        where = f"passages[{i}]"
+        where = f"{field}[{i}]"
+        if field == CTXS:  # ids may be numbers, or be missing
+            own = str(body.get("id") or "").strip()
+            key = own if own and own not in found else f"{name}#{i + 1}"
+            title = line.text(body, "title", f"{where}.title", empty=True) if body.get("title") is not None else ""
+            found[key] = Passage(key, title, line.text(body, "text", f"{where}.text"))
+            continue
         key = line.text(body, "id", f"{where}.id") if "id" in body else f"{name}#{i + 1}"
         if key in found:
             raise line.error(f"the id '{key[:80]}' occurs twice", f"{where}.id")

@@ -1,8 +1,8 @@
-"""WebQSP as questions with textual answers, and lists of such rows.
+"""WebQSP as questions with textual answers.
 
 Sources: Yih et al. 2016 (the knowledge-base questions: `Questions` with `Parses` and `Answers`); Min et al. 2021, section 4 (the recast as
 text: an answer is the name of its entity, or its value).  A question's parses are alternative annotations, as in the official evaluation:
-the best counts.  A JSON list of rows with `question` and `answers` (or `answer`), which is how recasts are passed around, is read too.
+the best counts.  Recasts that are passed around as a list of rows are read by core.datasets.rows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from core import json_io
-from core.datasets import rows
-from core.datasets.lines import Line
 from core.errors import FormatError
 from core.types import Annotation, QAPair, ReferenceQuestion
 
@@ -21,10 +19,8 @@ from core.types import Annotation, QAPair, ReferenceQuestion
 def load(path: Path) -> list[ReferenceQuestion]:
     """Questions without any answer are left out, as Min et al. do.  Raises FormatError with question and field."""
     value = json_io.read(path)
-    if isinstance(value, list):
-        return of_list(value, path)
     if not isinstance(value, dict) or not isinstance(value.get("Questions"), list):
-        raise FormatError("expected an object with 'Questions' (WebQSP), or a list of rows", file=path.name)
+        raise FormatError("expected an object with 'Questions' (WebQSP)", file=path.name)
     found: dict[str, ReferenceQuestion] = {}
     for i, row in enumerate(value["Questions"]):
         question = _question(path, i, row)
@@ -36,21 +32,6 @@ def load(path: Path) -> list[ReferenceQuestion]:
     if not found:
         raise FormatError("contains no question with an answer", file=path.name)
     return list(found.values())
-
-
-def of_list(value: list[Any], path: Path) -> list[ReferenceQuestion]:
-    """A JSON list of rows as in JSON lines; errors give the row's number as line."""
-    found, taken = [], dict[str, int]()
-    for number, row in enumerate(value, 1):
-        if not isinstance(row, dict):
-            raise FormatError(f"expected an object, found {row!r:.60}", file=path.name, line=number)
-        line = Line(path, number, row if "answers" in row else {**row, "answers": row.get("answer")})
-        name = line.id(taken)
-        taken[name] = number
-        found.append(rows.question_of(line, name))
-    if not found:
-        raise FormatError("contains no question", file=path.name)
-    return found
 
 
 def _question(path: Path, i: int, row: Any) -> ReferenceQuestion | None:

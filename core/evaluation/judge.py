@@ -32,7 +32,7 @@ NOT_NEEDED = frozenset({"deduplicate"})  # if it fails, questions are compared b
 class Judge(Protocol):
     """`about`: the judge with its prompt versions and weights, as plain JSON values, for the report.
 
-    `judge` raises LanguageModelError when every call of a role failed.
+    What the judge could not decide is None in the Grounding, whose `error` says why.
     """
 
     @property
@@ -174,8 +174,8 @@ class ModelJudge:
         # Eq. 22: the reference meanings that the retrieved passages (proxy of the corpus) support, and our own supported ones beside them
         holds = [self._supports_any(p, passages, run) for p in pairs]
         covered = [self._supports_any(p, cited, run) if cited and h else False for p, h in zip(pairs, holds)]
-        recalled: list[bool | None] = [c for c, h in zip(covered, holds) if h]
-        recalled += [True for s, a in zip(supported, asks) if s and not a]
+        recalled = [c if h else None for c, h in zip(covered, holds) if h is not False]
+        recalled += [True if s and a is False else None for s, a in zip(supported, asks) if s is not False and not a]
         judged = [
             JudgedInterpretation(
                 i.question,
@@ -190,9 +190,11 @@ class ModelJudge:
             for i, s, a in zip(said, supported, asks)
         ]
         distinct = self._distinct(reference.question, [i.question for i in said], run)
-        run.demand(NOT_NEEDED)
-        failed = sum(1 for c in run.calls if c.error)
-        return Grounding(tuple(judged), tuple(found), tuple(recalled), distinct, len(run.calls), failed)
+        failed = [c for c in run.calls if c.error]
+        error = ""
+        if None in (*supported, *asks, *found, *recalled):
+            error = next((f"{c.role}: {c.error}" for c in failed if c.role not in NOT_NEEDED), "no decision")
+        return Grounding(tuple(judged), tuple(found), tuple(recalled), distinct, len(run.calls), len(failed), error)
 
     def _key(self, kind: str, *content: Any) -> str:
         return self.kept.key(dict(self.about), kind, *content)
@@ -213,7 +215,7 @@ class ModelJudge:
         """Whether one of the passages supports the meaning; only passages that contain an answer are checked."""
         some = [p for p in passages[:MOST_PASSAGES] if has_answer(p.text, pair.answers)]
         decisions = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in some], run)
-        return True if any(decisions) else None if decisions and all(v is None for v in decisions) else False
+        return True if any(decisions) else None if None in decisions else False
 
     def _matches(self, these: Sequence[str], those: Sequence[str], prompt: str, run: Run) -> list[bool | None]:
         """For each of `these`, whether one of `those` asks the same."""

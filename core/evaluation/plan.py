@@ -30,6 +30,7 @@ class EvaluationPlan:
     """`tags`: labels for charts, for instance {"training questions": 100, "variant": "zero-shot"}.  None: the default."""
 
     questions: str  # path of the question file
+    layout: str | None = None  # of core.datasets.LAYOUTS; None: recognised by the file's fields
     system: str | None = None
     corpus: str | None = None
     limit: int | None = None  # the first so many questions
@@ -156,7 +157,7 @@ def _run_plan(
     from core.evaluation import run
 
     path = Path(plan.questions)
-    questions = load(path)
+    questions = load(path, plan.layout)
     who = plan.judge or ("references" if annotated(questions) else "none")
     own = all(q.passages is not None for q in questions[: plan.limit])
     asking = prepared(plan, engine, own, who, cancelled)

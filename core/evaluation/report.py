@@ -41,10 +41,11 @@ def row_head(question: t.ReferenceQuestion) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Values are fractions and seconds; None if undefined.  Failed questions are counted and left out of every mean.
+    """Values are fractions and seconds; None if undefined.  Failed questions are counted and left out of every mean.  `judge_failed`: questions
+    at which the judge left something undecided; they are left out of the judged figures that need it, and of no other.
 
-    `scores[metric]["all" | "multi"]` is a mean, `intervals[metric]["all" | "multi"]` its 95% bootstrap interval [low, high].
-    `by_source` and `by_ambiguity`: group -> n, failed, scores.  `timings`: seconds of questions that did not fail (median, p95), seconds
+    `counts[metric]["all" | "multi"]`: on how many questions that mean is defined.  `scores[metric]["all" | "multi"]` is a mean, `intervals[metric]["all" | "multi"]` its 95% bootstrap interval [low, high].
+    `by_source` and `by_ambiguity`: group -> n, failed, counts, scores.  `timings`: seconds of questions that did not fail (median, p95), seconds
     to the first answer (median), peak memory of this process in MB.
     """
 
@@ -58,6 +59,8 @@ class Report:
     timings: dict[str, Value]
     provenance: dict[str, Any]
     summary: dict[str, Any] = field(default_factory=dict)  # core.evaluation.summary
+    judge_failed: int = 0
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, in the order of the fields."""
@@ -65,10 +68,16 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """Messages about failed questions and failed model calls; empty if nothing failed."""
-        first = next((row["error"] for row in self.rows if row["error"] is not None), "")
-        failed = [f"{self.failed} of {listed(self.n, 'question')} failed; the first one: {first}"] if self.failed else []
-        return failed + failed_calls(self.summary)
+        """Messages about failed questions, failed judgments and failed model calls; empty if nothing failed."""
+        found = []
+        for count, name, what in (
+            (self.failed, "error", "failed"),
+            (self.judge_failed, "judge_error", "could not be judged completely"),
+        ):
+            if count:
+                first = next((row[name] for row in self.rows if row.get(name) is not None), "")
+                found.append(f"{count} of {listed(self.n, 'question')} {what}; the first one: {first}")
+        return found + failed_calls(self.summary)
 
     def demand(self) -> None:
         """Raises AmbiscopeError if every question failed."""
@@ -107,7 +116,15 @@ def build_report(
         },
         provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": to_plain(judge)} | to_plain(about or {}),
         summary=summary_of(rows),
+        judge_failed=sum(row.get("judge_error") is not None for row in rows),
+        counts=counts_of(fine, names),
     )
+
+
+def counts_of(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The number of questions on which each metric is defined: `Report.counts`."""
+    defined = {name: [r["ambiguous"] for r in rows if r["metrics"][name] is not None] for name in names}
+    return {name: {"all": len(kinds), "multi": sum(map(bool, kinds))} for name, kinds in defined.items()}
 
 
 def _clarifies(rows: Sequence[Row]) -> bool:
@@ -185,6 +202,7 @@ def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, 
         found[group] = {
             "n": len(groups[group]),
             "failed": len(groups[group]) - len(fine),
+            "counts": counts_of(fine, names),
             "scores": _scores(fine, names),
             "seconds_median": percentile([r["seconds"] for r in fine], 0.5),
         }

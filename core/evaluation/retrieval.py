@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from core import types as t
 from core.errors import InputError
-from core.evaluation.report import Report, build_provenance, peak_memory_mb, percentile, row_head
+from core.evaluation.report import Report, build_provenance, counts_of, peak_memory_mb, percentile, row_head
 from core.metrics.base import mean
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.metrics.significance.bootstrap import interval
@@ -85,6 +85,7 @@ def evaluate_retrieval(
             "peak_memory_mb": peak_memory_mb(),
         },
         provenance=build_provenance(info, seed, bootstrap, wanted, about),
+        counts=counts_of(rows, names),
     )
 
 

@@ -1,7 +1,7 @@
 """`evaluate`: runs a system on questions, stores one row per question as it goes, and builds the report.
 
-A question that fails is counted as failed with its error, never as 0.  A run that was killed resumes where it stopped, and asks the
-failed questions again.
+A question that fails is counted as failed with its error, never as 0.  A judge's failure is no failure of the system: the row stays, with
+the judged figures undefined.  A run that was killed resumes where it stopped, and asks again what failed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from core.metrics.judged import Grounding
 
 
-_FORMAT = 4  # of rows.jsonl; rows of another format are not reused
+_FORMAT = 5  # of rows.jsonl; rows of another format are not reused
 MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # not specific to one question
 _GO_ON = "free some space and start again to resume"
@@ -184,12 +184,14 @@ def run_one(
     seconds = time.perf_counter() - started
     if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
         raise CancelledError("the evaluation was stopped; start it again with the same output folder to resume")
+    grounding, judge_error = None, None
     try:
         grounding = judge.judge(question, prediction) if judge is not None else None
+        judge_error = (grounding.error or None) if grounding is not None else None
     except _OUR_OWN:
         raise
-    except Exception as e:  # nor an error of a judge
-        return row | _failure(e, seconds, "the judge failed: ")
+    except Exception as e:  # nor may an error of a judge lose the system's own row
+        judge_error = _message(e)
     example = replace(example_of(question, prediction), grounding=grounding)
     if long_reader is not None:
         name, reader = long_reader
@@ -201,6 +203,7 @@ def run_one(
         row["trace"] = pack(prediction, question.id)
     return row | {
         "error": None,
+        "judge_error": judge_error and storable(judge_error),
         "answers": [
             {
                 "text": storable(answer.text),
@@ -229,9 +232,12 @@ def run_one(
     }
 
 
-def _failure(error: Exception, seconds: float, before: str = "") -> Row:
-    what = str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}"
-    return {"error": storable(before + what) or type(error).__name__, "seconds": seconds}
+def _failure(error: Exception, seconds: float) -> Row:
+    return {"error": storable(_message(error)), "seconds": seconds}
+
+
+def _message(error: Exception) -> str:
+    return (str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}") or type(error).__name__
 
 
 def _judged(grounding: Grounding) -> list[Row]:
@@ -322,14 +328,14 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
     trim(folder / TRACES)
     torn = trim(rows)
     found = _rows(rows) if rows.exists() else {}
-    kept = {name: row for name, row in found.items() if row["error"] is None}
+    kept = {name: row for name, row in found.items() if row["error"] is None and row.get("judge_error") is None}
     if len(kept) < len(found):
         write_text(rows, "".join(_line(row) for row in kept.values()), _GO_ON)
     if torn:
         say(f"{rows}: the last row is incomplete ({torn[:40]!r}); its question is asked again")
     if kept or found:
         failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
-        say(f"resuming in {folder}: {len(kept)} questions are answered{failed}")
+        say(f"resuming in {folder}: {len(kept)} questions are done{failed}")
     return kept
 
 

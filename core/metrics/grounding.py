@@ -15,13 +15,13 @@ _SOURCE = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
 
 
 def share(values: tuple[bool | None, ...]) -> Value:
-    """Share of True among the decided ones; None if none is decided.
+    """Share of True; None if there is nothing, or the judge left something undecided: a part of a reply says nothing about the rest.
 
-    >>> share((True, None, False)), share((None,)), share(())
+    >>> share((True, False)), share((True, None)), share(())
     (0.5, None, None)
     """
     decided = [v for v in values if v is not None]
-    return sum(decided) / len(decided) if decided else None
+    return sum(decided) / len(decided) if decided and len(decided) == len(values) else None
 
 
 def harmonic(a: Value, b: Value) -> Value:

@@ -34,6 +34,7 @@ class Grounding:
     `found[j]`: reference meaning j is among the interpretations (Eq. 18).  `recalled`: for each member of the grounded gold set (Eq. 22:
     reference meanings that the passages support, and supported interpretations that are none of these), whether a cited passage supports it
     (Eq. 21).  `distinct`: number of interpretations without near duplicates.  `calls`, `failed_calls`: those that the judge made of a model.
+    `error`: why something is undecided; "" if nothing is.
     """
 
     interpretations: tuple[JudgedInterpretation, ...]
@@ -42,3 +43,4 @@ class Grounding:
     distinct: int
     calls: int = 0
     failed_calls: int = 0
+    error: str = ""

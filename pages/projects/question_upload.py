@@ -92,7 +92,7 @@ def summary(added: int, known: int, linked: int) -> str:
     """As text; whoever draws it escapes it."""
     parts = [f"{added:,} question{'' if added == 1 else 's'} added"]
     if known:
-        parts.append(f"{known:,} already in the project")
+        parts.append(f"{known:,} already in the project or listed twice")
     if linked:
         parts.append(f"{linked:,} stored predictions linked")
     return "; ".join(parts) + "."

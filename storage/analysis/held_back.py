@@ -52,7 +52,7 @@ def questions_left(path: Path, training: Path, replay: Path | None) -> Questions
     Raises FormatError where the file is no question file.
     """
     loaded = datasets.load(path)
-    lines = datasets.detect(path) != "ambignq"
+    lines = not json_io.first_text(path).startswith("[")
     rows = _raw(path, lines)
     if len(rows) != len(loaded):
         raise FormatError(f"{len(rows)} rows and {len(loaded)} questions: mend the file", file=path)

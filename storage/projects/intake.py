@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, InputError
+from core.text import question_key
 from core.trace import to_json
 from core.types import Prediction, ReferenceQuestion
 from storage.people.actors import actor
@@ -72,11 +74,17 @@ def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
             )
 
 
+def _content(passages: Sequence[dict[str, Any]] | None) -> str:
+    """What a question's own passages say, whatever their ids: one question over two texts is two; "" if it has none of its own."""
+    return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
+
+
 class Intake(engine.Part):
     """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
     def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
-        """Adds questions at the end, all or none, and links stored predictions.  A question that is there already is left alone.
+        """Adds questions at the end, all or none, and links stored predictions.  A question that is there already, or comes twice, is left
+        alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
 
         Many are stored in portions, so that others can save meanwhile; nobody sees one of them before all are there, and what a killed
         process left of them is removed by the next call.  `gold`: their annotations become the reference of qualification items.
@@ -96,12 +104,13 @@ class Intake(engine.Part):
     def _add(
         self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]], gold: bool
     ) -> ItemsReport:
+        fresh = self._fresh(by, project, questions, bodies)
+        total, every, every_body = len(questions), questions, bodies
+        questions, bodies = [questions[i] for i in fresh], [bodies[i] for i in fresh]
         at_once = len(questions) <= AT_ONCE
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
-            if "validation" in row.stages and "generation" not in row.stages:
-                _something_to_validate(questions)
             number = row.id
             left = job_of(session, number, "items")
             if left is not None and not is_stale(left):
@@ -114,14 +123,14 @@ class Intake(engine.Part):
             elif at_once:
                 added = self._put(session, row, questions, bodies, gold)
                 wanted = unlinked(session, row)
-                report = ItemsReport(added, len(questions) - added, link(session, row, wanted[:AT_ONCE], None))
+                report = ItemsReport(added, total - added, link(session, row, wanted[:AT_ONCE], None))
                 self._appear(session, who.id, job, report, gold)
         if left is None and at_once:
             more = link_all(self.database, number) if len(wanted) > AT_ONCE else 0  # items of earlier that predictions came for
             return replace(report, linked=report.linked + more)
         if left is not None:
             take_back(self.database, number, token)
-            return self._add(by, project, questions, bodies, gold)
+            return self._add(by, project, every, every_body, gold)
         resume_order(self.database, number)
         try:
             added, done, pace = 0, 0, Pace()
@@ -134,7 +143,7 @@ class Intake(engine.Part):
                     added += self._put(session, row, questions[done:upto], bodies[done:upto], gold)
                 pace.rest(time.perf_counter() - began)
                 done = upto
-            report = ItemsReport(added, len(questions) - added, link_all(self.database, number, token))
+            report = ItemsReport(added, total - added, link_all(self.database, number, token))
             with self.writing() as session:
                 self._appear(session, who.id, own_job(session, token), report, gold)
             return report
@@ -142,6 +151,36 @@ class Intake(engine.Part):
             with contextlib.suppress(AmbiscopeError):  # else the next call does it
                 take_back(self.database, number, token)
             raise
+
+    def _fresh(
+        self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]]
+    ) -> list[int]:
+        """Positions of the questions that the project does not have, each the first of its kind.  Raises as `add_items`."""
+        item = workbench.ProjectItem
+        wanted = {question_key(question.question) for question in questions}
+        known: set[tuple[str, str]] = set()
+        with self.reading() as session:
+            actor(session, by, "manager")
+            row = project_row(session, project)
+            if "validation" in row.stages and "generation" not in row.stages:
+                _something_to_validate(questions)
+            texts = (
+                select(item.id, tables.Question.text)
+                .join(tables.Question, tables.Question.id == item.question_id)
+                .where(item.project_id == row.id, there(session, row.id, item.id))
+                .execution_options(yield_per=10_000)
+            )
+            same = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in wanted}
+            for part in chunks(sorted(same)):
+                for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
+                    known.add((same[key], _content(passages)))
+        fresh = []
+        for position, (question, body) in enumerate(zip(questions, bodies, strict=True)):
+            identity = (question_key(question.question), _content(body["passages"]))
+            if identity not in known:
+                known.add(identity)
+                fresh.append(position)
+        return fresh
 
     @staticmethod
     def _appear(session: Session, who: int, job: workbench.ProjectJob, report: ItemsReport, gold: bool) -> None:

@@ -219,7 +219,7 @@ class ItemSummary:
 
 @dataclass(frozen=True, slots=True)
 class ItemsReport:
-    """`known`: questions that the project already had.  `linked`: predictions linked."""
+    """`known`: questions that the project already had, or that came twice.  `linked`: predictions linked."""
 
     added: int
     known: int

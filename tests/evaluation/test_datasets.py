@@ -75,12 +75,10 @@ def test_rows_with_their_own_passages(tmp_path: Path) -> None:
 
 
 def test_rows_without_ids_passages_or_alias_lists(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "web.jsonl", {"question": "q1", "answers": ["a", "b"]}, "", {"question": "q2", "answers": [["c", "d"]]}
-    )
+    path = lines(tmp_path / "web.jsonl", {"question": "q1", "answers": ["a"]}, "", {"question": "q2", "answers": [["c", "d"]]})
     one, two = load(path)
     assert (one.id, two.id) == ("web-1", "web-3")
-    assert [p.answers for p in one.annotations[0].pairs] == [("a",), ("b",)]
+    assert [p.answers for p in one.annotations[0].pairs] == [("a",)]
     assert one.passages is None
     assert (two.annotations[0].type, two.annotations[0].pairs[0].question) == ("single", "q2")
 
@@ -102,6 +100,56 @@ def test_nq_open(tmp_path: Path) -> None:
     assert detect(tmp_path / "nq.jsonl") == "nq-open"
     assert found.annotations[0].pairs[0].answers == ("Spain", "ESP")
     assert (found.id, found.ambiguous) == ("nq-1", False)
+
+
+CTXS = [
+    {"id": 7, "title": "Dublin", "text": "It is a city.", "score": "1.5", "has_answer": False},
+    {"title": None, "text": "Nothing."},
+]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_a_fid_file_has_the_aliases_of_one_answer_and_its_passages(suffix: str, tmp_path: Path) -> None:
+    row = {"question": "q", "target": "Ann", "answers": ["Ann", "Anna", "Ann"], "ctxs": CTXS}
+    path = tmp_path / f"fid{suffix}"
+    path.write_text(json.dumps([row]) if suffix == ".json" else json.dumps(row) + "\n")
+    assert detect(path) == "fid"
+    (found,) = load(path)
+    ((pair,),) = (a.pairs for a in found.annotations)
+    assert (pair.answers, found.ambiguous) == (("Ann", "Anna"), False)
+    assert [(p.id, p.title, p.text) for p in found.passages or ()] == [
+        ("7", "Dublin", "It is a city."),
+        (f"{found.id}#2", "", "Nothing."),
+    ]
+    assert found.extra == {"target": "Ann"}
+
+
+def test_our_own_fid_export_keeps_its_answers_apart(tmp_path: Path) -> None:
+    (found,) = load(lines(tmp_path / "f.jsonl", {"question": "q", "answers": [["Ann", "Anna"], ["Bob"]], "ctxs": CTXS}))
+    assert [p.answers for p in found.annotations[0].pairs] == [("Ann", "Anna"), ("Bob",)]
+    assert found.passages is not None
+
+
+def test_dprs_training_file_has_one_answer_and_retrieves(tmp_path: Path) -> None:
+    row = {"question": "q", "answers": ["Ann", "Anna"], "positive_ctxs": CTXS, "hard_negative_ctxs": []}
+    path = tmp_path / "dpr.json"
+    path.write_text(json.dumps([row]))
+    assert detect(path) == "fid"
+    (found,) = load(path)
+    assert (found.annotations[0].pairs[0].answers, found.passages, found.extra) == (("Ann", "Anna"), None, {})
+
+
+def test_a_flat_list_of_answers_is_never_guessed(tmp_path: Path) -> None:
+    path = lines(tmp_path / "flat.jsonl", {"question": "p", "answers": ["x"]}, {"question": "q", "answers": ["a", "b"]})
+    with pytest.raises(FormatError, match=r"line 2, field 'answers'.*one-answer.*web-questions"):
+        load(path)
+    sets = {
+        layout: [p.answers for p in load(path, layout)[1].annotations[0].pairs] for layout in ("one-answer", "web-questions")
+    }
+    assert sets == {"one-answer": [("a", "b")], "web-questions": [("a",), ("b",)]}
+    named = {"question": "q", "answers": ["a", "b"], "qa_pairs": [{"question": "q1"}, {"question": "q2"}]}
+    (found,) = load(lines(tmp_path / "named.jsonl", named))  # each has its own question
+    assert [p.answers for p in found.annotations[0].pairs] == [("a",), ("b",)]
 
 
 GOOD = {"id": "g", "question": "q", "answers": [["a"]]}
@@ -164,7 +212,7 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
 
 def test_layouts_are_a_registry(tmp_path: Path) -> None:
     path = lines(tmp_path / "q.jsonl", GOOD)
-    assert set(LAYOUTS) == {"ambignq", "rows", "nq-open", "asqa", "ramdocs", "webqsp"}
+    assert set(LAYOUTS) == {"ambignq", "rows", "fid", "one-answer", "web-questions", "nq-open", "asqa", "ramdocs", "webqsp"}
     with pytest.raises(UnknownNameError, match="Did you mean 'rows'"):
         load(path, "row")
 
@@ -175,12 +223,16 @@ def test_layouts_are_a_registry(tmp_path: Path) -> None:
         ("ambignq/dev_light.json", "ambignq", 1001),
         ("multi/dev.jsonl.gz", "rows", 240),
         ("open/nq_open_dev.jsonl", "nq-open", 2281),
-        ("open/webquestions.jsonl", "rows", 5810),
+        ("open/webquestions.jsonl", "web-questions", 5810),
     ],
 )
 def test_the_research_data_load(name: str, layout: str, count: int) -> None:
     if not (SHARED / name).is_file():
         pytest.skip(f"../shared/data/{name} is not here: the research data lie outside the repository")
-    assert detect(SHARED / name) == layout
-    found = load(SHARED / name)
+    if layout == "web-questions":  # nothing in the file says it
+        with pytest.raises(FormatError, match="--layout web-questions"):
+            load(SHARED / name)
+    else:
+        assert detect(SHARED / name) == layout
+    found = load(SHARED / name, layout)
     assert len(found) == len({q.id for q in found}) == count

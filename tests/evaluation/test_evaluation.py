@@ -14,6 +14,7 @@ from core import types as t
 from core.errors import CancelledError, CheckpointError, FormatError, InputError, NothingRetrievedError, StorageError
 from core.evaluation.run import evaluate, first_answer_seconds
 from core.metrics import METRICS
+from core.metrics.judged import Grounding, JudgedInterpretation
 
 
 def reference(
@@ -122,17 +123,42 @@ def test_a_failing_question_keeps_its_error_and_has_no_metrics() -> None:
     assert everything.scores == {"F1 answer": {"all": None, "multi": None}}
 
 
-def test_a_judge_that_fails_at_a_question_fails_that_question_alone() -> None:
-    class Judge:
-        about = MappingProxyType({"judge": "wild"})
+class Wild:
+    """A judge that fails at `a`, decides half of `b`, and all of the others."""
 
-        def judge(self, reference: Any, prediction: Any) -> None:
-            if reference.id == "a":
-                raise TypeError("no text")
+    about = MappingProxyType({"judge": "wild"})
 
-    report = evaluate(TableSystem(TABLE), QUESTIONS, bootstrap=10, judge=Judge())
-    assert report.rows[0]["error"] == "the judge failed: TypeError: no text"
-    assert [row["error"] for row in report.rows[1:3]] == [None, None]
+    def judge(self, reference: Any, prediction: Any) -> Grounding:
+        if reference.id == "a":
+            raise TypeError("no text")
+        half = reference.id == "b"
+        said = tuple(JudgedInterpretation("q", "a", "p1", True, m) for m in ((True, None) if half else (True, False)))
+        return Grounding(
+            said, (True,), (True,), 2, 1, int(half), "match: the reply has 1 verdict for 2 questions" if half else ""
+        )
+
+
+def test_a_judges_failure_leaves_the_systems_own_row(tmp_path: Path) -> None:
+    table = {**TABLE, "d": ("Rome",)}
+    plain = evaluate(TableSystem(table), QUESTIONS, bootstrap=10)
+    report = evaluate(TableSystem(table), QUESTIONS, bootstrap=10, judge=Wild(), out_dir=tmp_path)
+    assert (report.failed, report.judge_failed, plain.judge_failed) == (0, 2, 0)
+    assert [row["judge_error"] for row in report.rows] == [
+        "TypeError: no text",
+        "match: the reply has 1 verdict for 2 questions",
+        None,
+        None,
+    ]
+    assert report.scores["F1 answer"] == plain.scores["F1 answer"]
+    assert report.counts["F1 answer"] == plain.counts["F1 answer"]
+    assert [row["metrics"]["ungrounded precision"] for row in report.rows] == [None, None, 0.5, 0.5]
+    assert (report.counts["ungrounded precision"]["all"], report.counts["G-precision"]["all"]) == (2, 3)
+    assert report.counts["ungrounded precision"]["multi"] == sum(row["ambiguous"] for row in report.rows[2:])
+    assert len(report.problems) == 2  # judged incompletely, and the failed call
+    assert json.loads(json.dumps(report.to_json()))["counts"] == report.counts
+    again = TableSystem(table)
+    evaluate(again, QUESTIONS, bootstrap=10, judge=Wild(), out_dir=tmp_path)
+    assert again.asked == ["a", "b"]  # only what could not be judged
 
 
 def test_the_report_is_plain_json_and_the_same_for_the_same_seed() -> None:

@@ -116,7 +116,7 @@ def test_webqsp_recast_as_text(indent: int | None, tmp_path: Path) -> None:
 
 def test_a_json_list_of_rows(tmp_path: Path) -> None:
     path = write(
-        tmp_path, [{"id": "a", "question": "Who?", "answers": ["x", "y"]}, {"question": "Where?", "answer": [["z", "zed"]]}]
+        tmp_path, [{"id": "a", "question": "Who?", "answers": [["x"], ["y"]]}, {"question": "Where?", "answer": [["z", "zed"]]}]
     )
     first, second = load(path)
     assert [p.answers for p in first.annotations[0].pairs] == [("x",), ("y",)]

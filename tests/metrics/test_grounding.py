@@ -209,6 +209,31 @@ def test_a_language_model_judges_which_questions_match_and_which_are_one(tmp_pat
     assert theirs.index(RIGHT.question) < theirs.index(at_sea)
 
 
+class Half(Believes):
+    """Decides the first of several claims."""
+
+    def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
+        return [True, *[None] * (len(claims) - 1)]
+
+
+def test_half_a_judgment_is_none(tmp_path: Path) -> None:
+    found = ModelJudge("reader", Half(), Judgments(tmp_path / "a.sqlite")).judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
+    assert found is not None
+    assert [i.supported for i in found.interpretations] == [True, None]
+    assert found.error
+    assert values(found)["G-precision"] is None
+    assert values(found)["ungrounded precision"] == 1.0  # decided by words
+
+    rules: dict[str, Any] = {"verify": '{"supported": true}', "match": '{"covered": [true]}', "deduplicate": '{"keep": [1, 2]}'}
+    judge = ModelJudge("lm", PromptedGenerator(ScriptedLanguageModel(rules)), Judgments(tmp_path / "b.sqlite"))
+    found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
+    assert found is not None
+    assert (found.failed_calls, found.error.partition(":")[0]) == (2, "match")
+    figures = values(found)
+    assert (figures["ungrounded precision"], figures["ungrounded recall"], figures["G-recall"]) == (None, None, None)
+    assert figures["G-precision"] == 1.0
+
+
 def test_our_own_meanings_that_the_references_lack_join_the_grounded_gold_set(tmp_path: Path) -> None:
     extra = t.Interpretation("p3", "Whose ship was last of all in the long regatta?", "Cy", 0.5)
     found = ModelJudge("reader", Believes(), Judgments(tmp_path / "j.sqlite")).judge(REFERENCE, prediction(RIGHT, extra))

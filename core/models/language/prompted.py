@@ -6,7 +6,8 @@ is not in the passage's words counts as an abstention, because small models answ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,12 +24,19 @@ from core.models.language.roles import (
     Run,
 )
 from core.settings import Settings
-from core.text import content_words, find_spans, question_key, word_tokens
+from core.text import content_words, find_spans, listed, question_key, word_tokens
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
 MOST_ANSWER_CHARS = 300
 LONG = 4  # token limit of a list of interpretations, relative to one answer
+
+Check = Callable[[dict[str, Any]], str]  # what is wrong with an object that fits its schema; "" if nothing
+
+
+def _complete(reply: dict[str, Any]) -> str:
+    return ""
+
 
 _TEXT = {"type": "string"}
 _SHORT = {"type": "string", "maxLength": 120}  # small models do not stop
@@ -88,19 +96,25 @@ class PromptedGenerator:
         turns = tuple(Message(who, text) for who, text in load_prompt(role).fill(**values))  # type: ignore[arg-type]
         return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
-    def _stream(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> Iterator[tuple[int, Completion]]:
-        """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends."""
+    def _stream(
+        self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check = _complete
+    ) -> Iterator[tuple[int, Completion]]:
+        """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends; a reply that `check` refuses has failed."""
         requests = [self._request(role, values) for _, values in jobs]
         for index, c in self.model.stream(requests, run.deadline, run.cancelled):
+            if not c.error and c.parsed is not None and (problem := check(c.parsed)):
+                c = replace(c, error=problem)
             run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error))
             yield index, c
 
-    def _all(self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run) -> list[dict[str, Any] | None]:
-        done = dict(self._stream(role, jobs, run))
+    def _all(
+        self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check = _complete
+    ) -> list[dict[str, Any] | None]:
+        done = dict(self._stream(role, jobs, run, check))
         return [None if done[i].error else done[i].parsed for i in range(len(jobs))]
 
-    def _one(self, role: str, length: int, run: Run, /, **values: str) -> dict[str, Any] | None:
-        return self._all(role, [(length, values)], run)[0]
+    def _one(self, role: str, length: int, run: Run, /, check: Check = _complete, **values: str) -> dict[str, Any] | None:
+        return self._all(role, [(length, values)], run, check)[0]
 
     # ------------------------------------------------------------ roles
 
@@ -160,19 +174,30 @@ class PromptedGenerator:
     # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
 
     def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed."""
+        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed, as one that leaves
+        some of them out does."""
         if not written or not known:
             return [False] * len(known)
-        said = self._one("match", 0, run, question=as_line(query), written=list_as_data(written), known=list_as_data(known))
-        covered = said["covered"] if said else []
-        return list(covered) if len(covered) == len(known) else None
+
+        def check(reply: dict[str, Any]) -> str:
+            n = len(reply["covered"])
+            return "" if n == len(known) else f"the reply has {listed(n, 'verdict')} for {listed(len(known), 'question')}"
+
+        values = {"question": as_line(query), "written": list_as_data(written), "known": list_as_data(known)}
+        said = self._one("match", 0, run, check, **values)
+        return list(said["covered"]) if said else None
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
         """Figure 9: the indexes of the questions to keep, ascending; None if the call failed or would keep none."""
         if len(questions) < 2:
             return list(range(len(questions)))
-        said = self._one("deduplicate", 0, run, question=as_line(query), written=list_as_data(questions))
-        return sorted({n - 1 for n in said["keep"] if 1 <= n <= len(questions)}) or None if said else None
+
+        def kept(reply: dict[str, Any]) -> list[int]:
+            return sorted({n - 1 for n in reply["keep"] if 1 <= n <= len(questions)})
+
+        values = {"question": as_line(query), "written": list_as_data(questions)}
+        said = self._one("deduplicate", 0, run, lambda r: "" if kept(r) else "the reply keeps no question", **values)
+        return kept(said) if said else None
 
 
 def _line(text: str, limit: int) -> str:

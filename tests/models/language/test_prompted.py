@@ -165,7 +165,9 @@ def test_a_list_is_never_asked_to_be_longer_than_it_may_be(n: int) -> None:
 def test_the_judges_roles() -> None:
     run = Run.of(10)
     assert generator({"match": '{"covered": [true, false]}'})[0].match("q", ["a"], ["b", "c"], run) == [True, False]
+    assert not run.calls[-1].error
     assert generator({"match": '{"covered": [true]}'})[0].match("q", ["a"], ["b", "c"], run) is None  # not one for each
+    assert run.calls[-1].error  # a part of a reply has failed
     assert generator()[0].match("q", [], ["b", "c"], run) == [False, False]
     assert generator({"deduplicate": '{"keep": [3, 1, 1, 9]}'})[0].deduplicate("q", ["a", "b", "c"], run) == [0, 2]
     assert generator({"deduplicate": '{"keep": []}'})[0].deduplicate("q", ["a", "b"], run) is None

@@ -144,7 +144,7 @@ def test_a_kill_in_the_middle_leaves_nothing_and_the_next_call_cleans_up(
     process.join()
     assert process.exitcode == 9
     left = store.maintenance.counts()
-    assert (left["project_item"], left["project_job"]) == (6, 1)
+    assert (left["project_item"], left["project_job"]) == (7, 1)  # the one of before, and three portions of new ones
     assert store.items.progress(made.id, "Mia")["generation"].items == 1
     do(store, made, "Ada", "x")
     assert store.queue.next_item(made.id, "Ada", "generation") is None
