@@ -20,6 +20,7 @@ from core.metrics.significance.compare import MetricDifference, compare_values, 
 from core.retrieval.library import CorpusInfo
 from core.serve.choice import make_engine
 from core.settings import Settings
+from core.text import stored_name
 from pages.app import connection, libraries
 from pages.app.markup import escape
 from storage.door import Door
@@ -153,7 +154,7 @@ def visitor() -> Visitor | None:
         return held
     if connection.provider() and not made_in[1]:
         return None
-    return Visitor(str(st.session_state.get("annotator") or "").strip() or settings().annotator)
+    return Visitor(stored_name(str(st.session_state.get("annotator") or "")) or stored_name(settings().annotator))
 
 
 def store() -> Door:

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session, undefer
 
 from core.errors import FormatError
+from core.text import stored_name
 from core.trace import prediction_from_json, to_json
 from core.types import Annotation, Prediction, QAPair
 from storage.exchange.filters import Names
@@ -229,6 +230,7 @@ KINDS: Mapping[str, Kind] = {
         free=("created",),
         renamed=lambda row, names: {**row, "name": names(row["name"])},
         readers={"name": _name},
+        made_of=lambda values: {"name": stored_name(values["name"])},
     ),
     "question": Kind(
         tables.Question,
@@ -287,7 +289,10 @@ KINDS: Mapping[str, Kind] = {
     ),
     "account": Kind(workbench.Account, ("annotator_id",), _WHO, never=("password", "subject")),
     "project": Kind(
-        workbench.Project, ("public_id",), readers={**_texts("stages"), **_texts("systems"), "thresholds": _thresholds}
+        workbench.Project,
+        ("public_id",),
+        readers={**_texts("stages"), **_texts("systems"), "thresholds": _thresholds},
+        made_of=lambda values: {"name": stored_name(values["name"])},
     ),
     "guideline": Kind(
         workbench.Guideline,

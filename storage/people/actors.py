@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -9,6 +10,7 @@ from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotAllowedError
+from core.text import confusable_name, stored_name
 from storage.people.permissions import check_role
 from storage.records.checks import check_annotator
 from storage.records.enumerations import Role
@@ -20,14 +22,21 @@ VISITOR = "visitor"  # of a database session's info: the name that it may speak 
 
 
 def annotator_row(session: Session, name: str) -> tables.Annotator:
-    """The row of this name, made if need be.  Raises InputError for a blank or unprintable name."""
-    check_annotator(name)
+    """The row of this name, made if need be.  Raises InputError for a blank or unprintable name, and for one that looks like another's."""
+    name = check_annotator(name)
     row = session.scalar(select(tables.Annotator).filter_by(name=name))
     if row is None:
+        refuse_confusable(name, session.scalars(select(tables.Annotator.name)))
         row = tables.Annotator(name=name, created=now())
         session.add(row)
         session.flush()
     return row
+
+
+def refuse_confusable(name: str, taken: Iterable[str]) -> None:
+    """Raises InputError where one of the taken names looks like this one (`core.text.name_shapes`) without being it."""
+    if other := confusable_name(name, taken):
+        raise InputError(f"the name '{name[:80]}' looks like '{other[:80]}', which is taken: use that one, or choose another")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
 
 def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
     """What `name` may do, whoever asks.  Raises as `actor`."""
-    check_annotator(name)
+    name = check_annotator(name)
     if name == AUTOMATIC:
         raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
     found = session.execute(
@@ -80,5 +89,5 @@ def in_use(session: Session) -> bool:
 def only_oneself(session: Session, name: str) -> None:
     """Raises NotAllowedError where a visitor's transaction would act under another name.  The local operator's may."""
     own = session.info.get(VISITOR)
-    if own is not None and own != name:
+    if own is not None and own != stored_name(name):
         raise NotAllowedError(f"you are '{own[:80]}': nothing is done in the name of '{name[:80]}'")

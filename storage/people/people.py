@@ -16,6 +16,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
+from core.text import stored_name
 from storage.people import passwords
 from storage.people.actors import actor, annotator_row, in_use
 from storage.people.log import ACTIONS, note
@@ -61,7 +62,7 @@ def _person(row: tables.Annotator, account: workbench.Account | None, open_house
 
 
 def _load(session: Session, name: str) -> Person:
-    found = session.execute(_PEOPLE.where(tables.Annotator.name == name)).first()
+    found = session.execute(_PEOPLE.where(tables.Annotator.name == stored_name(name))).first()
     if found is None:
         raise NotFoundError(f"there is nobody named '{name[:80]}'")
     return _person(found[0], found[1], not in_use(session))
@@ -92,8 +93,8 @@ class People(engine.Part):
             return [_person(row, account, open_house) for row, account in session.execute(query)]
 
     def annotator(self, name: str) -> Annotator:
-        """Gets or creates.  Raises InputError for a name that is blank or unprintable."""
-        check_annotator(name)
+        """Gets or creates.  Raises InputError for a name that is blank or unprintable, or looks like another's."""
+        name = check_annotator(name)
         with self.reading() as session:  # a page asks at each rerun: no writer lock for that
             row = session.scalar(select(tables.Annotator).filter_by(name=name))
         if row is None:
@@ -114,6 +115,7 @@ class People(engine.Part):
 
         Raises SignInError: wrong (never says what), or `seconds` to wait (`storage.people.throttle`).  Takes as long for an unknown name.
         """
+        name = stored_name(name)
         with self.writing() as session:
             attempt = Attempt(session, name, address)
             found = session.execute(
@@ -154,11 +156,11 @@ class People(engine.Part):
     def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
         """Gives a name an account.  The first one that can sign in must be a manager.
 
-        Raises NotAllowedError unless `by` is a manager, InputError for a name that has an account, a wrong role, a short
+        Raises NotAllowedError unless `by` is a manager, InputError for a name that has an account or looks like another, a wrong role, a short
         password or a subject that is taken.
         """
         check_choice(role, Role, "the role")
-        check_annotator(name)
+        name = check_annotator(name)
         hashed = passwords.hashed(password) if password is not None else None
         with self.writing() as session:
             who = actor(session, by, "manager")
@@ -191,7 +193,7 @@ class People(engine.Part):
         found = session.scalar(
             select(workbench.Account)
             .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
-            .where(tables.Annotator.name == name)
+            .where(tables.Annotator.name == stored_name(name))
         )
         if found is None:
             raise NotFoundError(f"'{name[:80]}' has no account: add one first")

@@ -16,7 +16,8 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from core.errors import ConflictError, InputError
-from storage.people.actors import actor, rights_of
+from core.text import stored_name
+from storage.people.actors import actor, refuse_confusable, rights_of
 from storage.people.log import note
 from storage.projects.qualification import qualification_of
 from storage.projects.rows import latest_guidelines, project_row
@@ -75,7 +76,7 @@ class Projects(engine.Part):
     ) -> Project:
         """An open project without items.  Stages cannot be changed later; `values` are those of `ProjectValues`.
 
-        Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken.
+        Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken, or looks like one.
         """
         wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
         if not wanted or set(stages) - set(wanted):
@@ -108,6 +109,8 @@ class Projects(engine.Part):
         taken = session.scalar(select(workbench.Project.id).filter_by(name=name))
         if taken is not None and taken != own:
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
+        others = select(workbench.Project.name)
+        refuse_confusable(name, session.scalars(others if own is None else others.where(workbench.Project.id != own)))
 
     def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
         """Changes the name or any of the `ProjectValues`.
@@ -187,7 +190,7 @@ class Projects(engine.Part):
 
     def find_project_named(self, name: str) -> Project | None:
         with self.reading() as session:
-            row = session.scalar(select(workbench.Project).filter_by(name=name))
+            row = session.scalar(select(workbench.Project).filter_by(name=stored_name(name)))
             return project_record(row) if row else None
 
     # ---------------------------------------------------------------- guidelines

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from core.errors import InputError
-from core.text import text_problem
+from core.text import stored_name, text_problem
 
 PAGE = 500  # rows a list returns at most
 MAX_QUESTION_CHARS = 20_000  # a bound of the database; what people may ask is bounded by core.settings
@@ -84,10 +84,13 @@ def storable(rows: Iterator[tuple[int, Any, str | None]]) -> Iterator[tuple[int,
         yield line, value, problem or plain_problem(value)
 
 
-def check_annotator(name: str) -> None:
-    check_text(name, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
-    if not name.isprintable() or name != name.strip():
+def check_annotator(name: str) -> str:
+    """The name as it is stored (`core.text.stored_name`).  Raises InputError for a blank or unprintable one."""
+    found = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
+    check_text(found, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
+    if not found.isprintable() or name != name.strip():
         raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
+    return found
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Any, TypedDict
 
 from core.errors import InputError
+from core.text import stored_name
 from core.types import Annotation, Passage
 from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
 from storage.records.defaults import THRESHOLDS
@@ -123,7 +124,8 @@ def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         match name:
             case "name":
-                found[name] = check_text(value, "the project's name", limit=MAX_NAME_CHARS, empty=False, line=True).strip()
+                stored = stored_name(check_text(value, "the project's name", limit=MAX_NAME_CHARS, line=True))
+                found[name] = check_text(stored, "the project's name", limit=MAX_NAME_CHARS, empty=False)
             case "corpus":
                 found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
             case "systems":

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from core.annotating.labels import Label
 from core.errors import NotFoundError
+from core.text import stored_name
 from storage.people.actors import annotator_row, only_oneself
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
@@ -105,6 +106,7 @@ class Labels(Part):
         name.
         """
         check_judgment(label, note, state)
+        annotator = stored_name(annotator)
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
@@ -133,6 +135,7 @@ class Labels(Part):
 
         False if there was none.  Raises JudgmentConflictError and NotFoundError as `judge`.
         """
+        annotator = stored_name(annotator)
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)

@@ -105,3 +105,66 @@ def test_chunks_are_bounded_in_characters_and_lose_none(text: str) -> None:
     assert max(map(len, chunks)) <= T.CHUNK_CHARS
     assert max(len(c.split()) for c in chunks) <= 100
     assert "".join("".join(chunks).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("O\u2019Rourke", "O'Rourke"),
+        ("1914\u20131918", "1914-1918"),
+        ("1914\u22121918", "1914-1918"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("\ufb01lm", "film"),
+        ("\uff21\uff22", "ab"),
+        ("\u201cIt\u201d", '"it"'),
+        ("New\u00a0York", "new  york"),
+        ("Kopen\u00adhagen\u200b", "Kopenhagen"),
+        ("STRASSE", "stra\u00dfe"),
+    ],
+)
+def test_one_answer_for_display_is_not_always_one_for_the_script(a: str, b: str) -> None:
+    assert T.equal_for_display(a, b)
+    assert T.question_key(f"Who is {a}?") == T.question_key(f" who  is {b} ?")
+    assert T.overlapping(a, f"Mr {b}")
+
+
+def test_the_scripts_rule_is_as_it_was() -> None:
+    assert not T.equal_for_scoring("O\u2019Rourke", "O'Rourke")
+    assert not T.equal_for_scoring("1914\u20131918", "1914-1918")
+    assert T.equal_for_scoring("The Beatles'", "beatles")
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("C", "C++"), ("C#", "C"), ("\u0e1b\u0e35", "\u0e1b\u0e39"), ("\u0915\u093f", "\u0915\u093e"), ("3.5", "35")]
+)
+def test_other_questions_stay_apart(a: str, b: str) -> None:
+    assert T.question_key(f"What is {a}?") != T.question_key(f"What is {b}?")
+
+
+@quick
+@given(WORDY, WORDY)
+def test_what_the_script_takes_for_one_is_one_for_display(a: str, b: str) -> None:
+    assert T.comparable(T.comparable(a)) == T.comparable(a)
+    if a.isascii() and b.isascii() and T.equal_for_scoring(a, b) and T.normalize_answer(a):
+        assert T.equal_for_display(a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Ann", "\u0410nn"),
+        ("Ann", "ann"),
+        ("Maria", "\u039caria"),
+        ("O'Neil", "O\u2019Neil"),
+        ("Bill", "BiII"),
+        ("a b", "a  b"),
+    ],
+)
+def test_names_that_look_alike(name: str, other: str) -> None:
+    assert T.confusable_name(name, ["Zoe", other]) == other
+    assert not T.confusable_name(name, [name, "Zoe"])
+
+
+def test_names_as_they_are_stored() -> None:
+    assert T.stored_name("Jose\u0301\u200b\u202e") == "Jos\u00e9"
+    assert not T.confusable_name("M\u00fcller", ["Muller", "M\u00f6ller"])

@@ -21,7 +21,7 @@ from core.trace import to_json
 from core.types import Question, ReferenceQuestion
 from storage.exchange.imports.predictions import content_key, prediction_of, question_of
 from storage.exchange.kinds import KINDS, MAX_TEXT_CHARS, TARGETS, Kind, Row
-from storage.people.actors import annotator_row
+from storage.people.actors import annotator_row, refuse_confusable
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
 from storage.results.predictions import insert_prediction, plain_trace, question_row
@@ -160,6 +160,8 @@ class Lines:
                 self._renamed[kind, values["public_id"]] = known.id
             return False
         self._refuse_taken(kind, spec, values)
+        if kind in ("annotator", "project"):
+            refuse_confusable(values["name"], self.session.scalars(select(table.name)))
         if kind == "item" and values["project_id"] in self._growing:
             raise InputError("questions are being added to this project right now: wait until they are, then import again")
         if spec.store is not None:

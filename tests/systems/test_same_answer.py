@@ -1,0 +1,98 @@
+"""One answer written in two ways counts once, whichever way a system finds its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from test_rac import run as rac
+
+from core import types as t
+from core.consolidation import by_answer
+from core.models.ranking.second_reading import with_readings
+from core.models.seq2seq.decoding import merge
+from core.models.span.reader import Readout
+from core.settings import Settings
+from core.systems import SYSTEMS
+from core.systems.shared.base import Options, Parts, answer, check_question
+from core.systems.shared.candidates import candidates_of, choose
+from core.systems.shared.grounded import conclude
+from core.text import normalize_answer
+
+PAIRS = [
+    ("O\u2019Rourke", "O'Rourke"),
+    ("1914\u20131918", "1914-1918"),
+    ("Cafe\u0301 Roma", "Caf\u00e9 Roma"),
+    ("Paci\ufb01c", "Pacific"),
+    ("New\u00a0York\u200b", "new york"),
+]
+QUESTION = t.Question("Which one?")
+PASSAGE = t.Passage("p", "", "text")
+
+
+class Shelf:
+    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
+        return [t.RetrievedPassage(PASSAGE, 1, 1.0)]
+
+
+def by_passages(a: str, b: str) -> list[str]:
+    readouts = [Readout(PASSAGE, (t.Candidate(text, p),), 0.1) for text, p in ((a, 0.8), (b, 0.7))]
+    return [c.text for c in candidates_of(readouts)]
+
+
+def by_threshold(a: str, b: str) -> list[str]:
+    return [c.text for c in choose([t.Candidate(a, 0.8), t.Candidate(b, 0.7)], QUESTION, 0.1, 8)]
+
+
+def by_loop(a: str, b: str) -> list[str]:
+    options = Options(clarify=False, extra={"table": {QUESTION.text: [a, b]}})
+    found = answer(SYSTEMS.resolve("scripted")(Parts(Settings(), Shelf(), "c"), options), QUESTION)
+    assert len(found.steps[0].candidates) == 1
+    return [x.text for x in found.answers]
+
+
+def by_interpretations(a: str, b: str) -> list[str]:
+    found = [t.Interpretation("p", f"Which {i}?", text, 0.5) for i, text in enumerate((a, b))]
+    events = conclude(QUESTION, found, (), 8)
+    return [e.answer.text for e in events if isinstance(e, t.StepFinished) and e.answer]
+
+
+def by_clusters(a: str, b: str) -> list[str]:
+    import numpy as np
+
+    labels = by_answer(np.array([-1, -1]), [a, b])
+    return [a] if labels.tolist() == [0, 0] else [a, b]
+
+
+def by_long_call(a: str, b: str) -> list[str]:
+    said = json.dumps(
+        {"interpretations": [{"question": q, "answer": x, "passage": 1} for q, x in (("Q one?", a), ("q one ?", b))]}
+    )
+    prediction, _, _ = rac({"clarify_long": said})
+    return [i.answer for i in prediction.interpretations] or [a]
+
+
+def by_sequences(a: str, b: str) -> list[str]:
+    return [text for text, _ in merge([[(a, 0.5)], [(b, 0.5)]])]
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+@pytest.mark.parametrize(
+    "way", [by_passages, by_threshold, by_loop, by_interpretations, by_clusters, by_long_call, by_sequences]
+)
+def test_one_answer_in_two_spellings_counts_once(way: Callable[[str, str], list[str]], a: str, b: str) -> None:
+    assert len(way(a, b)) == 1
+    assert normalize_answer(a) != normalize_answer(b)  # the script keeps its own rule
+
+
+def test_a_second_reading_in_another_spelling_is_none() -> None:
+    first = t.Candidate("O'Rourke", 0.8, t.Evidence("p", 0, 8, "O'Rourke"))
+    second = t.Candidate("O\u2019Rourke", 0.8, t.Evidence("p", 0, 8, "O\u2019Rourke"))
+    assert len(with_readings(t.Proposal((first,), 0.1), [Readout(PASSAGE, (second,), 0.1)], ()).candidates) == 1
+
+
+def test_what_is_struck_is_struck_in_every_spelling() -> None:
+    asked = check_question(t.Question("Which one?", banned=("O\u2019Rourke", "O'Rourke")), 100)
+    assert len(asked.banned) == 1
+    assert choose([t.Candidate("O'Rourke", 0.9)], t.Question("Which?", banned=("O\u2019Rourke",)), 0.1, 8) == []
