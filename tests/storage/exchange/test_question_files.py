@@ -18,6 +18,29 @@ from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.results import RejectedRowsError
 from storage.store import Store
 
+TWICE = (
+    "Who founded the Tern Museum?\nWhere is the Tern Museum?\nwho founded the tern museum\n  Who founded the  Tern Museum ?  \n"
+)
+
+
+def test_the_same_question_twice_is_one_item(store: Store) -> None:
+    made = project(store, 0)
+    first = store.intake.add_items("Mia", made.id, questions_to_annotate(TWICE.encode(), "first.txt"))
+    assert (first.added, first.known) == (2, 2)
+    answered = [
+        {"question": "Who founded the \u2018Tern\u2019 museum", "answers": [["Ann"]]},
+        {"question": "When?", "answers": [["1900"]]},
+    ]
+    rows = "".join(json.dumps(row) + "\n" for row in answered)
+    for name in ("second.jsonl", "third.jsonl"):  # rows without an id are named by their file
+        second = store.intake.add_items("Mia", made.id, questions_to_annotate(rows.encode(), name))
+        assert (second.added, second.known) == ((1, 1) if name == "second.jsonl" else (0, 2))
+    texts = [{"title": "A", "text": "One."}, {"title": "A", "text": "Two."}]
+    own = "".join(json.dumps({"question": "When?", "passages": [p]}) + "\n" for p in (*texts, texts[0]))
+    third = store.intake.add_items("Mia", made.id, questions_to_annotate(own.encode(), "own.jsonl"))
+    assert (third.added, third.known) == (2, 1)  # over another text it is another question
+
+
 ROWS = [{"id": "a", "question": "Who?"}, {"question": "Where?", "source": "desk"}]
 JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 

@@ -366,3 +366,30 @@ def test_an_address_is_not_known_for_longer_than_was_promised(store: Store, cloc
             store.people.sign_in("Ada", SECRET, "192.0.2.7")
         assert waiting.value.seconds == wait  # of a known address at most 60
         clock.pass_(seconds=wait + 1)
+
+
+@pytest.mark.parametrize("other", ["\u0410da", "ada", "Ada\u200b", "A\u202eda"])
+def test_a_name_that_looks_like_anothers_is_refused_or_the_same(store: Store, other: str) -> None:
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    if other.isascii() or "\u0410" in other:
+        with pytest.raises(InputError, match="Ada"):
+            store.people.add_person("Ada", other, "annotator")
+    else:
+        assert store.people.sign_in(other, SECRET).name == "Ada"
+        with pytest.raises(InputError, match="has an account"):
+            store.people.add_person("Ada", other, "annotator")
+    assert [a.name for a in store.people.annotators()] == ["Ada"]
+
+
+def test_names_are_stored_in_one_form(store: Store) -> None:
+    assert store.people.annotator("Jose\u0301\u200d").name == "Jos\u00e9"
+    assert store.people.annotator("Jos\u00e9").name == "Jos\u00e9"
+    made = project(store, 1, by="Jose\u0301", name="Ro\u0301ma\u200b \u202eone")
+    assert made.name == "R\u00f3ma one"
+    assert store.projects.find_project_named("Ro\u0301ma one") == made
+    for other in ("r\u00f3ma one", "R\u00f3m\u0430 one", "R\u00f3ma  one"):
+        with pytest.raises(InputError, match="R\u00f3ma one"):
+            project(store, 0, by="Jos\u00e9", name=other)
+    task = take(store, made, "Jose\u0301")
+    assert store.drafts.save_draft(task.item, "Jos\u00e9", "generation", {"text": "mine"}, 0).version == 1
+    assert [a.name for a in store.people.annotators()] == ["Jos\u00e9"]
