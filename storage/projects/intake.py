@@ -79,6 +79,12 @@ def _content(passages: Sequence[dict[str, Any]] | None) -> str:
     return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
 
 
+def _named(question: ReferenceQuestion, body: dict[str, Any]) -> ReferenceQuestion:
+    """A question without an id is known by its text, and by its own passages where it has some."""
+    content = _content(body["passages"])
+    return question if question.id or not content else replace(question, id=hashlib.sha256(content.encode()).hexdigest()[:16])
+
+
 class Intake(engine.Part):
     """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
@@ -106,7 +112,7 @@ class Intake(engine.Part):
     ) -> ItemsReport:
         fresh = self._fresh(by, project, questions, bodies)
         total, every, every_body = len(questions), questions, bodies
-        questions, bodies = [questions[i] for i in fresh], [bodies[i] for i in fresh]
+        questions, bodies = [_named(questions[i], bodies[i]) for i in fresh], [bodies[i] for i in fresh]
         at_once = len(questions) <= AT_ONCE
         with self.writing() as session:
             who = actor(session, by, "manager")
