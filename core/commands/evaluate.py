@@ -140,7 +140,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             say=lambda text: print(text, file=sys.stderr),
             elsewhere=elsewhere,
         )
-    for trouble in report.problems:
+    for trouble in report.problems if report.failed < report.n else ():  # else an error says it
         print(f"warning: {trouble}", file=sys.stderr if args.json else sys.stdout)
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))

@@ -335,7 +335,7 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
         say(f"{rows}: the last row is incomplete ({torn[:40]!r}); its question is asked again")
     if kept or found:
         failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
-        say(f"resuming in {folder}: {len(kept)} questions are done{failed}")
+        say(f"resuming in {folder}: {len(kept)} questions are answered{failed}")
     return kept
 
 
