@@ -23,14 +23,16 @@ def _backup() -> None:
 def database(health: Health) -> None:
     st.subheader("Database", divider="gray", anchor=False)
     with st.container(horizontal=True):
-        st.metric("Integrity", "ok" if health.ok else "damaged")
+        st.metric("Integrity", "ok" if health.ok else "file replaced" if health.replaced else "damaged")
         st.metric("Size", f"{health.bytes / 1e6:.1f} MB")
         st.metric("Last backup", age(health.backup_age_seconds))
-    if not health.ok:
+    if health.replaced:
+        st.error(escape(health.integrity))
+    elif not health.ok:
         st.error(f"The database is damaged: {escape(health.integrity)}. Restore a backup with: python -m storage restore FILE")
     for warning in health.warnings:
         st.warning(escape(warning[:1].upper() + warning[1:]), icon=":material/warning:")
-    if health.sqlite:
+    if health.sqlite or health.replaced:
         st.button("Back up now", on_click=_backup, icon=":material/backup:", key="health.backup")
         st.caption("This saves a verified copy in the folder backups, beside the database. People can keep working meanwhile.")
     else:

@@ -35,6 +35,7 @@ from storage.exchange.imports.importing import FORMATS as READ
 from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.projects import Project
 from storage.results.run_folders import import_run
+from storage.schema.engine import parse_url, sqlite_path
 from storage.store import Store
 
 Result = tuple[dict[str, Any], str]  # for --json, and in words
@@ -257,7 +258,15 @@ def _import_evaluation(url: str, args: argparse.Namespace) -> Result:
     return asdict(made), f"{folder}: {words}, {made.system}, {made.n} questions"
 
 
+def _refuse_missing(url: str) -> None:
+    """Raises InputError where a store would make a new, empty database."""
+    path = sqlite_path(parse_url(url))
+    if path is not None and not path.exists():
+        raise InputError(f"{path}: there is no database; look at AMBISCOPE_HOME, or put a backup back with `restore`")
+
+
 def _backup(url: str, args: argparse.Namespace) -> Result:
+    _refuse_missing(url)
     with Store(url) as store:
         made = store.maintenance.backup(args.file)
     return made.to_json(), f"{made.file}: {made.bytes} bytes, verified"
@@ -270,6 +279,7 @@ def _restore(url: str, args: argparse.Namespace) -> Result:
 
 
 def _check(url: str, _args: argparse.Namespace) -> Result:
+    _refuse_missing(url)
     with Store(url) as store:
         health, counts = store.maintenance.health(full=True), store.maintenance.counts()
     if not health.ok:

@@ -50,6 +50,7 @@ class Store:
     def __init__(self, url: str) -> None:
         self.upgraded_from = ensure_current(url)
         self._compose(Database(parse_url(url)))
+        self.database.check_file()  # from here on it is known which file this is
 
     def _compose(self, database: Database) -> None:
         self.database = database

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -13,8 +14,10 @@ import uvicorn
 from core.engine import Engine
 from core.errors import InputError
 from core.models.running import turns
+from core.serve import connections
 from core.serve.addresses import is_local
 from core.serve.app import make_app
+from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped
 from core.settings import Settings
 
 CUT_AFTER = 5.0  # seconds after the grace in which connections may close by themselves
@@ -36,11 +39,19 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
+def _refusal(status: int, reason: str) -> tuple[dict[str, str], bytes]:
+    """As the routes refuse."""
+    return {"content-type": "application/json", API_HEADER: str(API)}, json.dumps(
+        stamped(error_to_json(RefusedError(status, reason)))
+    ).encode()
+
+
 class Server(uvicorn.Server):
-    """uvicorn's server, which gives up what still runs after the grace."""
+    """uvicorn's server with bounded connections, which gives up what still runs after the grace."""
 
     def __init__(self, config: uvicorn.Config, grace: float, give_up: Callable[[], None]) -> None:
         super().__init__(config)
+        self._limits = connections.limits()
         self._grace, self._give_up = grace, give_up
 
     @contextmanager
@@ -52,6 +63,10 @@ class Server(uvicorn.Server):
         finally:
             for which, handler in kept.items():
                 signal.signal(which, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        connections.bound(self.config, self._limits, _refusal)
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().call_later(self._grace, self._give_up)

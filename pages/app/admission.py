@@ -11,9 +11,9 @@ from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
 
 from core.errors import AmbiscopeError
 from pages.app import shared
+from pages.app.server import LET_IN as _LET_IN
 
 MANY = 1000  # sessions; beyond them, those that have ended are forgotten
-_LET_IN: dict[str, bool] = {}  # session -> it came in while people signed in; False: while nobody had an account
 _LOCK = threading.Lock()
 
 

@@ -9,22 +9,28 @@ the name keeps out a page elsewhere whose name leads here (DNS rebinding).
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
+import socket
 import sys
 import time
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+import uvicorn
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import net_util
+from streamlit import net_util, runtime
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from core.errors import AmbiscopeError
+from core.serve import connections
 from core.serve.addresses import asked_host, is_local
+from core.serve.connections import ALLOW
 from core.settings import Settings
 
 UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
@@ -79,6 +85,92 @@ def _accounts_in_use() -> bool:
     return shared.servers_store().people.accounts_in_use()
 
 
+# session -> it came in while people signed in; False: while nobody had an account (pages.app.admission)
+LET_IN: dict[str, bool] = {}
+_connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
+
+
+class Connection:
+    """A websocket, and the session that Streamlit has given it.
+
+    Who is not let in sends small messages only, and leaves nothing behind: Streamlit keeps a session, with three descriptors, for a tab
+    that may come back (server.disconnectedSessionTTL), and may forget it without shutting it down.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self.session = ""
+        self._allow = scope.get("state", {}).get(ALLOW, lambda large: None)
+
+    def _bound(self) -> None:
+        self._allow(self.session in LET_IN)
+
+    def receiving(self, receive: Receive, send: Send) -> Receive:
+        """The messages that a page has a use for, and no sign-in stands before; what is no message of Streamlit's ends the connection."""
+
+        async def received() -> Message:
+            while True:
+                self._bound()
+                message = await receive()
+                if message["type"] != "websocket.receive":
+                    return message
+                try:
+                    useful = _is_of_use(message.get("bytes"))
+                except ValueError:
+                    await send({"type": "websocket.close", "code": 1002})
+                    return {"type": "websocket.disconnect", "code": 1002}
+                if useful:
+                    return message
+
+        return received
+
+    def sending(self, send: Send) -> Send:
+        async def sent(message: Message) -> None:
+            self._bound()  # a run may have signed the person in or out
+            await send(message)
+
+        return sent
+
+    def ended(self) -> None:
+        if not self.session or not runtime.exists():
+            return
+        if self.session in LET_IN:
+            wait = max(float(st.get_option("server.disconnectedSessionTTL")) - 1, 0)
+            asyncio.get_running_loop().call_later(wait, _forget, self.session)
+        else:
+            _forget(self.session)
+
+
+def _forget(session: str) -> None:
+    """Unless its tab came back."""
+    if runtime.exists() and not runtime.get_instance().is_active_session(session):
+        runtime.get_instance().close_session(session)
+        LET_IN.pop(session, None)
+
+
+def know_sessions() -> None:
+    """Each `Connection` hears of its session when Streamlit makes it, in the connection's task."""
+    connect = runtime.Runtime.connect_session
+
+    def connect_session(self: runtime.Runtime, *args: Any, **kw: Any) -> str:
+        session = connect(self, *args, **kw)
+        if (connection := _connection.get()) is not None:
+            connection.session = session
+        return session
+
+    runtime.Runtime.connect_session = connect_session  # type: ignore[method-assign]
+
+
+def bound_connections() -> None:
+    """Whichever way Streamlit starts uvicorn, its configuration gets the bounds of core.serve.connections."""
+    startup, limits = uvicorn.Server.startup, connections.limits()
+
+    async def bounded(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        connections.bound(self.config, limits)
+        await startup(self, sockets)
+
+    uvicorn.Server.startup = bounded  # type: ignore[method-assign]
+
+
 class Guard:
     def __init__(self, app: ASGIApp, open_to_all: bool) -> None:
         self.app, self.open_to_all = app, open_to_all
@@ -96,7 +188,12 @@ class Guard:
             if await self._shut(scope):
                 await send({"type": "websocket.close", "code": 1008})
                 return
-            await self.app(scope, _kept_to(receive), send)
+            connection = Connection(scope)
+            _connection.set(connection)
+            try:
+                await self.app(scope, connection.receiving(receive, send), connection.sending(send))
+            finally:
+                connection.ended()
         elif scope["type"] == "http":
             why = await self._why_not(scope)
             await (_refuse(self._with_headers(send), why) if why else self.app(scope, receive, self._with_headers(send)))
@@ -149,25 +246,14 @@ async def _refuse(send: Send, why: str) -> None:
     await send({"type": "http.response.body", "body": f"{why}\n".encode()})
 
 
-def _kept_to(receive: Receive) -> Receive:
-    """A session's messages without those that no page has a use for, and no sign-in stands before."""
-
-    async def received() -> Message:
-        while True:
-            message = await receive()
-            if not message.get("bytes") or _is_of_use(message["bytes"]):
-                return message
-
-    return received
-
-
-def _is_of_use(data: bytes) -> bool:
-    """Others empty the caches of everybody, watch the files, tell of the repository or write files of Streamlit's own beside the app."""
+def _is_of_use(data: bytes | None) -> bool:
+    """Others empty the caches of everybody, watch the files, tell of the repository or write files of Streamlit's own beside the app.
+    Raises ValueError for what is no message of its protocol."""
     said = BackMsg()
     try:
         said.ParseFromString(data)
-    except Exception:  # Streamlit closes the connection for it
-        return True
+    except Exception as error:  # also for text, which is no bytes
+        raise ValueError("no message of Streamlit's protocol") from error
     kind = said.WhichOneof("type")
     if kind == "backend_operation_request":
         return said.backend_operation_request.WhichOneof("payload") in OPERATIONS
@@ -200,6 +286,8 @@ def ask_nobody_outside() -> None:
 def middleware() -> list[Any]:
     """For st.App, when the server is made.  Raises SystemExit as `check` does."""
     ask_nobody_outside()
+    know_sessions()
+    bound_connections()
     check(str(st.get_option("server.address") or ""))
     try:
         open_to_all = bool(Settings.from_env().open_to_all)

@@ -20,7 +20,7 @@ from storage.exchange.exports.files import digest, note_export
 from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.base import Base
-from storage.schema.engine import DamagedError, Part, explain, now, parse_url, sqlite_path
+from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
 from storage.schema.upgrade import (
     LOCK_SECONDS,
     backup_name,
@@ -45,14 +45,20 @@ class Maintenance(Part):
         """A verified copy of the whole database (default: in the folder `backups` beside it), made while it is in use.
 
         Raises InputError when the file exists or the database is no SQLite file, StorageError when the copy fails or is
-        not equal.
+        not equal, ReplacedError.
         """
         if self.database.path is None:
             raise InputError("only SQLite files are backed up here; use your database server's own tools")
         target = backup_name(self.database.path, head()) if out is None else out.absolute()
         if target.exists():
             raise InputError(f"{target} exists: a backup never overwrites; give another name")
+        self.database.check_file()
         copy_database(self.database.path, target)
+        try:
+            self.database.check_file()
+        except ReplacedError:
+            target.unlink()
+            raise
         with closing(sqlite3.connect(f"{target.as_uri()}?immutable=1", uri=True)) as copy:
             counts = row_counts(copy)
         size = target.stat().st_size
@@ -66,8 +72,9 @@ class Maintenance(Part):
         """
         size = 0
         integrity, journal, library, warnings = "ok", "", "", []
-        revision, age = "", None
+        revision, age, replaced = "", None, False
         try:
+            self.database.check_file()
             if self.database.path is not None:
                 size = sum(p.stat().st_size for p in (self.database.path, Path(f"{self.database.path}-wal")) if p.exists())
                 library = sqlite3.sqlite_version
@@ -89,8 +96,8 @@ class Maintenance(Part):
                 last = session.scalar(select(func.max(tables.Export.created)).filter_by(format="backup"))
                 age = (now() - last).total_seconds() if last else None
         except StorageError as e:
-            integrity = str(e)
-        if self.database.path is not None:
+            integrity, replaced = str(e), isinstance(e, ReplacedError)
+        if self.database.path is not None and not replaced:
             if sqlite3.sqlite_version_info < WAL_RACE_FIXED:
                 fixed = ".".join(map(str, WAL_RACE_FIXED))
                 warnings.append(f"SQLite {library} has a rare WAL race, mended in {fixed}: keep backups, or use a newer Python")
@@ -102,7 +109,7 @@ class Maintenance(Part):
                 warnings.append("no backup was made yet: python -m storage backup")
             elif age > STALE_BACKUP_DAYS * 86_400:
                 warnings.append(f"the last backup is {age / 86_400:.0f} days old: python -m storage backup")
-        return Health(self.database.where, library, journal, integrity, size, revision, age, tuple(warnings))
+        return Health(self.database.where, library, journal, integrity, size, revision, age, tuple(warnings), replaced)
 
     def counts(self) -> dict[str, int]:
         """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""

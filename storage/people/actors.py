@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError, NotAllowedError
+from core.errors import InputError, NotAllowedError, StorageError
 from storage.people.permissions import check_role
 from storage.records.checks import check_annotator
 from storage.records.enumerations import Role
 from storage.records.projects import AUTOMATIC
 from storage.schema import tables, workbench
-from storage.schema.engine import now
+from storage.schema.engine import ACCOUNTS_FILE, now
 
 VISITOR = "visitor"  # of a database session's info: the name that it may speak for
 
@@ -59,6 +61,7 @@ def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
         .where(tables.Annotator.name == name)
     ).first()
     if not (found[3] if found else in_use(session)):
+        refuse_lost_accounts(session)
         if found is None and not session.info.get("writing"):
             return Actor(0, name, "manager")
         return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
@@ -74,7 +77,30 @@ def somebody_signs_in() -> ColumnElement[bool]:
 
 
 def in_use(session: Session) -> bool:
-    return bool(session.scalar(select(somebody_signs_in())))
+    """Whether anybody can sign in.  Raises StorageError where nobody can any more."""
+    if session.scalar(select(somebody_signs_in())):
+        return True
+    refuse_lost_accounts(session)
+    return False
+
+
+def note_accounts(file: Path | None) -> None:
+    """Beside the database, that the installation has accounts.  Where the disk refuses, the next call tries again."""
+    if file is not None and not file.exists():
+        with suppress(OSError):
+            file.write_text(
+                "This installation of Ambiscope has accounts. While this file is here, its database does not open without them.\n"
+            )
+
+
+def refuse_lost_accounts(session: Session) -> None:
+    """Where nobody has an account everybody may do everything: never by losing the accounts.  Raises StorageError."""
+    file: Path | None = session.info.get(ACCOUNTS_FILE)
+    if file is not None and file.exists():
+        raise StorageError(
+            f"{file.with_suffix('')}: the installation has accounts, but this database has none: put the right database back, or a backup "
+            f"with `python -m storage restore BACKUP`; to go on without accounts, delete {file}"
+        )
 
 
 def only_oneself(session: Session, name: str) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
 from storage.people import passwords
-from storage.people.actors import actor, annotator_row, in_use
+from storage.people.actors import actor, annotator_row, in_use, note_accounts
 from storage.people.log import ACTIONS, note
 from storage.people.permissions import can
 from storage.people.throttle import Attempt, digest
@@ -71,9 +71,12 @@ class People(engine.Part):
     """The part of the Store about people and the log of what they did."""
 
     def accounts_in_use(self) -> bool:
-        """False: open house, every name has all rights."""
+        """False: open house, every name has all rights.  Raises StorageError where the accounts were lost."""
         with self.reading() as session:
-            return in_use(session)
+            found = in_use(session)
+        if found:
+            note_accounts(self.database.accounts_file)
+        return found
 
     def require(self, by: str, role: Role = "annotator") -> Person:
         """Who `by` is.  Raises NotAllowedError where their role is a lesser one."""
@@ -174,7 +177,11 @@ class People(engine.Part):
             session.add(account)
             self._keep_a_manager(session, before)
             note(session, who.id, "person added", details={"name": name, "role": role})
-            return _load(session, name)
+            made = _load(session, name)
+            signs_in = in_use(session)
+        if signs_in:
+            note_accounts(self.database.accounts_file)
+        return made
 
     @staticmethod
     def _check_subject(session: Session, subject: str | None, own: int | None) -> None:
@@ -238,7 +245,11 @@ class People(engine.Part):
             account.updated = engine.now()
             self._keep_a_manager(session, before)
             note(session, who.id, action, details={"name": name, **details})
-            return _load(session, name)
+            changed = _load(session, name)
+            signs_in = in_use(session)
+        if signs_in:
+            note_accounts(self.database.accounts_file)
+        return changed
 
     def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
         """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.  Whoever is

@@ -16,13 +16,13 @@ Where the clock was set back, what was stored may lie further ahead than anythin
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from core.serve.addresses import network
 from storage.records.annotation import SignInError
 from storage.schema import engine, workbench
 
@@ -54,23 +54,6 @@ KNOWN = Budget(5, 60.0)  # the same where the address is known for the name
 NAME = Budget(20, 60.0)  # one name from all addresses that are not known for it
 ADDRESS = Budget(50, 60.0)  # all names from one address that is not known for them
 LONGEST = max(b.longest for b in (HERE, KNOWN, NAME, ADDRESS))
-
-
-def network(address: str) -> str:
-    """What counts as one address: of IPv6 the first 64 bits, which one customer has.  Empty for none, or for what is no address.
-
-    >>> [network(a) for a in ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8:1:2:3::4", "nonsense")]
-    ['192.0.2.7', '192.0.2.7', '2001:db8:1:2::', '']
-    """
-    try:
-        found = ipaddress.ip_address(address.strip().strip("[]").partition("%")[0])
-    except ValueError:
-        return ""
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False).network_address)
-    return str(found)
 
 
 def digest(*parts: str) -> str:

@@ -170,6 +170,7 @@ class Health:
     revision: str  # of the schema
     backup_age_seconds: float | None  # None: no backup was ever made
     warnings: tuple[str, ...] = ()
+    replaced: bool = False  # the file was moved, removed or replaced while it was open; `integrity` has the message
 
     @property
     def ok(self) -> bool:

@@ -6,19 +6,25 @@ with plain BEGIN, none with IMMEDIATE).  Reads begin with plain BEGIN, so they t
 what was acknowledged survives a power cut.  Source: sqlite.org/wal.html, sqlite.org/pragma.html; SQLAlchemy, "SQLite:
 serializable isolation / savepoints / transactional DDL".  PostgreSQL is held to the same: reads are REPEATABLE READ, and
 writes take one advisory lock, so that what is tested of one is true of the other.
+
+A SQLite file can be moved, removed or replaced while it is open; what is written then is lost.  `FileWatch` notices it.
 """
 
 from __future__ import annotations
 
 import copy
+import math
+import os
+import secrets
 import sqlite3
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
@@ -32,6 +38,9 @@ BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
+CHECK_SECONDS = 1.0  # between two looks at the identity of the database file
+_USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
+ACCOUNTS_FILE = "accounts_file"  # of a database session's info: where it is noted that the installation has accounts
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -59,7 +68,114 @@ def sqlite_path(url: URL) -> Path | None:
     return Path(url.database).absolute() if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
+def accounts_file(path: Path) -> Path:
+    """Beside the database; it exists once somebody can sign in (storage.people.actors)."""
+    return path.with_name(f"{path.name}.accounts")
+
+
+class ReplacedError(StorageError):
+    """The database file was moved, removed or replaced while it was open."""
+
+
+def open_sqlite(path: Path, timeout: float = 10.0, **options: Any) -> sqlite3.Connection:
+    """A connection to a database file, which is never created.  `timeout`: seconds to wait for a lock.  Raises sqlite3.Error."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=timeout, **options)
+
+
+def identify(path: Path) -> None:
+    """Gives a SQLite database an id of its own where it has none; copies and backups of it have the same.  Raises sqlite3.Error."""
+    with closing(open_sqlite(path, isolation_level=None)) as connection:
+        if not connection.execute("PRAGMA user_version").fetchone()[0]:
+            connection.execute(f"PRAGMA user_version = {secrets.randbelow(2**31 - 1) + 1}")
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """Device and inode, or None where there is no file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class FileWatch:
+    """Whether the file and the write-ahead log that are open are still those at their paths, and whether the file has its id.
+
+    The id is read from the file itself: SQLite's own connections may see it in the log or in their caches.  The descriptor for
+    that is closed after all connections, since closing any descriptor of a file ends a process's locks on it
+    (sqlite.org/howtocorrupt.html, 2.2).
+    """
+
+    _shared: ClassVar[dict[tuple[int, int], tuple[int, int]]] = {}  # inode -> descriptor, and how many watches use it
+    _lock = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.log = path, path.with_name(f"{path.name}-wal")
+        self._inode: tuple[int, int] | None = None  # of the open file; None: nothing was opened yet
+        self._id = self._descriptor = 0
+        self._id_in_file = False  # a new id is in the log until the next checkpoint
+        self._checked = -math.inf  # by time.monotonic()
+
+    def opened(self, connection: sqlite3.Connection, info: dict[str, Any]) -> None:
+        """After a connection was made; `info` is kept with it.  Raises ReplacedError."""
+        info["log"] = _inode(self.log)
+        with self._lock:
+            if self._inode is None and (inode := _inode(self.path)) is not None:
+                descriptor, users = self._shared.get(inode) or (os.open(self.path, os.O_RDONLY), 0)
+                self._shared[inode] = descriptor, users + 1
+                self._inode, self._descriptor, self._id_in_file = inode, descriptor, False
+                self._id = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        self.check(info)
+
+    def closed(self) -> None:
+        """After the last connection was closed."""
+        with self._lock:
+            if self._inode is None:
+                return
+            descriptor, users = self._shared.pop(self._inode)
+            if users > 1:
+                self._shared[self._inode] = descriptor, users - 1
+            else:
+                os.close(descriptor)
+            self._inode = None
+
+    def check(self, info: Mapping[str, Any] | None = None) -> None:
+        """Looks now.  `info`: of a connection, whose log counts then.  Raises ReplacedError."""
+        self._checked = time.monotonic()
+        if self._inode is None:
+            return
+        found = _inode(self.path)
+        if found is None:
+            raise self._error("was moved or removed")
+        if found != self._inode or self._has_another_id():
+            raise self._error("was replaced by another one")
+        if info and info["log"] is not None and _inode(self.log) != info["log"]:
+            raise self._error(f"lost its log ({self.log.name} was moved, removed or replaced)")
+
+    def check_sometimes(self, info: Mapping[str, Any]) -> None:
+        """`check`, at most once in CHECK_SECONDS while all is well.  Raises ReplacedError."""
+        if time.monotonic() - self._checked >= CHECK_SECONDS:
+            self.check(info)
+
+    def _has_another_id(self) -> bool:
+        with self._lock:
+            if self._inode is None:
+                return False
+            os.lseek(self._descriptor, _USER_VERSION_AT, os.SEEK_SET)
+            id_in_file = int.from_bytes(os.read(self._descriptor, 4), "big")
+        if id_in_file == self._id:
+            self._id_in_file = True
+        return self._id_in_file and id_in_file != self._id
+
+    def _error(self, event: str) -> ReplacedError:
+        self._checked = -math.inf
+        return ReplacedError(
+            f"{self.path}: the database file {event} while Ambiscope is running: nothing is stored any more; "
+            "put the file back, or put a backup back with `python -m storage restore BACKUP` and restart Ambiscope"
+        )
+
+
+def make_engine(url: URL, *, foreign_keys: bool = True, watch: FileWatch | None = None) -> Engine:
     """An engine whose every connection has the pragmas of this module.  `foreign_keys=False` is for migrations only.
 
     Raises InputError for a URL whose driver is not installed, StorageError for a SQLite library without STRICT tables.
@@ -76,10 +192,18 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         raise StorageError(
             f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed"
         )
-    engine = create_engine(url)
+    path = sqlite_path(url)
+    assert path is not None
+
+    def connect() -> sqlite3.Connection:
+        if watch is not None:
+            watch.check()
+        return open_sqlite(path, check_same_thread=False)
+
+    engine = create_engine(url, creator=connect)
 
     @event.listens_for(engine, "connect")
-    def _connect(connection: Any, _record: Any) -> None:
+    def _connect(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself; the "begin" event below does
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
@@ -87,6 +211,8 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
         cursor.close()
+        if watch is not None:
+            watch.opened(connection, record.info)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -208,32 +334,47 @@ class Database:
         self.url = url
         self.path = sqlite_path(url)
         self.where = str(self.path) if self.path else url.render_as_string(hide_password=True)
-        self.engine = make_engine(url)
+        self.watch = FileWatch(self.path) if self.path else None
+        self.engine = make_engine(url, watch=self.watch)
         # attributes stay readable after the commit; no ORM row leaves the package anyway
         self._turn = _turns.setdefault(url.render_as_string(hide_password=False), _Turn())
-        self._reads = sessionmaker(self.engine, expire_on_commit=False)
-        self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={"writing": True})
+        self.accounts_file = accounts_file(self.path) if self.path else None
+        info = {ACCOUNTS_FILE: self.accounts_file}
+        self._reads = sessionmaker(self.engine, expire_on_commit=False, info=info)
+        self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={**info, "writing": True})
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """One read transaction: everything read in it is of the same moment."""
+        """One read transaction: everything read in it is of the same moment.  Raises ReplacedError."""
         with storage_errors(self.where), self._reads() as session, session.begin():
+            if self.watch is not None:
+                self.watch.check_sometimes(session.connection().info)
             if self.gate is not None:
                 self.gate(session)
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """One write transaction: committed at the end, rolled back by any exception."""
+        """One write transaction: committed at the end, rolled back by any exception.  Raises ReplacedError."""
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise explain(TimeoutError("database is locked"), self.where)
         try:
             with storage_errors(self.where), self._writes() as session, session.begin():
+                if self.watch is not None:
+                    self.watch.check_sometimes(session.connection().info)
                 if self.gate is not None:
                     self.gate(session)
                 yield session
+                if self.watch is not None:  # before each commit: what is acknowledged is in the file at the path
+                    self.watch.check(session.connection().info)
         finally:
             self._turn.release()
+
+    def check_file(self) -> None:
+        """Raises ReplacedError where a SQLite file is not the one that was opened."""
+        if self.watch is not None:
+            with self.reading() as session:
+                self.watch.check(session.connection().info)
 
     def gated(self, gate: Callable[[Session], None]) -> Database:
         """The same engine, with `gate` called first in each transaction; what it raises ends it."""
@@ -244,6 +385,8 @@ class Database:
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
         self.engine.dispose()
+        if self.watch is not None:
+            self.watch.closed()
 
 
 class Part:

@@ -24,8 +24,11 @@ from core.disk import draft_name, why
 from core.errors import NewerDatabaseError, StorageError
 from storage.schema.engine import (
     DamagedError,
+    accounts_file,
     explain,
+    identify,
     make_engine,
+    open_sqlite,
     parse_url,
     sqlite_path,
     storage_errors,
@@ -123,7 +126,7 @@ def copy_database(source: Path, target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with closing(sqlite3.connect(source, timeout=10, isolation_level=None)) as old:
+        with closing(open_sqlite(source, isolation_level=None)) as old:
             old.execute("BEGIN")  # the copy and the counts are of the same moment
             wanted = row_counts(old)
             with closing(sqlite3.connect(draft, isolation_level=None)) as new:
@@ -217,6 +220,8 @@ def ensure_current(url: str, scripts: Path = MIGRATIONS) -> Path | None:
     if found is not None:
         refuse_newer(found, str(path), scripts)
         if found == head(scripts):
+            with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
+                identify(path)
             return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -239,8 +244,14 @@ def _upgrade(url: URL, path: Path, scripts: Path) -> Path | None:
         refuse_newer(found, str(path), scripts)
         backup = backup_name(path, f"before-{head(scripts)}")
         copy_database(path, backup)
+    elif (noted := accounts_file(path)).exists():
+        raise StorageError(
+            f"{path}: the database of this installation, which has accounts, is missing or empty: put it back, or a backup with "
+            f"`python -m storage restore BACKUP`; to begin without accounts, delete {noted}"
+        )
     elif not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes
     with storage_errors(str(path)):
         migrate(url, scripts)
+        identify(path)
     return backup

@@ -10,11 +10,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
@@ -78,6 +80,43 @@ def serve(
         finally:
             process.terminate()
             process.wait(20)
+
+
+PATIENCE = 120.0  # seconds, of a busy machine
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Waits for a state of another process or thread."""
+    end = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def close_code(websocket: Any) -> int:
+    """Of a websocket that the server closes; 0 where it ends otherwise."""
+    try:
+        while True:
+            websocket.recv(timeout=PATIENCE)
+    except ConnectionClosed as closed:
+        return closed.rcvd.code if closed.rcvd else 0
+
+
+def descriptors(process: int) -> int:
+    """How many files a process has open (Linux)."""
+    return len(list(Path(f"/proc/{process}/fd").iterdir()))
+
+
+def process_at(address: str) -> int:
+    """The process that listens on a port of this machine (Linux)."""
+    port = urlsplit(address).port or 0
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inode = next(row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A")
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):
+            if any(str(fd.readlink()) == f"socket:[{inode}]" for fd in folder.iterdir()):
+                return int(folder.parent.name)
+    raise AssertionError(address)
 
 
 _WATCH = """() => {

@@ -47,6 +47,8 @@ def test_the_workbench_can_be_left_and_reached_again(url: str, store: Store) -> 
         with pytest.raises(Exception, match=r"(?i)no such table|does not exist"):
             connection.execute(text("SELECT 1 FROM project"))
     engine.dispose()
+    if store.database.accounts_file is not None:
+        store.database.accounts_file.unlink()  # the accounts went on purpose
     with Store(url) as again:
         assert again.maintenance.counts()["judgment"] == counts["judgment"]
         assert again.maintenance.counts()["activity"] == 0

@@ -1,0 +1,105 @@
+"""Tabs without a sign-in, and many tabs: their messages are small, and what they took comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import people
+import pytest
+from page_helpers import ROWS
+from serving import close_code, descriptors, process_at, serve, until, with_corpus
+from strangers import Stranger, stranger
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.exceptions import ConnectionClosed
+
+from core.serve import connections
+from core.settings import Settings
+from storage.store import Store
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """With an account, as `streamlit run` starts it; sessions are kept for two seconds."""
+    made: Settings = with_corpus(tmp_path_factory.mktemp("app") / "home", "small", ROWS)
+    with Store(made.url) as store:
+        people.manager(store, "Mia")
+    options = ("--server.address", "127.0.0.1", "--server.disconnectedSessionTTL", "2")
+    with serve(made.home, "small", options) as address, stranger(address) as tab:
+        sign_in(tab)  # everything is loaded
+        yield address
+
+
+def memory(process: int) -> int:
+    """Bytes that are resident."""
+    rows = Path(f"/proc/{process}/status").read_text().splitlines()
+    return int(next(row.split()[1] for row in rows if row.startswith("VmRSS"))) * 1024
+
+
+def sign_in(tab: Stranger) -> None:
+    form = {tab.ids["signin.typed"]: "Mia", tab.ids["signin.password"]: people.PASSWORD}
+    tab.run(typed=form, pressed=next(i for key, i in tab.ids.items() if key.startswith("FormSubmitter:signin.form")))
+    assert "signin.out" in tab.ids
+
+
+def large(size: int) -> bytes:
+    message = BackMsg()
+    message.rerun_script.widget_states.widgets.add(id="x", string_value="x" * size)
+    return message.SerializeToString()
+
+
+def test_large_messages_need_a_sign_in(app: str) -> None:
+    data = large(connections.SMALL_MESSAGE)
+    with stranger(app) as tab:
+        with suppress(ConnectionClosed):
+            tab.socket.send(data)
+        assert close_code(tab.socket) == 1009
+    with stranger(app) as tab:
+        sign_in(tab)
+        tab.socket.send(data)
+        tab.run()
+        tab.run(pressed=tab.ids["signin.out"])
+        with suppress(ConnectionClosed):
+            tab.socket.send(data)
+        assert close_code(tab.socket) == 1009
+
+
+def test_messages_of_24_megabytes_take_no_memory(app: str) -> None:
+    process = process_at(app)
+    before = memory(process)
+    with ExitStack() as stack:
+        tabs = [stack.enter_context(stranger(app)) for _ in range(5)]
+        for tab in tabs:
+            with suppress(ConnectionClosed):
+                tab.socket.send(b"\0" * 24_000_000)
+        assert {close_code(tab.socket) for tab in tabs} <= {0, 1009}  # 0: the answer was behind what could not be sent
+        assert memory(process) < before + 60_000_000
+
+
+def test_visits_without_a_sign_in_leave_nothing(app: str) -> None:
+    process = process_at(app)
+    before = descriptors(process)
+    for session in [""] * 6 + ["none"] * 6:  # those that name a session ask for nothing
+        with stranger(app, session=session):
+            pass
+    until(lambda: descriptors(process) <= before + 2)
+
+
+def test_fifty_tabs_give_back_what_they_took(app: str) -> None:
+    process = process_at(app)
+    before = descriptors(process)
+
+    def fifty() -> None:
+        with ExitStack() as stack:
+            for _ in range(50):
+                stack.enter_context(stranger(app))
+        with ExitStack() as stack:
+            for _ in range(10):
+                sign_in(stack.enter_context(stranger(app)))
+        until(lambda: descriptors(process) <= before + 6)
+
+    fifty()
+    grown = memory(process)
+    fifty()
+    assert memory(process) < grown + 40_000_000
