@@ -16,6 +16,7 @@ import re
 import socket
 import sys
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,12 @@ import uvicorn
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import net_util, runtime
+from streamlit.elements.widgets.multiselect import MultiSelectSerde
+from streamlit.elements.widgets.radio import RadioSerde
+from streamlit.elements.widgets.selectbox import SelectboxSerde
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.runtime.state.session_state import Serialized, Value, WStates
 
 from core.errors import AmbiscopeError
 from core.serve import connections
@@ -160,6 +166,35 @@ def know_sessions() -> None:
     runtime.Runtime.connect_session = connect_session  # type: ignore[method-assign]
 
 
+def keep_to_values() -> None:
+    """A widget's value that no browser sends (of another type, no JSON, out of its options) counts as none: the widget has its default.  Streamlit
+    raises for some of them, and hands others to the page."""
+    value_of = WStates.__getitem__
+
+    def checked(self: WStates, widget: str) -> Any:
+        state, metadata = self.states.get(widget), self.widget_metadata.get(widget)
+        if not isinstance(state, Serialized) or metadata is None:
+            return value_of(self, widget)
+        if state.value.WhichOneof("value") == metadata.value_type and _is_offered(state.value, metadata.deserializer):
+            with suppress(Exception):
+                return value_of(self, widget)
+        value = metadata.deserializer(None)
+        self.states[widget] = Value(value)  # in its place: a caller may be going through them
+        return value
+
+    WStates.__getitem__ = checked  # type: ignore[method-assign]
+
+
+def _is_offered(state: WidgetState, deserializer: Any) -> bool:
+    """Every option is one of the widget's, where it hands on what it does not know.  No page takes new options."""
+    widget = getattr(deserializer, "__self__", None)
+    if isinstance(widget, SelectboxSerde | RadioSerde):
+        return state.string_value in widget.formatted_option_to_option_index
+    if isinstance(widget, MultiSelectSerde):
+        return all(option in widget.formatted_options for option in state.string_array_value.data)
+    return True
+
+
 def bound_connections() -> None:
     """Whichever way Streamlit starts uvicorn, its configuration gets the bounds of core.serve.connections."""
     startup, limits = uvicorn.Server.startup, connections.limits()
@@ -287,6 +322,7 @@ def middleware() -> list[Any]:
     """For st.App, when the server is made.  Raises SystemExit as `check` does."""
     ask_nobody_outside()
     know_sessions()
+    keep_to_values()
     bound_connections()
     check(str(st.get_option("server.address") or ""))
     try:

@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 from serving import free_port, serve, with_corpus
 from strangers import proxy, stranger
-from streamlit import net_util
+from streamlit import net_util, runtime
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime.state.session_state import WStates
 from streamlit.web import bootstrap
 from streamlit.web.server import server_util
 
@@ -33,7 +35,13 @@ ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]
 @pytest.fixture(autouse=True)
 def put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """What starting changes in Streamlit."""
-    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)
+    for owner, name in (
+        (net_util, "get_external_ip"),
+        (uvicorn.Server, "startup"),
+        (runtime.Runtime, "connect_session"),
+        (WStates, "__getitem__"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
 
 
 @pytest.fixture
