@@ -140,7 +140,7 @@ class Connection:
         if not self.session or not runtime.exists():
             return
         if self.session in LET_IN:
-            wait = max(float(st.get_option("server.disconnectedSessionTTL")) - 1, 0)
+            wait = float(st.get_option("server.disconnectedSessionTTL")) / 2  # well before Streamlit forgets it
             asyncio.get_running_loop().call_later(wait, _forget, self.session)
         else:
             _forget(self.session)

@@ -44,10 +44,11 @@ def footer() -> None:
         running = sum(not job.done for *_, job in jobs.every())
         if running:
             st.page_link("pages/jobs.py", label=f"{running} running: see Jobs", icon=shared.PAGES["jobs"][1])
-        sheet.draw()
+        is_open = sheet.draw()
         version = application_version()
-        if st.button(
+        pressed = st.button(
             f"Ambiscope {version.lower()}: what is new", key=CHANGELOG, type="tertiary", icon=":material/new_releases:"
-        ):
+        )
+        if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog a run
             _changelog()
         sheet.listen()

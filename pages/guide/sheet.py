@@ -70,10 +70,12 @@ def _sheet() -> None:
     st.caption("Keys of Annotate are off while you type in a field, except Ctrl+Enter.")
 
 
-def draw() -> None:
-    """In the sidebar."""
-    if st.button("Words and keys (?)", key=BUTTON, type="tertiary", icon=":material/help:"):
+def draw() -> bool:
+    """In the sidebar.  Whether the sheet was opened."""
+    pressed = st.button("Words and keys (?)", key=BUTTON, type="tertiary", icon=":material/help:")
+    if pressed:
         _sheet()
+    return pressed
 
 
 def listen() -> None:

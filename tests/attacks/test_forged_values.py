@@ -6,8 +6,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import people
 import pytest
 from annotate_helpers import QUESTION, make_project
+from page_helpers import TIMEOUT
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.state.session_state import WStates
 from streamlit.testing.v1 import AppTest
@@ -72,19 +74,51 @@ def forged(app: AppTest, value: Callable[[WidgetState], None]) -> WidgetStates:
     return made
 
 
+def every_widget() -> None:
+    """The script of an app."""
+    import streamlit as st
+
+    st.text_input("a", "x", max_chars=5).strip()
+    st.text_area("b").strip()
+    range(st.number_input("c", 0, 10))
+    abs(st.number_input("d", 0.0, 1.0))
+    st.date_input("e", "2026-02-01").isoformat()
+    {"x": 1, "y": 2}[st.selectbox("f", ["x", "y"])]
+    {"x": 1, "y": 2}[st.radio("g", ["x", "y"])]
+    [{"x": 1, "y": 2}[option] for option in st.multiselect("h", ["x", "y"])]
+    {"x": 1, "y": 2, None: 3}[st.segmented_control("i", ["x", "y"])]
+    [{"x": 1, "y": 2}[option] for option in st.pills("j", ["x", "y"], selection_mode="multi")]
+    range(st.slider("k", 0, 10))
+    range(st.checkbox("l") + st.toggle("m") + st.button("n"))
+    st.dataframe([{"x": 1}], on_select="rerun", key="o")["selection"]["rows"]
+    assert st.file_uploader("p") is None
+    range(st.pagination(7))
+
+
+def run_without_errors(app: AppTest, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    caplog.clear()
+    app._run(forged(app, VALUES[name]))
+    assert not app.exception, name
+    assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR], name
+
+
+def test_no_kind_of_widget_raises(caplog: pytest.LogCaptureFixture) -> None:
+    app = AppTest.from_function(every_widget, default_timeout=TIMEOUT).run()
+    assert not app.exception
+    for name in VALUES:
+        run_without_errors(app, caplog, name)
+
+
 @pytest.mark.parametrize("page", shared.PAGES)
 def test_no_page_raises(
     open_app: Open, corpus: str, store: Store, light: None, caplog: pytest.LogCaptureFixture, page: str
 ) -> None:
-    make_project(store, "me", questions=(QUESTION,), thresholds={"must_read": 0})
+    make_project(store, people.anyone(store), questions=(QUESTION,), thresholds={"must_read": 0})
     app = open_app(page)
     drawn = len(app._tree.get_widget_states().widgets)
     assert drawn
-    for name, value in VALUES.items():
-        caplog.clear()
-        app._run(forged(app, value))
-        assert not app.exception, name
-        assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR], name
+    for name in ("pressed", "large", "text", "no date", "options", "no dates", "selection", "trigger"):
+        run_without_errors(app, caplog, name)
         app = open_app(page) if len(app._tree.get_widget_states().widgets) < drawn else app
 
 
