@@ -31,6 +31,7 @@ from streamlit.elements.widgets.radio import RadioSerde
 from streamlit.elements.widgets.selectbox import SelectboxSerde
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.runtime.state.common import WidgetMetadata, unpack_widget_state_value
 from streamlit.runtime.state.session_state import Serialized, Value, WStates
 
 from core.errors import AmbiscopeError
@@ -141,13 +142,17 @@ class Connection:
             return
         if self.session in LET_IN:
             wait = float(st.get_option("server.disconnectedSessionTTL")) / 2  # well before Streamlit forgets it
-            asyncio.get_running_loop().call_later(wait, _forget, self.session)
+            _leaving[self.session] = asyncio.get_running_loop().call_later(wait, _forget, self.session)
         else:
             _forget(self.session)
 
 
+_leaving: dict[str, asyncio.TimerHandle] = {}  # sessions whose tab is gone
+
+
 def _forget(session: str) -> None:
     """Unless its tab came back."""
+    _leaving.pop(session, None)
     if runtime.exists() and not runtime.get_instance().is_active_session(session):
         runtime.get_instance().close_session(session)
         LET_IN.pop(session, None)
@@ -159,6 +164,8 @@ def know_sessions() -> None:
 
     def connect_session(self: runtime.Runtime, *args: Any, **kw: Any) -> str:
         session = connect(self, *args, **kw)
+        if (timer := _leaving.pop(session, None)) is not None:
+            timer.cancel()
         if (connection := _connection.get()) is not None:
             connection.session = session
         return session
@@ -167,31 +174,41 @@ def know_sessions() -> None:
 
 
 def keep_to_values() -> None:
-    """A widget's value that no browser sends (of another type, no JSON, out of its options) counts as none: the widget has its default.  Streamlit
-    raises for some of them, and hands others to the page."""
-    value_of = WStates.__getitem__
+    """A widget's value that no browser sends (of another type, no JSON, out of its options) counts as not sent.  Streamlit raises for some of
+    them, and hands others to the page."""
+    take, value_of = WStates.set_widget_from_proto, WStates.__getitem__
+
+    def taken(self: WStates, state: WidgetState) -> None:
+        metadata = self.widget_metadata.get(state.id)
+        if metadata is None or _is_valid(state, metadata):
+            take(self, state)
 
     def checked(self: WStates, widget: str) -> Any:
         state, metadata = self.states.get(widget), self.widget_metadata.get(widget)
-        if not isinstance(state, Serialized) or metadata is None:
-            return value_of(self, widget)
-        if state.value.WhichOneof("value") == metadata.value_type and _is_offered(state.value, metadata.deserializer):
-            with suppress(Exception):
-                return value_of(self, widget)
-        value = metadata.deserializer(None)
-        self.states[widget] = Value(value)  # in its place: a caller may be going through them
-        return value
+        if isinstance(state, Serialized) and metadata is not None and not _is_valid(state.value, metadata):
+            # sent before the widget was drawn; in its place, as a caller may be going through all of them
+            self.states[widget] = Value(metadata.deserializer(None))
+        return value_of(self, widget)
 
-    WStates.__getitem__ = checked  # type: ignore[method-assign]
+    WStates.set_widget_from_proto, WStates.__getitem__ = taken, checked  # type: ignore[method-assign]
 
 
-def _is_offered(state: WidgetState, deserializer: Any) -> bool:
-    """Every option is one of the widget's, where it hands on what it does not know.  No page takes new options."""
-    widget = getattr(deserializer, "__self__", None)
-    if isinstance(widget, SelectboxSerde | RadioSerde):
-        return state.string_value in widget.formatted_option_to_option_index
-    if isinstance(widget, MultiSelectSerde):
-        return all(option in widget.formatted_options for option in state.string_array_value.data)
+def _is_valid(state: WidgetState, metadata: WidgetMetadata[Any]) -> bool:
+    kind = state.WhichOneof("value")
+    if kind is None:  # cleared
+        return True
+    widget = getattr(metadata.deserializer, "__self__", None)
+    if kind != metadata.value_type:
+        return False
+    # these hand on options that they do not know; no page takes new ones
+    if isinstance(widget, SelectboxSerde | RadioSerde) and state.string_value not in widget.formatted_option_to_option_index:
+        return False
+    if isinstance(widget, MultiSelectSerde) and not set(state.string_array_value.data) <= set(widget.formatted_options):
+        return False
+    try:
+        metadata.deserializer(unpack_widget_state_value(state))
+    except Exception:  # whatever it makes of it
+        return False
     return True
 
 

@@ -62,7 +62,8 @@ VALUES: dict[str, Callable[[WidgetState], None]] = {
 
 @pytest.fixture(autouse=True)
 def as_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WStates, "__getitem__", WStates.__getitem__)
+    for name in ("__getitem__", "set_widget_from_proto"):
+        monkeypatch.setattr(WStates, name, getattr(WStates, name))
     server.keep_to_values()
 
 
@@ -76,13 +77,15 @@ def forged(app: AppTest, value: Callable[[WidgetState], None]) -> WidgetStates:
 
 def every_widget() -> None:
     """The script of an app."""
+    from datetime import date
+
     import streamlit as st
 
     st.text_input("a", "x", max_chars=5).strip()
     st.text_area("b").strip()
     range(st.number_input("c", 0, 10))
     abs(st.number_input("d", 0.0, 1.0))
-    st.date_input("e", "2026-02-01").isoformat()
+    assert (st.date_input("e", "2026-02-01") or date.today()).isoformat()
     {"x": 1, "y": 2}[st.selectbox("f", ["x", "y"])]
     {"x": 1, "y": 2}[st.radio("g", ["x", "y"])]
     [{"x": 1, "y": 2}[option] for option in st.multiselect("h", ["x", "y"])]

@@ -40,6 +40,7 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> None:
         (uvicorn.Server, "startup"),
         (runtime.Runtime, "connect_session"),
         (WStates, "__getitem__"),
+        (WStates, "set_widget_from_proto"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
 
