@@ -16,7 +16,6 @@ import re
 import socket
 import sys
 import time
-from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
