@@ -130,7 +130,7 @@ def _side(
     )
     fields.note(f"{prefix}.clarify", True, _said(True))
     extra = _choices(str(system), prefix, fields)
-    return str(system), Options(int(k), int(most), above, bool(clarify), extra)
+    return str(system), Options(int(k), int(most), above, clarify=bool(clarify), extra=extra)
 
 
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:

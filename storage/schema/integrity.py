@@ -58,6 +58,7 @@ def _check_schema(connection: sqlite3.Connection, where: str, revision: str, scr
     """Raises StorageError unless the definitions are those that the migrations up to this revision make."""
     with tempfile.TemporaryDirectory() as folder:
         reference = Path(folder, "schema.db")
+        reference.touch()  # a connection creates no file
         migrate(parse_url(f"sqlite:///{reference}"), scripts, revision)
         with closing(sqlite3.connect(reference)) as made:
             expected = _definitions(made)

@@ -44,7 +44,7 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def questions(folder: Path, count: int = 4) -> Path:
     path = folder / "questions.jsonl"
-    passages = [{"id": "p", "title": "T", "text": "Rome and Oslo."}]
+    passages = [{"id": "p", "title": "T", "text": "0 1 2 3: Rome and Oslo."}]
     rows = [
         {"id": f"q{i}", "question": f"Which {i}?", "answers": [["Rome"], ["Oslo"]], "passages": passages} for i in range(count)
     ]

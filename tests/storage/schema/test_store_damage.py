@@ -231,6 +231,7 @@ def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, tmp_pat
     assert raw(path, "PRAGMA application_id") == [(0,)]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("revision", schemas())
 def test_plain_copies_of_every_released_schema_are_restored(revision: str, url: str, tmp_path: Path) -> None:
     unpack(revision, tmp_path / "old.db")

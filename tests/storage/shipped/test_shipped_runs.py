@@ -47,7 +47,7 @@ def run(root: Path, tmp_path: Path) -> Path:
     CorpusLibrary(settings).create("small", [root / "data" / "small" / "passages.tsv"])
     table = {"Who played Maria?": ["Anna Alder", "Clara Cedar"], "When was the film?": ["1961"]}
     plan = EvaluationPlan(
-        str(root / "data" / "small" / "questions.jsonl"), "scripted", "small", traces=True, extra={"table": table}
+        str(root / "data" / "small" / "questions.jsonl"), system="scripted", corpus="small", traces=True, extra={"table": table}
     )
     run_plan(plan, Engine(settings), tmp_path / "run")
     return tmp_path / "run"
