@@ -199,18 +199,21 @@ def test_restore_refuses_another_schema(path: Path, url: str, tmp_path: Path, wh
 @pytest.mark.parametrize("with_checksum", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 def test_restore_refuses_3000_overwritten_bytes(path: Path, url: str, tmp_path: Path, seed: int, with_checksum: bool) -> None:
-    """A backup by its checksum, wherever they are; a plain copy where they are in use: free space has no meaning."""
+    """A backup by its checksum, wherever they are; a plain copy where they are rows: the free part of a page means nothing."""
     _filled(url)
-    file = tmp_path / "b.db"
+    file, rng = tmp_path / "b.db", random.Random(seed)
     with Store(url) as store:
+        store.predictions.save_prediction(prediction("Big?", [rng.randbytes(500).hex() for _ in range(40)]))
         store.maintenance.backup(file)
-    if not with_checksum:
-        with closing(sqlite3.connect(file)) as connection:
-            connection.execute("PRAGMA application_id = 0")
-    body, rng = bytearray(file.read_bytes()), random.Random(seed)
-    used = [at for at in range(0, len(body) - 4096, 4096) if any(body[at + 596 : at + 4096])]
-    at = rng.choice(used) + 596 if not with_checksum else rng.randrange(len(body) - 3000)
-    body[at : at + 3000] = rng.choice([rng.randbytes(3000), b"\0" * 3000, b"A" * 3000][: None if with_checksum else 1])
+    body = bytearray(file.read_bytes())
+    if with_checksum:
+        at = rng.randrange(len(body) - 3000)
+        body[at : at + 3000] = rng.choice([rng.randbytes(3000), b"\0" * 3000, b"A" * 3000])
+    else:
+        body[SEAL] = bytes(4)
+        full = [at for at in range(4096, len(body), 4096) if body[at : at + 4096].count(0) < 500]
+        at = rng.choice(full) + 1000
+        body[at : at + 3000] = rng.randbytes(3000)
     file.write_bytes(body)
     before = digest(path)
     with pytest.raises(StorageError):
