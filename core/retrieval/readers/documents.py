@@ -176,7 +176,7 @@ def _pdf_pages(source: Source) -> Iterator[Row]:
                 source.tally.read += 1
                 if "damaged" in message:
                     source.reject(number, message["damaged"])
-                elif not message["text"].strip():
+                elif not message["text"].replace("\ufffd", "").strip():  # or nothing but letters that its fonts do not name
                     source.reject(number, "the page has no text (a scanned image needs OCR first)")
                 elif len(message["text"]) > source.limits.max_line_chars:
                     source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
@@ -186,6 +186,8 @@ def _pdf_pages(source: Source) -> Iterator[Row]:
                     )
         finally:
             worker.kill()  # a caller may stop reading at any time
+    if finished and not source.tally.read:
+        raise FormatError("the PDF has no pages; print it to a new PDF", file=source.name)
     if not finished:
         where = f"after page {source.tally.read}" if source.tally.read else "before its first page"
         raise FormatError(

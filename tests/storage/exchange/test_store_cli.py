@@ -183,7 +183,8 @@ def test_a_system_answers_a_project_from_the_command_line(
 ) -> None:
     passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
     asked = [
-        t.ReferenceQuestion(f"a{n}", f"Who wrote {which} play?", (), passages) for n, which in enumerate(("the", "this", "that"))
+        t.ReferenceQuestion(f"a{n}", f"Who wrote {which} play?", (), passages)
+        for n, which in enumerate(("the", "this", "that"))
     ]
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
         made = store.projects.create_project("me", "Plays", systems=("scripted",))
