@@ -29,7 +29,7 @@ def single(name: str, value: object) -> Callable[[WidgetState], None]:
 
 
 def file(state: WidgetState) -> None:
-    state.file_uploader_state_value.uploaded_file_info.add(file_id="none", name="../x", size=-1)
+    state.file_uploader_state_value.uploaded_file_info.add(file_id="none", name="../x", size=2**60)
 
 
 def trigger(state: WidgetState) -> None:

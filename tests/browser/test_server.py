@@ -250,7 +250,6 @@ def test_what_no_page_sends_is_dropped() -> None:
         message(stop_script=True),
         message(app_heartbeat=True),
         rows.SerializeToString(),
-        b"\xff",
     ]
     bad = [message(clear_cache=True), message(set_run_on_save=True), message(load_git_info=True), skills.SerializeToString()]
     sent = [{"type": "websocket.connect"}, *({"type": "websocket.receive", "bytes": m} for m in [*bad, *good, *bad])]
@@ -267,3 +266,22 @@ def test_what_no_page_sends_is_dropped() -> None:
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
     asyncio.run(guard.Guard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
     assert [m["bytes"] for m in got[1:-1]] == good
+
+
+@pytest.mark.parametrize("message", [{"bytes": b"\xff"}, {"text": "x"}])
+def test_what_is_no_message_ends_the_connection(message: dict[str, Any]) -> None:
+    """Streamlit would write a traceback into the log."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.receive", **message}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        sent.append(await receive())
+
+    scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
+    asyncio.run(guard.Guard(app, False)(scope, receive, send))
+    assert [m["type"] for m in sent] == ["websocket.close", "websocket.disconnect"]
