@@ -303,7 +303,7 @@ def main(argv: list[str]) -> int:
         return 130
     if what == "app":
         say("starting the app; stop it with Ctrl+C")
-        command = [str(PYTHON), "-m", "pages.app.launch", *rest]
+        command = [str(PYTHON), "-m", "pages.server.launch", *rest]
     elif what == "test":
         say("running the tests")
         command = [str(PYTHON), "-m", "pytest", *(rest or ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadgroup"])]

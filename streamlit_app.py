@@ -10,14 +10,16 @@ import streamlit as st
 if __name__ != "__main__":
     from starlette.middleware import Middleware
 
-    from pages.app import server
-    from pages.guide.tab_icon import TabIcon
+    from pages.server import server
+    from pages.server.tab_icon import TabIcon
 
     app = st.App(__file__, middleware=[*server.middleware(), Middleware(TabIcon)])
 else:
     from core.settings import ROOT
-    from pages.app import admission, shared, sign_in
-    from pages.guide import brand, tour
+    from pages.explore import tour
+    from pages.frame import brand
+    from pages.server import admission
+    from pages.session import shared, sign_in
 
     page = shared.navigation()
     brand.name(page)

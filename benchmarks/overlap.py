@@ -18,7 +18,7 @@ import bm25s
 import numpy as np
 import Stemmer
 
-from core.retrieval.encoder import load_encoder
+from core.models.encoders.sentence_encoder import load_encoder
 from core.settings import Settings
 from core.text import content_words, word_tokens
 from core.training.data.excluded import questions_of

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core import disk
-from core.models.finding import BUNDLED, PACKED, WEIGHTS
-from core.models.weights.packed import pack, unpack
+from core.models.loading.finding import BUNDLED, PACKED, WEIGHTS
+from core.models.loading.packed import pack, unpack
 
 AGAINST = {
     "reader": "",

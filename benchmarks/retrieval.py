@@ -81,8 +81,8 @@ def retrievers(args: argparse.Namespace, settings: Settings) -> str:
 
 
 def rerankers(args: argparse.Namespace, settings: Settings) -> str:
-    from core.models.passages.network import load_joint
-    from core.models.passages.scorers import TrainedScorer
+    from core.models.ranking.passage_network import load_joint
+    from core.models.ranking.passage_scorers import TrainedScorer
     from core.models.span.reader import load_reader
     from core.training.retrieval.passages import K, Pool, mrecall, picks
 

@@ -1,9 +1,9 @@
-"""When an answer set is whole: every rule of core.systems.shared.stopping on the same runs, and how true the probabilities are.
+"""When an answer set is whole: every rule of core.systems.base.stopping on the same runs, and how true the probabilities are.
 
     python -m benchmarks.stopping --runs FOLDER/ambiscope-*.jsonl [--cross]
     python -m benchmarks.stopping --follow ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
 
-A run is followed beyond where the system would have stopped (core.training.tasks.calibration), once; the rules are then tried on what it said.  `--runs`: such
+A run is followed beyond where the system would have stopped (core.training.calibration), once; the rules are then tried on what it said.  `--runs`: such
 files, of `python -m core train calibration` too; `--cross`: with calibrations fitted on the other four fifths of these runs, for the questions on which the
 shipped ones were fitted.  Without it the shipped calibrations are used.  Intervals: 95%, paired bootstrap over questions, of the difference from the first rule.
 """
@@ -25,12 +25,12 @@ from core.metrics.calibration import reliability
 from core.metrics.significance.bootstrap import compare, interval
 from core.models.ranking.calibration import Calibration
 from core.settings import Settings
+from core.systems.base.base import Options
+from core.systems.base.stopping import LoopEnd, Selection
 from core.systems.jpr import DEFAULTS as JPR
 from core.systems.one_pass import THRESHOLD, TUNED
 from core.systems.rectify import DEFAULTS as RECTIFY
-from core.systems.shared.base import Options
-from core.systems.shared.stopping import LoopEnd, Selection
-from core.training.tasks.calibration import CalibrationQuestion, RecordedRun, cross_fitted, read, record_runs
+from core.training.calibration import CalibrationQuestion, RecordedRun, cross_fitted, read, record_runs
 
 MOST = 8
 THRESHOLDS = {

@@ -17,7 +17,7 @@ from core.installation.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, passages_to_read
-from core.systems.shared.base import Options, Parts
+from core.systems.base.base import Options, Parts
 from core.types import AnsweringSystem, Passage, RetrievedPassage
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Engine(Asking):
 
     def similarity(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Cosine similarities of a question and the passages that it brings itself.  Raises CheckpointError."""
-        from core.retrieval.encoder import passage_text
+        from core.models.encoders.sentence_encoder import passage_text
 
         encoder = self.library.encoder()
         (asked,) = encoder.encode([question], "query")

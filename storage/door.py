@@ -1,4 +1,4 @@
-"""The store as a session sees it: each call is checked against `storage.people.permissions`, before it and in each of its transactions."""
+"""The store as a session sees it: each call is checked against `storage.access.permissions`, before it and in each of its transactions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotAllowedError
-from storage.people.permissions import ACTION_OF, ACTIONS, Action, Name
-from storage.people.visitors import Visitor, check_visitor
+from storage.access.permissions import ACTION_OF, ACTIONS, Action, Name
+from storage.access.visitors import Visitor, check_visitor
 from storage.schema.engine import Part
 from storage.store import Store
 

@@ -20,24 +20,24 @@ from types import TracebackType
 
 from sqlalchemy.orm import Session
 
+from storage.access.people import People
+from storage.annotation.drafts import Drafts
+from storage.annotation.intake import Intake
+from storage.annotation.items import Items
+from storage.annotation.projects import Projects
+from storage.annotation.queue import Queue
+from storage.annotation.returns import Returns
+from storage.annotation.reviews import Reviews
+from storage.annotation.submissions import Submissions
 from storage.exchange.backup import Maintenance
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import Exports
 from storage.exchange.imports.importing import Imports
-from storage.people.people import People
-from storage.projects.intake import Intake
-from storage.projects.items import Items
-from storage.projects.projects import Projects
 from storage.results.evaluations import Evaluations
 from storage.results.labels import Labels
 from storage.results.predictions import Predictions
 from storage.schema.engine import Database, parse_url
 from storage.schema.upgrade import ensure_current
-from storage.work.drafts import Drafts
-from storage.work.queue import Queue
-from storage.work.returns import Returns
-from storage.work.reviews import Reviews
-from storage.work.submissions import Submissions
 
 
 class Store:

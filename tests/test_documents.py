@@ -25,9 +25,9 @@ from core.retrieval.readers import READERS
 from core.retrieval.vectors.files import KINDS as VECTOR_FILES
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
+from core.systems.base import base
 from core.systems.one_pass import DPR_SCORING, TUNED
-from core.systems.shared import base
-from pages.app import shared
+from pages.session import shared
 from storage import __main__ as storage_cli
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS

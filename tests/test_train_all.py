@@ -16,12 +16,12 @@ from benchmarks import packed_weights, train_all
 from core.cli import main as core_main
 from core.cli import parser
 from core.engine import Engine
-from core.models.ambiguity import load_ambiguity
 from core.models.encoders import packaged
-from core.models.finding import find_fid
+from core.models.loading.finding import find_fid
 from core.models.ranking import verifier
+from core.models.ranking.ambiguity import load_ambiguity
 from core.settings import ROOT, Settings, child_environment
-from core.systems.shared.base import Options, answer
+from core.systems.base.base import Options, answer
 from core.types import Question
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")

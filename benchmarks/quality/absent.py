@@ -1,4 +1,4 @@
-"""Questions that the starter corpus does not cover: how many get an answer, before and after the check of core.systems.shared.coverage.
+"""Questions that the starter corpus does not cover: how many get an answer, before and after the check of core.systems.base.coverage.
 
     python -m benchmarks.quality.absent [--systems ambiscope dpr-threshold] [--development]
 
@@ -23,8 +23,8 @@ from core.engine import Engine
 from core.metrics.base import Example
 from core.metrics.score.scoring import table, values_of
 from core.settings import ROOT, Settings
-from core.systems.shared.base import answer, as_read
-from core.systems.shared.coverage import Coverage
+from core.systems.base.base import answer, as_read
+from core.systems.base.coverage import Coverage
 from core.trace import fold
 
 QUESTIONS = Path(__file__).with_suffix(".tsv")

@@ -17,8 +17,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.clarification.round_trip import ask_with, clarify
 from core.cli import quiet_libraries
+from core.disambiguation.round_trip import ask_with, clarify
 from core.metrics.questions import edit_f1, normal_question, variants
 from core.models.answering import load_answering
 from core.settings import Settings

@@ -14,7 +14,7 @@ import torch
 from core.datasets import load
 from core.decoding import run_answers
 from core.engine import Engine
-from core.models.running.device import bf16_autocast
+from core.models.scheduling.device import bf16_autocast
 from core.models.span.answerer import load_answerer
 from core.settings import ROOT, Settings
 from core.training.held_out import answer_f1

@@ -37,9 +37,9 @@ from core.errors import AmbiscopeError, InputError
 from core.evaluation.report import build_provenance
 from core.metrics.answers import f1
 from core.metrics.significance.bootstrap import compare, interval
-from core.models.running.device import bf16_autocast
+from core.models.scheduling.device import bf16_autocast
 from core.settings import ROOT, Settings
-from core.systems.shared.base import Options, answer
+from core.systems.base.base import Options, answer
 from core.text import find_spans
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.output_cache import cached_outputs

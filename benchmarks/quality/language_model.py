@@ -30,8 +30,8 @@ from core.errors import AmbiscopeError
 from core.evaluation.cost import Cost, cost_of, mean_cost
 from core.models.language.loading import require_language_model
 from core.settings import ROOT, Settings
+from core.systems.base.base import Options, answer
 from core.systems.dtv import DiversifyThenVerify
-from core.systems.shared.base import Options, answer
 from core.types import AnsweringSystem, Question, ReferenceQuestion
 
 SYSTEMS = ("verdict", "dtv", "dtv-unverified", "rac")

@@ -116,7 +116,7 @@ def measure(rounds: int) -> dict[str, list[tuple[float, float]]]:
         return next(e for e in elements if e.key and e.key.endswith(ending))
 
     timed("first visit of the app", app.run)
-    timed("first visit of the page", lambda: app.switch_page("pages/annotate.py").run())
+    timed("first visit of the page", lambda: app.switch_page("pages/annotate/page.py").run())
     for number in range(rounds):
         title = app.subheader[0].value
         timed("search", lambda n=number: one(app.text_input, ".query").set_value(f"{_WORDS[n % 20]} river").run())

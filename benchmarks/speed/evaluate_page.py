@@ -116,9 +116,8 @@ def measure() -> dict[str, float]:
     from streamlit.testing.v1 import AppTest
 
     from core.settings import ROOT
-    from pages.evaluations import compare, start_form  # noqa: F401
-    from pages.evaluations.charts.catalogue import MENU
-    from pages.evaluations.data import VIEWS
+    from pages.evaluate.charts.catalogue import MENU
+    from pages.evaluate.data import VIEWS
 
     begin = PagesManager.__init__
 
@@ -139,7 +138,7 @@ def measure() -> dict[str, float]:
             raise SystemExit(f"{name}: {[e.value for e in [*done.exception, *done.error]]}")
         return done
 
-    app = timed("open", lambda: app.switch_page("pages/evaluate.py").run())
+    app = timed("open", lambda: app.switch_page("pages/evaluate/page.py").run())
     app = timed("open again", app.run)
     for view in VIEWS[1:4]:
         app = timed(view, lambda a=app, v=view: a.segmented_control(key="evaluate.view").set_value(v).run())

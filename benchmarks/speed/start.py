@@ -56,7 +56,7 @@ def running(home: Path, **more: str) -> Iterator[tuple[str, int]]:
     Raises RuntimeError if it does not start.
     """
     port, started = free_port(), time.perf_counter()
-    command = [sys.executable, "-m", "pages.app.launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
+    command = [sys.executable, "-m", "pages.server.launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "AMBISCOPE_HOME": str(home), **more}, **quiet)
     try:

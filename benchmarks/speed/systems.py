@@ -19,7 +19,7 @@ from core.datasets import load
 from core.engine import Engine, statuses
 from core.settings import ROOT, Settings
 from core.systems import passages_to_read
-from core.systems.shared.base import Options, answer
+from core.systems.base.base import Options, answer
 from core.types import Question
 
 YARDSTICK = "one-pass"

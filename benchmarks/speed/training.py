@@ -17,15 +17,15 @@ from typing import Any
 
 import torch
 
-from core.models.finding import find_checkpoint
+from core.models.loading.finding import find_checkpoint
 from core.models.span.checkpoints import load_span_network
 from core.models.span.network import SpanNetwork
 from core.settings import ROOT
+from core.training.answerer import AnswererTask
 from core.training.data.held_out_passages import SHARE
 from core.training.data.mixtures import annotated_examples, reader_rows_of_multi
 from core.training.freezing import freeze
-from core.training.tasks.answerer import AnswererTask
-from core.training.tasks.reader import ReaderTask
+from core.training.reader import ReaderTask
 from core.training.trainer import TrainConfig, parameter_groups
 
 ROUNDS = 3  # of each layout, in turn

@@ -36,16 +36,16 @@ from core.metrics.calibration import margin
 from core.metrics.significance.bootstrap import compare
 from core.models.ranking.calibration import Calibration
 from core.models.ranking.reranker import Kind, Weights, read_weights
-from core.models.running.device import bf16_autocast, pick_device
+from core.models.scheduling.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
-from core.systems.shared.base import Options
+from core.systems.base.base import Options
+from core.training.calibration import RecordedRun, fit_calibration, reliable
 from core.training.data.examples import read_multi
 from core.training.data.held_out_passages import own_passages
 from core.training.judgments import FOLDS, SHIFTS, fit_near, near, recorded
 from core.training.logit import Logit, with_parameters
 from core.training.output_cache import cached_outputs
-from core.training.tasks.calibration import RecordedRun, fit_calibration, reliable
-from core.training.tasks.reranker import LoopRuns, Runs, runs_of
+from core.training.reranker import LoopRuns, Runs, runs_of
 from core.types import Candidate
 
 SYSTEM = "ambiscope"

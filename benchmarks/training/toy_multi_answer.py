@@ -31,8 +31,8 @@ from transformers.utils.logging import disable_progress_bar
 from core.models.seq2seq.fid import FidAnswerer, Generation, make_fid, save_fid
 from core.models.seq2seq.network import FidConfig, FidNetwork
 from core.training.data.examples import MultiExample
+from core.training.fid import FidTask
 from core.training.held_out import run_f1
-from core.training.tasks.fid import FidTask
 from core.training.trainer import TrainConfig, fit
 
 THINGS = "ball car".split()

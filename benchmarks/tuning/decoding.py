@@ -19,7 +19,7 @@ import torch
 
 from core.cli import quiet_libraries
 from core.engine import Engine
-from core.models.running.device import bf16_autocast
+from core.models.scheduling.device import bf16_autocast
 from core.models.span.answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.models.span.reader import load_reader
 from core.settings import Settings

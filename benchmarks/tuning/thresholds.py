@@ -21,15 +21,15 @@ from core import types as t
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.answering import load_answering
-from core.models.passages.scorers import ReaderScorer
 from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, mixed, probability_of, recall
+from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
 from core.settings import Settings
+from core.systems.base.candidates import Scoring, candidates_of, choose
 from core.systems.rectify import EVIDENCE, SURPLUS
 from core.systems.rectify import MOST as MOST_VERIFIED
-from core.systems.shared.candidates import Scoring, candidates_of, choose
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.held_out import answer_f1

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tuning.verdict [--reader FOLDER] [--answerer FOLDER] [--annotated FOLDER ...] [--limit 300] [--write]
 
-Weights and thresholds are fitted as by `core train signals` (core.training.tasks.signals); `--write` puts them into checkpoints/reader/signals.json.
+Weights and thresholds are fitted as by `core train signals` (core.training.signals); `--write` puts them into checkpoints/reader/signals.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.cli import quiet_libraries
 from core.models.ranking.signal_weights import FILE, write_signals
 from core.settings import ROOT, Settings
 from core.training.data.held_out_passages import WRITTEN
-from core.training.tasks.signals import fit_signals, see
+from core.training.signals import fit_signals, see
 
 TARGET = ROOT / "checkpoints" / "reader"
 

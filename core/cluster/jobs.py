@@ -16,27 +16,27 @@ from core.engine import Engine
 from core.errors import AmbiscopeError
 from core.evaluation.plan import EvaluationPlan, Prepared, prepared
 from core.settings import Settings
-from core.systems.shared.base import Options, answer_or_error
+from core.systems.base.base import Options, answer_or_error
 from core.types import AnsweringSystem, Prediction, Question, ReferenceQuestion
 
 if TYPE_CHECKING:
     from core.evaluation.run import Ask
-    from core.retrieval.encoder import Encoder, Vectors
+    from core.models.encoders.sentence_encoder import Encoder, Vectors
     from core.retrieval.index import Encode
+    from core.training.answerer import Elsewhere
     from core.training.data.examples import MultiExample
-    from core.training.tasks.answerer import Elsewhere
 
 AHEAD = 4  # shards for each worker that may be done before an earlier one: what is kept in memory
 
 
 def _encoder_facts(encoder: Encoder) -> Facts:
-    from core.retrieval.encoder import passage_weights
+    from core.models.encoders.sentence_encoder import passage_weights
 
     return {"the encoder": encoder.name, "the encoder's weights": passage_weights(encoder)}
 
 
 def _load_encoder(settings: Settings) -> tuple[Callable[[Sequence[str]], Vectors], Facts]:
-    from core.retrieval.encoder import load_encoder
+    from core.models.encoders.sentence_encoder import load_encoder
 
     encoder = load_encoder(settings)
     return partial(encoder.encode, kind="passage"), _encoder_facts(encoder)
@@ -78,14 +78,14 @@ def evaluating(cluster: Cluster, asking: Prepared, plan: EvaluationPlan) -> Ask:
 
 def _load_pseudo(reader: str, device: str) -> tuple[Callable[[Sequence[MultiExample]], list[list[str]]], Facts]:
     from core.models.span.reader import load_reader
-    from core.training.tasks.answerer import pseudo_answers
+    from core.training.answerer import pseudo_answers
 
     loaded, digest = load_reader(reader, device)
     return partial(pseudo_answers, loaded), {"the reader's weights": digest}
 
 
 def reading(cluster: Cluster, reader: str) -> Elsewhere:
-    """Pseudo answers of parts of the questions: `elsewhere` of core.training.tasks.answerer.build."""
+    """Pseudo answers of parts of the questions: `elsewhere` of core.training.answerer.build."""
 
     def read(parts: Sequence[Sequence[MultiExample]], digest: str) -> Iterable[list[list[str]]]:
         load = partial(_load_pseudo, reader, cluster.settings.device)

@@ -32,8 +32,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises CheckpointError for a folder that is no checkpoint, InputError, DownloadError."""
     from core.errors import CheckpointError
-    from core.models.finding import BUNDLED
-    from core.models.weights import hub
+    from core.models.loading import hub
+    from core.models.loading.finding import BUNDLED
 
     folder = next((f for f in (Path(args.checkpoint).expanduser(), BUNDLED / args.checkpoint) if f.is_dir()), None)
     if folder is None:
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 def kind_of(folder: Path) -> str:
     """What a folder holds.  Raises CheckpointError where it is no checkpoint of ours, or one that is not loaded by a hub name."""
     from core.errors import CheckpointError
-    from core.models.finding import FID_DETAILS, read_config
+    from core.models.loading.finding import FID_DETAILS, read_config
 
     kind = "fid" if (folder / FID_DETAILS).exists() else str(read_config(folder).get("kind"))
     if kind not in SETTING:
@@ -65,9 +65,9 @@ def kind_of(folder: Path) -> str:
 def files_of(folder: Path) -> dict[str, Path | bytes]:
     """What goes to the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
     from core.errors import CheckpointError
-    from core.models.finding import PACKED, WEIGHTS
-    from core.models.weights.hub import FETCHED
-    from core.models.weights.packed import unpack
+    from core.models.loading.finding import PACKED, WEIGHTS
+    from core.models.loading.hub import FETCHED
+    from core.models.loading.packed import unpack
 
     files: dict[str, Path | bytes] = {p.name: p for pattern in FETCHED for p in folder.glob(pattern) if p.is_file()}
     if (folder / PACKED).exists() and WEIGHTS not in files:
@@ -82,7 +82,7 @@ def card_of(folder: Path, kind: str, repo: str, licence: str | None) -> str:
     from huggingface_hub import ModelCard, ModelCardData
 
     from core.errors import InputError
-    from core.models.finding import FID_DETAILS, read_config
+    from core.models.loading.finding import FID_DETAILS, read_config
 
     readme = folder / "README.md"
     if readme.exists():

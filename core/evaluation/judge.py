@@ -256,7 +256,7 @@ def load_judge(name: str, settings: Settings) -> Judge:
     from core.models.language import loading
 
     if name == "reader":
-        from core.models.language.extractive import load_reader_generator
+        from core.systems.base.reader_generator import load_reader_generator
 
         generator: Generator = load_reader_generator(settings)
     else:

@@ -37,7 +37,7 @@ from core.metrics.base import Example
 from core.metrics.calibration import ends_of, evidence_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.score.scoring import values_of
-from core.systems.shared.at_once import in_order
+from core.systems.base.batching import in_order
 from core.text import storable
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def evaluate(
     `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
     rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
     (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
-    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in work at a time (core.systems.shared.at_once); the
+    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in work at a time (core.systems.base.batching); the
     rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
     `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).  `ask`: another way to what `run_one` gives, such as several
     machines; its rows are kept as they come, and stand in the report in the file's order.

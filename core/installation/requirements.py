@@ -12,11 +12,10 @@ from core.settings import Settings
 
 
 def _finds(function: str, setting: str, *more: str) -> Callable[[Settings], None]:
-    """A check that calls a function of core.models.finding with a setting's value.  A hub name passes: only loading it shows whether it works."""
+    """A check that calls a function of core.models.loading.finding with a setting's value.  A hub name passes: only loading it shows whether it works."""
 
     def check(settings: Settings) -> None:
-        from core.models import finding
-        from core.models.weights import hub
+        from core.models.loading import finding, hub
 
         name = getattr(settings, setting)
         if Path(name).exists() or not hub.is_name(name):
@@ -26,7 +25,7 @@ def _finds(function: str, setting: str, *more: str) -> Callable[[Settings], None
 
 
 def _ambiguity(settings: Settings) -> None:
-    from core.models.ambiguity import find_ambiguity
+    from core.models.ranking.ambiguity import find_ambiguity
 
     find_ambiguity()
 

@@ -45,7 +45,7 @@ METRICS = Registry(
         "clarified": Entry(
             "core.metrics.clarifications:CLARIFIED",
             "share of the right answers whose question passed the round trip",
-            "the round trip of core.clarification.round_trip",
+            "the round trip of core.disambiguation.round_trip",
         ),
         "Brier": Entry(
             "core.metrics.calibration:BRIER",

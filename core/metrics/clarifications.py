@@ -1,4 +1,4 @@
-"""The share of right answers with a disambiguated question that passes the round trip (core.clarification.round_trip).
+"""The share of right answers with a disambiguated question that passes the round trip (core.disambiguation.round_trip).
 
 A question counts once per right answer.  Undefined if the system clarifies nothing.
 """
@@ -22,5 +22,5 @@ def _clarified(example: Example) -> Value:
 
 
 CLARIFIED = Metric(
-    "clarified", _clarified, "higher", "the round trip of core.clarification.round_trip", lambda e: float(len(_right(e)))
+    "clarified", _clarified, "higher", "the round trip of core.disambiguation.round_trip", lambda e: float(len(_right(e)))
 )

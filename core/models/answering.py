@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.models.finding import is_span_model
+from core.models.loading.finding import is_span_model
 from core.types import BatchAnsweringModel
 
 

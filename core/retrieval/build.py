@@ -20,9 +20,9 @@ from pathlib import Path
 
 from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
+from core.models.encoders.sentence_encoder import Encoder, is_english, passage_text
 from core.retrieval import index, ivfpq, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
-from core.retrieval.encoder import Encoder, is_english, passage_text
 from core.retrieval.readers import read_passages, reader_for
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
 from core.retrieval.vectors.files import Given

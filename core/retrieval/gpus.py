@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.models.running.halving import Halving
-from core.retrieval.encoder import Vectors
+from core.models.encoders.sentence_encoder import Vectors
+from core.models.scheduling.halving import Halving
 
 Spread = Literal["replicate", "shard", "one"]
 CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # code lengths of FAISS's IVF-PQ kernels

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import InputError
-from core.retrieval.encoder import Vectors
+from core.models.encoders.sentence_encoder import Vectors
 from core.retrieval.index import VectorIndex
 from core.retrieval.words.searching import Matches, WordIndex
 

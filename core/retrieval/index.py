@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from core import disk
 from core.errors import IndexMismatchError, InputError
+from core.models.encoders.sentence_encoder import Encoder, Vectors
 from core.retrieval import ivfpq
 from core.retrieval.corpus import read_facts
-from core.retrieval.encoder import Encoder, Vectors
 from core.retrieval.gpus import MOST_RESULTS, Spread, chosen_gpus, on_gpus
 
 MANIFEST, VECTORS, HALVES, INDEX, PROGRESS = (

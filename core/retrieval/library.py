@@ -29,11 +29,11 @@ from core.errors import (
     StorageError,
 )
 from core.models.encoders.retriever import index_name
+from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder
 from core.retrieval import build as building
 from core.retrieval import short_names
 from core.retrieval.build import BuildReport, Files, Fingerprints, Progress, Size, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
-from core.retrieval.encoder import Encoder, Vectors, load_encoder
 from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest

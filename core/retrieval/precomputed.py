@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core import disk
-from core.retrieval.encoder import Encoder, EncodeStats, Kind, Vectors, passage_text
+from core.models.encoders.sentence_encoder import Encoder, EncodeStats, Kind, Vectors, passage_text
 from core.types import Passage
 
 FILE = "vectors.safetensors"

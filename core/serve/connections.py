@@ -1,6 +1,6 @@
 """Bounds of the connections to a uvicorn server: how many there are, how long the head of a request may take, how large a message is.
 
-The service (core.serve.server) and the app (pages.app.server) both have them.  What an ASGI application cannot bound is bounded here:
+The service (core.serve.server) and the app (pages.server.server) both have them.  What an ASGI application cannot bound is bounded here:
 it is called once a request's head is complete, and with whole messages.
 """
 

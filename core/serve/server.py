@@ -13,7 +13,7 @@ import uvicorn
 
 from core.engine import Engine
 from core.errors import InputError
-from core.models.running import turns
+from core.models.scheduling import turns
 from core.serve import connections
 from core.serve.addresses import is_local
 from core.serve.app import make_app

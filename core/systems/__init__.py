@@ -1,13 +1,13 @@
 """Answering systems.  A new system is one file here and one entry in SYSTEMS.
 
-`target` names a factory `build(parts: Parts, options: Options) -> AnsweringSystem` (core.systems.shared.base).
+`target` names a factory `build(parts: Parts, options: Options) -> AnsweringSystem` (core.systems.base.base).
 """
 
 from core.registry import Entry, Registry
 
 SEQ2SEQ = "encoder-decoder fid"  # bundled; AMBISCOPE_SEQ2SEQ names another
 GONE = Entry("", "a system that no longer exists")
-ADDITIONS = ("none", "reranker", "verifier")  # as in core.systems.shared.additions, which is too heavy to import here
+ADDITIONS = ("none", "reranker", "verifier")  # as in core.systems.base.rescoring, which is too heavy to import here
 SMALL = "The bundled model is small and trained to show how this method works: its answers are often incomplete or wrong."
 LONG = 20  # passages, if AMBISCOPE_TOP_K is lower: Lee et al. 2025, appendix D
 

@@ -2,7 +2,7 @@
 
 Source: Sun et al. 2023, sections 2-3.  `ambigprompt` is the paper's method over the bundled SpanAnswerer, `ambigprompt-seq2seq` over a FidAnswerer with
 encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds
-core.systems.shared.additions, a retrieval prior, and a filter of answers that share words with earlier ones.  The loop itself is core.systems.shared.iterative;
+core.systems.base.rescoring, a retrieval prior, and a filter of answers that share words with earlier ones.  The loop itself is core.systems.base.iterative;
 `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a checkpoint after post-pretraining alone, from single-answer data: name it in
 AMBISCOPE_ANSWERER; a prediction stores its stage.
 """
@@ -13,15 +13,15 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
-from core.models.finding import SEQ2SEQ_ANSWERER
+from core.models.loading.finding import SEQ2SEQ_ANSWERER
 from core.models.ranking.calibration import describe
 from core.models.span.reader import load_reader
-from core.systems.shared.additions import ADDITIONS, OF_DEFAULT, Additions, additions_of
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.candidates import check_share
-from core.systems.shared.clarifying import clarifier_options, make_clarifier
-from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.stopping import CALIBRATED, OF_LOOPS, LoopEnd, Place, digest_of
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.candidates import check_share
+from core.systems.base.clarifying import clarifier_options, make_clarifier
+from core.systems.base.iterative import AmbigPrompt
+from core.systems.base.rescoring import ADDITIONS, OF_DEFAULT, Additions, additions_of
+from core.systems.base.stopping import CALIBRATED, OF_LOOPS, LoopEnd, Place, digest_of
 
 if TYPE_CHECKING:
     from core.models.span.answerer import Decoding
@@ -82,7 +82,7 @@ def build_ambiscope(parts: Parts, options: Options) -> AmbigPrompt:
 
 def _over_spans(name: str, additions: tuple[str, ...], default: Decoding, parts: Parts, options: Options) -> AmbigPrompt:
     """`additions`: values of that option, default first; `default`: decoding without options."""
-    from core.models.finding import find_checkpoint
+    from core.models.loading.finding import find_checkpoint
     from core.models.span.answerer import load_answerer
     from core.models.span.checkpoints import training_of
     from core.models.span.fast_loop import FastSpanLoop

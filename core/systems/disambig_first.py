@@ -1,8 +1,8 @@
 """Disambig-first: decide whether the question is ambiguous, write its possible meanings, then answer each.
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
-single-answer model of NQ-open.  Here: core.models.ambiguity decides; the trained rewriter writes from the question alone, or the lexicon of
-core.models.ambiguity does (`writer`); the per-passage reader gives the best answer over the passages that each disambiguated question retrieves.
+single-answer model of NQ-open.  Here: core.models.ranking.ambiguity decides; the trained rewriter writes from the question alone, or the lexicon of
+core.models.ranking.ambiguity does (`writer`); the per-passage reader gives the best answer over the passages that each disambiguated question retrieves.
 In the paper it is significantly worse than the systems that read first.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 
 from core import types as t
 from core.errors import NothingRetrievedError
-from core.models.ambiguity import AmbiguityModel, load_ambiguity
+from core.models.ranking.ambiguity import AmbiguityModel, load_ambiguity
 from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.shared.base import Options, Parts, read_extra, retrieve
-from core.systems.shared.candidates import answer_events, candidates_of, check_count, check_share
-from core.systems.shared.passage_system import PassageSystem
+from core.systems.base.base import Options, Parts, read_extra, retrieve
+from core.systems.base.candidates import answer_events, candidates_of, check_count, check_share
+from core.systems.base.passage_system import PassageSystem
 from core.text import answer_key, question_key, shares_words
 
 DEFAULTS: dict[str, Any] = {

@@ -14,8 +14,8 @@ from collections.abc import Generator, Sequence
 from core import types as t
 from core.errors import InputError, LanguageModelError, NothingRetrievedError
 from core.models.language.roles import LanguageGenerator, Run
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.grounded import Found, LanguageSystem, distinct
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.interpretations import Found, LanguageSystem, distinct
 from core.text import listed
 
 KNOWN = {"interpretations": 5.0, "passages_each": 5.0}

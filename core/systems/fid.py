@@ -15,9 +15,9 @@ from typing import Any
 
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.clarifying import clarifier_options, make_clarifier
-from core.systems.shared.generative import WrittenAnswers
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.clarifying import clarifier_options, make_clarifier
+from core.systems.base.generative import WrittenAnswers
 
 SAMPLES = 8  # number of samples; the paper does not give it
 # chosen on held-out practice questions (benchmarks.quality.fid_multi --limit 120, weights 92ca0ec301f37deb); other weights want another bias

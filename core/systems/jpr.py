@@ -1,7 +1,7 @@
 """Joint passage ranking: a reranker picks complementary passages, and a reader answers from them in one pass.
 
 Source: Min et al. 2021 (JPR), section 3.  A pool is retrieved, `top_k` passages of it are picked by tree decoding (core.retrieval.rerank), and the
-per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.passages.scorers; `trained` is the paper's mechanism at a small size.
+per-passage reader answers from the picked ones in one pass.  Rerankers: core.models.ranking.passage_scorers; `trained` is the paper's mechanism at a small size.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.clarification.round_trip import ask_each_passage
-from core.models.finding import find_checkpoint
-from core.models.passages.network import KIND, JointNetwork, load_joint
-from core.models.passages.scorers import AnswererScorer, ReaderScorer, TrainedScorer
+from core.disambiguation.round_trip import ask_each_passage
+from core.models.loading.finding import find_checkpoint
+from core.models.ranking.passage_network import KIND, JointNetwork, load_joint
+from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer, TrainedScorer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
-from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
-from core.systems.shared.base import Options, Parts, read_extra, retrieve
-from core.systems.shared.candidates import (
+from core.systems.base.base import Options, Parts, read_extra, retrieve
+from core.systems.base.candidates import (
     STOPPING,
     answer_events,
     candidates_of,
@@ -30,8 +29,9 @@ from core.systems.shared.candidates import (
     read_with,
     selection,
 )
-from core.systems.shared.passage_system import PassageSystem
-from core.systems.shared.stopping import Place, digest_of
+from core.systems.base.passage_system import PassageSystem
+from core.systems.base.rescoring import ADDITIONS, KEPT_FROM, additions_of
+from core.systems.base.stopping import Place, digest_of
 
 KEPT = 8  # cached questions between retrieval and reading
 # threshold and diversity: chosen by benchmarks.tuning.thresholds on the practice questions held out from training

@@ -12,11 +12,10 @@ from collections.abc import Generator
 from typing import Any
 
 from core import types as t
-from core.clarification.round_trip import ask_each_passage
+from core.disambiguation.round_trip import ask_each_passage
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.candidates import (
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.candidates import (
     STOPPING,
     Scoring,
     answer_events,
@@ -25,8 +24,9 @@ from core.systems.shared.candidates import (
     read_with,
     selection,
 )
-from core.systems.shared.passage_system import PassageSystem
-from core.systems.shared.stopping import Place
+from core.systems.base.passage_system import PassageSystem
+from core.systems.base.rescoring import ADDITIONS, KEPT_FROM, additions_of
+from core.systems.base.stopping import Place
 
 THRESHOLD = 0.5  # of one-pass: not tuned
 SCORINGS: tuple[Scoring, Scoring] = ("passage", "dpr")

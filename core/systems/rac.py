@@ -14,8 +14,8 @@ from dataclasses import replace
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
 from core.models.language.roles import Claim, LanguageGenerator, Run
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.grounded import Found, LanguageSystem, distinct
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.interpretations import Found, LanguageSystem, distinct
 from core.text import answer_key, listed, question_key
 
 RELAX = ("yes", "no")

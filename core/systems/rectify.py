@@ -13,18 +13,18 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.clarification.round_trip import ask_each_passage
+from core.disambiguation.round_trip import ask_each_passage
 from core.errors import CheckpointError
 from core.models.answering import load_answering
 from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, recall, verify
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import PassageReader, load_reader
 from core.settings import OFF
-from core.systems.shared.additions import ADDITIONS, KEPT_FROM, additions_of
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
-from core.systems.shared.passage_system import PassageSystem
-from core.systems.shared.stopping import Place, digest_of
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.candidates import STOPPING, answer_events, check_count, check_share, read_with, selection
+from core.systems.base.passage_system import PassageSystem
+from core.systems.base.rescoring import ADDITIONS, KEPT_FROM, additions_of
+from core.systems.base.stopping import Place, digest_of
 from core.text import answer_key, overlapping
 
 # chosen by benchmarks.tuning.thresholds on the practice questions held out from training

@@ -3,7 +3,7 @@ verification.
 
 Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
 generates with BART over fused passages; here Fusion-in-Decoder writes the answers of a round (`reads`: fused), or the answering model gives them in one
-pass.  The questions come from core.clarification.round_trip.  An answer stays where a language model finds that its evidence supports it as the answer to its own
+pass.  The questions come from core.disambiguation.round_trip.  An answer stays where a language model finds that its evidence supports it as the answer to its own
 question (the paper's language model is trained for it), where its own question returns it (the paper's EM verification), or where reading its evidence
 again gives it enough probability.
 """
@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.clarification.round_trip import Ask, ask_with, clarify
+from core.disambiguation.round_trip import Ask, ask_with, clarify
 from core.errors import NothingRetrievedError
 from core.models.answering import load_answering
 from core.models.language import loading
@@ -24,9 +24,9 @@ from core.models.language.roles import Claim, LanguageGenerator, Run
 from core.models.ranking.evidence_verifier import probability_of
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
-from core.systems.shared.base import Options, Parts, read_extra, retrieve
-from core.systems.shared.candidates import answer_events, check_count, check_share, choose
-from core.systems.shared.passage_system import PassageSystem
+from core.systems.base.base import Options, Parts, read_extra, retrieve
+from core.systems.base.candidates import answer_events, check_count, check_share, choose
+from core.systems.base.passage_system import PassageSystem
 from core.text import question_key, shares_words
 
 BY_GENERATOR = "by generator"  # the language model if configured, else exact match
@@ -64,7 +64,7 @@ class FusedReader:
         most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
-        """Its answers to each question, in one pass (core.clarification.round_trip.Ask)."""
+        """Its answers to each question, in one pass (core.disambiguation.round_trip.Ask)."""
         found = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
         return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(found)]
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core import types as t
-from core.clarification.round_trip import ask_each_passage
+from core.disambiguation.round_trip import ask_each_passage
 from core.errors import InputError
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.iterative import AmbigPrompt
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.iterative import AmbigPrompt
 from core.text import answer_key, find_spans, question_key
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")

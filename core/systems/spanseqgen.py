@@ -16,10 +16,10 @@ from core import types as t
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.shared.base import Options, Parts, read_extra, retrieve
-from core.systems.shared.candidates import check_count
-from core.systems.shared.clarifying import clarifier_options, make_clarifier
-from core.systems.shared.generative import WrittenAnswers
+from core.systems.base.base import Options, Parts, read_extra, retrieve
+from core.systems.base.candidates import check_count
+from core.systems.base.clarifying import clarifier_options, make_clarifier
+from core.systems.base.generative import WrittenAnswers
 
 TOKENS = 1024  # "up to 1024 tokens", section 5
 RERANKERS = ("reader", "none")

@@ -2,9 +2,9 @@
 passage, and keep one of those with the same meaning.
 
 Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
-(core.models.language.extractive).  Under a language model HDBSCAN decides what means the same, and outliers are filtered; with the bundled readers
+(core.systems.base.reader_generator).  Under a language model HDBSCAN decides what means the same, and outliers are filtered; with the bundled readers
 equal answers decide (`same_answer`), and HDBSCAN decides nothing.  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
-in core.consolidation's docstring.
+in core.disambiguation.consolidation's docstring.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from typing import Protocol, get_args, runtime_checkable
 import numpy as np
 
 from core import types as t
-from core.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered, Vectors, consolidate, text_of
+from core.disambiguation.consolidation import (
+    Clustering,
+    Consolidation,
+    Embed,
+    SameAnswer,
+    Unclustered,
+    Vectors,
+    consolidate,
+    text_of,
+)
 from core.errors import InputError
 from core.models.language import loading, roles
 from core.models.language.roles import Claim, Run
-from core.systems.shared.additions import ADDITIONS, KEPT_FROM, Additions, additions_of
-from core.systems.shared.base import Options, Parts, as_read, read_extra
-from core.systems.shared.grounded import Found, GroundedSystem
+from core.systems.base.base import Options, Parts, as_read, read_extra
+from core.systems.base.interpretations import Found, GroundedSystem
+from core.systems.base.rescoring import ADDITIONS, KEPT_FROM, Additions, additions_of
 from core.text import equal_for_display, listed
 
 BY_GENERATOR = "by generator"
@@ -153,7 +162,7 @@ class Verdict(GroundedSystem):
         texts = [text_of(i, self.how.embed) for i in interpretations]
         if self.parts.embed is not None:
             return np.asarray(self.parts.embed(texts), np.float32)
-        from core.retrieval.encoder import load_encoder
+        from core.models.encoders.sentence_encoder import load_encoder
 
         return load_encoder(self.parts.settings).encode(texts, "query")
 
@@ -175,8 +184,8 @@ def _why(final: Sequence[t.Interpretation], proposed: int, abstained: int, troub
 
 def build(parts: Parts, options: Options) -> Verdict:
     """Raises InputError for an unknown option, CheckpointError, and what loading a language model raises."""
-    from core.models.language.extractive import ReaderGenerator, Thresholds, load_reader_generator
     from core.models.ranking.signal_weights import signals_of
+    from core.systems.base.reader_generator import ReaderGenerator, Thresholds, load_reader_generator
 
     default = signals_of(parts.settings.reader)
     known = {

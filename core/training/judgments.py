@@ -1,6 +1,6 @@
 """What few judgments can fit: a reranker near the weights that it has, in seconds, without a gradient through an encoder.
 
-Between no change and weights of its own (core.training.tasks.reranker) lies a fit that is pulled towards the present weights: the most probable ones
+Between no change and weights of its own (core.training.reranker) lies a fit that is pulled towards the present weights: the most probable ones
 under a normal distribution around them (Chelba and Acero 2004, "Adaptation of maximum entropy capitalizer: little data can help a lot").  How strong the
 pull is, is chosen by cross-validation over the judged questions, and so is how willingly a run goes on (the bias against [EOI]).  What does not help on
 judged questions that were held out is not kept.  Calibrated probabilities are fitted further by the same rule, with the new rerankers or with the old.
@@ -21,9 +21,9 @@ from core.models.ranking.calibration import LEAST as LEAST_SAID
 from core.models.ranking.calibration import Calibration
 from core.models.ranking.reranker import Weights, rerank
 from core.text import normalize_answer
+from core.training.calibration import ENOUGH, RecordedRun, RecordedStep, fit_calibration, labelled
 from core.training.logit import Logit, parameters_of, with_parameters
-from core.training.tasks.calibration import ENOUGH, RecordedRun, RecordedStep, fit_calibration, labelled
-from core.training.tasks.reranker import MAX_ANSWERS, LoopRuns, Runs, ridge_of
+from core.training.reranker import MAX_ANSWERS, LoopRuns, Runs, ridge_of
 
 PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # times the ridge of a fit from nothing
 PULL_OF_BIAS = 0.1  # of a weight's

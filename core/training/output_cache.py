@@ -18,12 +18,12 @@ import torch
 
 from core import types as t
 from core.evaluation.judge_cache import Judgments
-from core.models.language import extractive
+from core.models.encoders.sentence_encoder import BertEncoder, Kind, Vectors, weights_of
 from core.models.ranking import passage_signals
 from core.models.ranking.verifier import SpanVerifier
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.reader import PassageReader, Readout
-from core.retrieval.encoder import BertEncoder, Kind, Vectors, weights_of
+from core.systems.base import reader_generator as extractive
 
 MOST = 6  # candidates cached per passage: the most that any caller needs
 

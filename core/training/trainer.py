@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from core import disk
 from core.errors import CancelledError, CheckpointError, InputError, StorageError
 from core.models.encoders.pretrained import reason
-from core.models.running import memory
-from core.models.running.device import native_bf16
+from core.models.scheduling import memory
+from core.models.scheduling.device import native_bf16
 from core.training.trackers import check_tracker, start_tracker, stop_trackers
 
 PRECISIONS = ("auto", "bf16", "fp32")

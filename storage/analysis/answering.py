@@ -12,10 +12,10 @@ from typing import Protocol
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
-from core.systems.shared.at_once import in_order
-from core.systems.shared.base import answer_or_error
-from storage.projects.intake import Intake
-from storage.projects.items import Items
+from core.systems.base.base import answer_or_error
+from core.systems.base.batching import in_order
+from storage.annotation.intake import Intake
+from storage.annotation.items import Items
 from storage.records.projects import Item, Project
 from storage.results.predictions import Predictions
 
@@ -54,7 +54,7 @@ class Answering:
         elsewhere: Ask | None = None,
         batch: int = 1,
     ) -> None:
-        """`by` is a manager; at most `limit` items are answered, `batch` at a time (core.systems.shared.at_once).  `elsewhere`: who answers in place of
+        """`by` is a manager; at most `limit` items are answered, `batch` at a time (core.systems.base.batching).  `elsewhere`: who answers in place of
         this process, such as several machines.  Raises InputError for a system that the project has not."""
         if system not in project.systems:
             held = ", ".join(project.systems) or "none"

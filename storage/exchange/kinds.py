@@ -17,6 +17,8 @@ from core.errors import FormatError
 from core.text import stored_name
 from core.trace import prediction_from_json, to_json
 from core.types import Annotation, Prediction, QAPair
+from storage.annotation import contents
+from storage.annotation.jobs import hidden
 from storage.exchange.filters import Names
 from storage.records.answer_sets import annotation_from_json, check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
@@ -25,8 +27,6 @@ from storage.results.evaluation_rows import MAX_LABEL_CHARS, add_evaluation, dig
 from storage.results.predictions import insert_prediction, plain_trace
 from storage.results.standing import pairs_of
 from storage.schema import tables, workbench
-from storage.tasks import contents
-from storage.tasks.jobs import hidden
 
 MAX_TEXT_CHARS = 1_000_000
 Row = dict[str, Any]

@@ -15,13 +15,13 @@ from typing import Any, TypeVar, get_args
 from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import Session
 
+from storage.annotation.jobs import hidden
 from storage.exchange.consensus import Said, Statement, Vote, agreement_of
 from storage.exchange.filters import STAGES, Filters
 from storage.records.enumerations import Stage
 from storage.results.standing import CHUNK as VALUES
 from storage.results.standing import Annotated, Labelled, annotated, judged, labelled, submitted
 from storage.schema import tables, workbench
-from storage.tasks.jobs import hidden
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 

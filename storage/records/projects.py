@@ -215,7 +215,7 @@ class ItemSummary:
     submitted: int  # counted ones
     leased: int
     over: int  # submitted beyond the number
-    margin: float | None  # see storage.projects.projects: small means uncertain
+    margin: float | None  # see storage.annotation.projects: small means uncertain
     disagreement: float | None  # 0..1
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from core.annotating.labels import Label
 from core.errors import NotFoundError
 from core.text import stored_name
-from storage.people.actors import annotator_row, only_oneself
+from storage.access.actors import annotator_row, only_oneself
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
 from storage.results.standing import annotators, judged, labelled, submitted

@@ -79,7 +79,7 @@ def sqlite_path(url: URL) -> Path | None:
 
 
 def accounts_file(path: Path) -> Path:
-    """Beside the database; it exists once somebody can sign in (storage.people.actors)."""
+    """Beside the database; it exists once somebody can sign in (storage.access.actors)."""
     return path.with_name(f"{path.name}.accounts")
 
 

@@ -124,7 +124,7 @@ class ProjectItem(Base):
 
 
 class ProjectJob(Base):
-    """Work on a whole project that takes several transactions, and is not at its end (storage.tasks.batches)."""
+    """Work on a whole project that takes several transactions, and is not at its end (storage.annotation.batches)."""
 
     __tablename__ = "project_job"
     __table_args__ = (UniqueConstraint("project_id", "kind"), one_of("kind", Job), STRICT)
@@ -255,7 +255,7 @@ class Submission(Base):
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     version: Mapped[int]
     restores: Mapped[int | None]
-    body: Mapped[dict[str, Any]]  # storage.tasks.contents
+    body: Mapped[dict[str, Any]]  # storage.annotation.contents
     seconds: Mapped[float]  # since the last submission
     guidelines: Mapped[int]  # version shown; 0: there were none
     score: Mapped[float | None]

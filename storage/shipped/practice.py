@@ -17,7 +17,7 @@ from core.datasets.ambignq import load
 from core.settings import ROOT
 from core.text import answer_keys
 from core.types import Annotation, QAPair, ReferenceQuestion
-from storage.projects.qualification import gold_score
+from storage.annotation.qualification import gold_score
 from storage.records.annotation import (
     Content,
     GenerationWork,

@@ -15,7 +15,7 @@ from pathlib import Path
 from core.errors import FormatError, StorageError
 from core.evaluation.folder import ABOUT, read_report, read_traces
 from core.json_io import read as read_json
-from core.models.finding import BUNDLED
+from core.models.loading.finding import BUNDLED
 from core.settings import ROOT
 from core.trace import to_json
 from core.types import Prediction

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.annotating.labels import LABELS, QUESTION_LABELS
-from pages.agreement import tables
-from pages.annotation import judging
-from pages.projects import judgments
+from pages.annotate import judging
+from pages.manage import judgments
+from pages.quality import tables
 from storage.store import Store
 
 

@@ -13,10 +13,10 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
+from storage.annotation import jobs
 from storage.records.annotation import SignInError
 from storage.schema import workbench
 from storage.store import Store
-from storage.tasks import jobs
 
 Open = Callable[..., AppTest]
 BACK = {"days": 200}  # a battery that is empty, a time zone that was taken for another

@@ -14,7 +14,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.state.session_state import WStates
 from streamlit.testing.v1 import AppTest
 
-from pages.app import server, shared
+from pages.server import server
+from pages.session import shared
 from storage.store import Store
 
 Open = Callable[..., AppTest]

@@ -99,7 +99,7 @@ def test_fields(bait: list[str], open_app: Open, store: Store, settings: Setting
         app.file_uploader(key="corpora.files").set_value([("a.txt", b"Some words.", "text/plain")])
         button(app, "Upload and build").click().run()
         assert "cannot be a corpus name" in texts(app), way
-        app = app.switch_page("pages/quality.py").run()
+        app = app.switch_page("pages/quality/page.py").run()
         app.text_input(key="quality.loop.name").set_value(way[:60])
         button(app, "Fit and evaluate").click().run()
         assert "is not a valid name" in texts(app), way

@@ -179,7 +179,7 @@ def visitor(open_app: Open, store: Store, light: None, monkeypatch: pytest.Monke
     """visitor(claims): a session for which the provider vouched with these claims; none: with nobody."""
     by = people.manager(store, "Mia")
     people.add(store, by, "Ada", "annotator", password=None, subject="https://issuer.example ada-1")
-    monkeypatch.setattr("pages.app.connection.provider", lambda: True)
+    monkeypatch.setattr("pages.session.connection.provider", lambda: True)
 
     def come(**claims: object) -> AppTest:
         from core.settings import ROOT

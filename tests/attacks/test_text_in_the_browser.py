@@ -505,7 +505,7 @@ AS_MARKDOWN = {"guideline"}  # a manager's text is drawn as Markdown, without HT
 def test_each_field_and_each_page_is_in_the_table() -> None:
     covered = {field for _, _, fields in VIEWS.values() for field in fields.split()}
     assert covered == set(FIELDS)
-    from pages.app.shared import PAGES
+    from pages.session.shared import PAGES
 
     assert {view.split(":")[0] for view in VIEWS} == set(PAGES)
 

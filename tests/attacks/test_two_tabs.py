@@ -157,7 +157,7 @@ def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
         button(tab, "Upload and build").click().run()
         assert not tab.exception
     assert second.error  # the name is in use; the first one's words stay
-    from pages.app import shared
+    from pages.session import shared
 
     assert "first" in shared.engine().corpus("same").passages()[0].text
 

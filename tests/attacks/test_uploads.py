@@ -20,9 +20,9 @@ from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
-from pages.app import shared
-from pages.corpus import builds
-from pages.evaluations.start_form import KINDS
+from pages.corpora import builds
+from pages.evaluate.start_form import KINDS
+from pages.session import shared
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]

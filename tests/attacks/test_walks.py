@@ -55,7 +55,7 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
     def no_training(*given: Any, **more: Any) -> Any:
         raise InputError("no walk trains a model")
 
-    monkeypatch.setattr("pages.agreement.training_loop.run_loop", no_training)
+    monkeypatch.setattr("pages.quality.training_loop.run_loop", no_training)
     return settings
 
 

@@ -24,9 +24,8 @@ from streamlit.web import bootstrap
 from streamlit.web.server import server_util
 
 from core.settings import ROOT, Settings
-from pages.app import launch
-from pages.app import server as guard
-from pages.guide import tab_icon
+from pages.server import launch, tab_icon
+from pages.server import server as guard
 from storage.store import Store
 
 ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]
@@ -80,7 +79,7 @@ def headers_keep(address: str) -> None:
         assert shown.text.rstrip().endswith("</html>")
 
 
-@pytest.mark.parametrize("start", [("-m", "pages.app.launch"), ("-m", "streamlit", "run", "streamlit_app.py")])
+@pytest.mark.parametrize("start", [("-m", "pages.server.launch"), ("-m", "streamlit", "run", "streamlit_app.py")])
 def test_it_listens_on_this_machine_alone(settings: Settings, start: tuple[str, ...]) -> None:
     """127.0.0.2 is reached by what listens everywhere, and not from another machine.  Both ways of starting have the same guard."""
     with serve(settings.home, "small", (), start) as address:
@@ -127,7 +126,7 @@ def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch,
 
 def test_it_does_not_listen_elsewhere_without_accounts(settings: Settings, store: Store) -> None:
     environment = os.environ | {"AMBISCOPE_HOME": str(settings.home), "AMBISCOPE_ENCODER": "hashing"}
-    command = [sys.executable, "-m", "pages.app.launch", "--server.port", str(free_port()), "--server.address", "0.0.0.0"]
+    command = [sys.executable, "-m", "pages.server.launch", "--server.port", str(free_port()), "--server.address", "0.0.0.0"]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "Ambiscope does not listen on 0.0.0.0" in done.stderr
@@ -139,7 +138,7 @@ def test_unless_it_is_told_to_and_then_says_so(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(settings.home))
-    monkeypatch.setattr("pages.app.shared.servers_store", lambda: store)
+    monkeypatch.setattr("pages.session.shared.servers_store", lambda: store)
     for address in ("127.0.0.1", "localhost", "::1"):
         guard.check(address)
     for address in ("", "0.0.0.0", "::", "192.168.1.5", "ambiscope.example"):
@@ -160,7 +159,7 @@ def test_a_database_that_cannot_be_read_lets_nobody_listen_elsewhere(
 ) -> None:
     settings.home.mkdir(exist_ok=True)
     (settings.home / "ambiscope.db").write_bytes(b"garbage" * 1000)
-    monkeypatch.setattr("pages.app.shared.servers_store", lambda: Store(settings.url))
+    monkeypatch.setattr("pages.session.shared.servers_store", lambda: Store(settings.url))
     with pytest.raises(SystemExit, match="Ambiscope"):
         guard.check("0.0.0.0")
 

@@ -313,4 +313,4 @@ def test_further_arguments_go_to_streamlit_with_or_without_dashes(
     monkeypatch.setattr(run, "setup", lambda **options: None)
     monkeypatch.setattr(subprocess, "run", started)
     assert run.main(arguments) == 0
-    assert [c[1:] for c in commands] == [["-m", "pages.app.launch", "--server.port", "8600"]]
+    assert [c[1:] for c in commands] == [["-m", "pages.server.launch", "--server.port", "8600"]]

@@ -11,12 +11,12 @@ import pytest
 
 from core.cli import main
 from core.engine import Engine
+from core.models.loading.files import digest
 from core.models.ranking.calibration import FILE, Calibration, Platt, read_calibration, write_calibration
-from core.models.weights.files import digest
 from core.settings import ROOT, Settings
-from core.systems.shared.additions import Additions
-from core.systems.shared.base import Options, Parts
-from core.systems.shared.stopping import Place
+from core.systems.base.base import Options, Parts
+from core.systems.base.rescoring import Additions
+from core.systems.base.stopping import Place
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")
 

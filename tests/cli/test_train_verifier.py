@@ -9,7 +9,7 @@ import pytest
 
 from core.cli import main
 from core.models.encoders import packaged
-from core.models.finding import find_verifier
+from core.models.loading.finding import find_verifier
 from core.models.ranking.verifier import load_verifier_network
 
 

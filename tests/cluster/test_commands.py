@@ -23,8 +23,8 @@ from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.retrieval import index
 from core.settings import Settings
+from core.training import answerer
 from core.training.data.examples import MultiExample
-from core.training.tasks import answerer
 from core.types import Passage, ReferenceQuestion
 from storage.__main__ import main as storage
 from storage.store import Store

@@ -15,7 +15,7 @@ quick = settings(max_examples=150, derandomize=True, deadline=None)
 
 
 @pytest.mark.parametrize(
-    "module", ["core.text", "core.clarification.edits", "core.clarification.edits.parts", "core.clarification.edits.phrases"]
+    "module", ["core.text", "core.disambiguation.edits", "core.disambiguation.edits.parts", "core.disambiguation.edits.phrases"]
 )
 def test_worked_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(module))

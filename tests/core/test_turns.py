@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from core.errors import CancelledError
-from core.models.running import turns
-from core.models.running.turns import Line, Place, Together, Turns
+from core.models.scheduling import turns
+from core.models.scheduling.turns import Line, Place, Together, Turns
 from core.types import QuestionQueued
 
 

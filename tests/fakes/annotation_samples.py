@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import select
 
 from core import types as t
-from storage.projects.rows import item_row
+from storage.annotation.contents import gold_to_json
+from storage.annotation.rows import item_row
 from storage.records.annotation import GenerationWork, Gold, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Project
 from storage.schema import engine, tables, workbench
 from storage.store import Store
-from storage.tasks.contents import gold_to_json
 
 
 class Clock:

@@ -34,7 +34,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
     }.items():
         monkeypatch.setenv(f"AMBISCOPE_{name}", value)
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
-    monkeypatch.setattr("pages.app.shared.warm", lambda: threading.current_thread())
+    monkeypatch.setattr("pages.session.shared.warm", lambda: threading.current_thread())
     build = scripted.build
     table = {QUESTION: list(ANSWERS)}
     monkeypatch.setattr(
@@ -99,8 +99,8 @@ def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """An engine without the libraries that only models need."""
     made = Engine(settings)
     for name in ("engine", "light_engine"):
-        monkeypatch.setattr(f"pages.app.shared.{name}", lambda: made)
-    monkeypatch.setattr("pages.app.shared.systems", lambda: [])
+        monkeypatch.setattr(f"pages.session.shared.{name}", lambda: made)
+    monkeypatch.setattr("pages.session.shared.systems", lambda: [])
 
 
 @pytest.fixture
@@ -112,6 +112,6 @@ def annotate(corpus: str, open_app: Callable[..., AppTest]) -> Callable[..., App
         app.text_input(key="annotator").set_value(who).run()
         for name, value in query.items():
             app.query_params[name] = value
-        return app.switch_page("pages/annotate.py").run()
+        return app.switch_page("pages/annotate/page.py").run()
 
     return open_it

@@ -49,7 +49,7 @@ def serve(
     home: Path,
     corpus: str,
     options: Sequence[str] | Callable[[int], Sequence[str]] = ("--server.address", "127.0.0.1"),
-    start: Sequence[str] = ("-m", "pages.app.launch"),
+    start: Sequence[str] = ("-m", "pages.server.launch"),
     at: str = "127.0.0.1",
     path: str = "",
     **more: str,

@@ -12,8 +12,8 @@ from sqlalchemy import delete, select
 
 from core import types as t
 from core.trace import to_json
+from storage.access.actors import annotator_row
 from storage.exchange.kinds import write_pairs
-from storage.people.actors import annotator_row
 from storage.results.evaluation_rows import report_of
 from storage.results.predictions import question_row
 from storage.results.standing import pairs_of

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from core.models.encoders.sentence_encoder import weights_of
 from core.models.seq2seq.small import SmallConfig, make_small
-from core.retrieval.encoder import weights_of
 from core.training.data.examples import MultiExample
+from core.training.fid import FidTask
 from core.training.freezing import freeze
-from core.training.tasks.fid import FidTask
-from core.training.tasks.seq2seq import saver
+from core.training.seq2seq import saver
 from core.training.trainer import TrainConfig, fit
 
 COLOURS = (

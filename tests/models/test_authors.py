@@ -19,7 +19,7 @@ from core.models.interleaving import NAME, authors_attention
 from core.models.seq2seq.fid import load_network
 from core.models.seq2seq.network import FidBatch, FidConfig
 from core.models.seq2seq.released import load_t5
-from core.training.tasks.seq2seq import start
+from core.training.seq2seq import start
 
 NAMES = ("two_passages", "five_passages_padded", "eight_passages")
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from core.models.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
+from core.models.loading.files import digest
+from core.models.loading.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
+from core.models.loading.packed import unpack
 from core.models.seq2seq.small import load_small
-from core.models.weights.files import digest
-from core.models.weights.packed import unpack
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, Parts
+from core.systems.base.base import Options, Parts
 from core.types import RetrievedPassage
 
 FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))

@@ -18,13 +18,13 @@ from test_evaluate import save
 
 from core.errors import StorageError
 from core.settings import ROOT, Settings
-from pages.app import shared
-from pages.corpus import builds
-from pages.evaluations import worker
-from storage.people import passwords
-from storage.people.people import People
-from storage.people.permissions import ACTIONS, can
-from storage.people.visitors import Visitor
+from pages.corpora import builds
+from pages.evaluate import worker
+from pages.session import shared
+from storage.access import passwords
+from storage.access.people import People
+from storage.access.permissions import ACTIONS, can
+from storage.access.visitors import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 from storage.schema.engine import Database
 from storage.store import Store
@@ -288,12 +288,12 @@ def _actions() -> None:
 
     import streamlit as st
 
-    from pages.app.actions import action
-    from storage.people.permissions import ACTIONS
+    from pages.session.actions import action
+    from storage.access.permissions import ACTIONS
 
     done: dict[str, list[str]] = {}
     for who, visitor in st.session_state["visitors"].items():
-        with patch("pages.app.shared.visitor", lambda visitor=visitor: visitor):
+        with patch("pages.session.shared.visitor", lambda visitor=visitor: visitor):
             for name in ACTIONS:
                 action(name, f"trouble.{who}.{name}")(done.setdefault(who, []).append)(name)  # type: ignore[arg-type]
     st.session_state["done"] = done
@@ -401,9 +401,9 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
     file.write_bytes(b"words")
     mia = signed_in(store, "Mia", "manager")
     store.people.add_person("Mia", "Ada", "manager", PASSWORD)
-    monkeypatch.setattr("pages.app.shared.visitor", lambda: mia)
+    monkeypatch.setattr("pages.session.shared.visitor", lambda: mia)
     read = shared.read_for_download("take snapshots", file)
-    monkeypatch.setattr("pages.app.shared.visitor", lambda: None)
+    monkeypatch.setattr("pages.session.shared.visitor", lambda: None)
     assert read() == b"words"
     store.people.set_role("Ada", "Mia", "annotator")
     with pytest.raises(SignedOutError):
@@ -459,7 +459,7 @@ def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pyt
         raise SignInError
 
     monkeypatch.setattr(People, "sign_in", sign_in)
-    monkeypatch.setattr("pages.app.connection.address", lambda: "192.0.2.7")
+    monkeypatch.setattr("pages.session.connection.address", lambda: "192.0.2.7")
     app = tab(None)
     app.text_input(key="signin.typed").set_value("Mia")
     app.text_input(key="signin.password").set_value(PASSWORD)

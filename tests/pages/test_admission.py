@@ -11,7 +11,7 @@ from test_manage import PASSWORD
 
 from core.errors import StorageError
 from core.settings import Settings
-from pages.app import admission
+from pages.server import admission
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -57,7 +57,7 @@ def test_a_database_that_fails_lets_nobody_in(open_app: Open, monkeypatch: pytes
     open_app()
     assert admission.session_is_let_in(SESSION)
     with monkeypatch.context() as changed:
-        changed.setattr("pages.app.shared.servers_store", broken)
+        changed.setattr("pages.session.shared.servers_store", broken)
         assert not admission.session_is_let_in(SESSION)
         open_app()
     assert not admission.session_is_let_in(SESSION)
@@ -67,7 +67,7 @@ def test_every_page_warns_while_other_machines_get_in_without_an_account(
     open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "AMBISCOPE_OPEN_TO_ALL" not in texts(open_app())
-    monkeypatch.setattr("pages.app.shared.settings", lambda: Settings.from_env())
+    monkeypatch.setattr("pages.session.shared.settings", lambda: Settings.from_env())
     monkeypatch.setenv("AMBISCOPE_OPEN_TO_ALL", "1")
     for page in ("explore", "annotate", "health"):
         (warning,) = [w.value for w in open_app(page).warning if "AMBISCOPE_OPEN_TO_ALL" in w.value]

@@ -36,7 +36,7 @@ def test_guidelines_show_no_picture_to_annotators_and_managers(annotate: Open, s
     drawn = [m.value for m in app.markdown if "127.0.0.1:9" in m.value]
     assert drawn
     assert not [m.value for m in app.markdown if "![" in m.value]
-    preview = [m.value for m in section(app.switch_page("pages/manage.py").run(), "Guidelines").markdown]
+    preview = [m.value for m in section(app.switch_page("pages/manage/page.py").run(), "Guidelines").markdown]
     assert [m for m in preview if "127.0.0.1:9" in m]
     assert not [m for m in preview if "![" in m]
 
@@ -385,7 +385,7 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
 
 
 def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
-    from pages.app.keyboard import SAFE
+    from pages.ui.keyboard import SAFE
 
     store.predictions.save_prediction(predict(QUESTION))
     make_project(store, systems=("scripted",), stages=("generation", "judging"))

@@ -10,8 +10,8 @@ from annotate_helpers import SECOND, click, find, fine, make_project, predict, r
 from page_helpers import QUESTION, texts
 from streamlit.testing.v1 import AppTest
 
-from pages.annotation.stage_info import by_stage
-from pages.projects.guidelines import template
+from pages.annotate.stage_info import by_stage
+from pages.manage.guidelines import template
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")

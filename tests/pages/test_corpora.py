@@ -17,7 +17,7 @@ from core.engine import Engine
 from core.errors import InputError, StorageError
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from pages.corpus import builds
+from pages.corpora import builds
 
 Open = Callable[..., AppTest]
 

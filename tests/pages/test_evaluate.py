@@ -18,11 +18,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import PublishedTable, published, tables_of
 from core.settings import Settings
-from pages.evaluations import source, start_form, worker
-from pages.evaluations.charts.base import Chart, ChartRequest
-from pages.evaluations.charts.catalogue import CHARTS, MENU
-from pages.evaluations.data import VIEWS, csv, names
-from storage.people.preferences import Preferences
+from pages.evaluate import source, start_form, worker
+from pages.evaluate.charts.base import Chart, ChartRequest
+from pages.evaluate.charts.catalogue import CHARTS, MENU
+from pages.evaluate.data import VIEWS, csv, names
+from storage.access.preferences import Preferences
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -413,7 +413,7 @@ def test_the_published_figures_are_the_papers() -> None:
 
 
 def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabilities_of() -> None:
-    from pages.evaluations.charts.reliability import CHARTS
+    from pages.evaluate.charts.reliability import CHARTS
 
     own = {"n": 4, "error": 0.25, "bins": [{"low": 0.5, "high": 0.6, "n": 4, "said": 0.5, "so": 0.75}]}
     said = {"answer": own, "[EOI]": own, "evidence": own}

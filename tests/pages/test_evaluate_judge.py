@@ -18,8 +18,8 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.prompts import load_prompt
 from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
-from pages.evaluations import judges as judges_view
-from pages.evaluations.judges import kappa_of, model_of, prompts_of
+from pages.evaluate import judges as judges_view
+from pages.evaluate.judges import kappa_of, model_of, prompts_of
 from storage.analysis.judges import NOBODY, JudgeAgreement
 from storage.store import Store
 

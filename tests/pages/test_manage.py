@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import InputError
-from pages.projects import system_answers
-from pages.projects.guidelines import example_of, first_examples, template
+from pages.manage import system_answers
+from pages.manage.guidelines import example_of, first_examples, template
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Project
@@ -129,7 +129,7 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It closed at every error and at the click after it, and forgot the file once."""
-    monkeypatch.setattr("pages.projects.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+    monkeypatch.setattr("pages.manage.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
     make_project(store)
     app = open_app("manage")
     assert not is_open(app)
@@ -158,8 +158,8 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     app.radio(key="manage.new.source").set_value("None yet").run()
     app.radio(key="manage.new.source").set_value("Upload a file").run()
     assert "right.txt uploaded" in texts(app).replace(":gray[", "")
-    app.switch_page("pages/explore.py").run()
-    app.switch_page("pages/manage.py").run()
+    app.switch_page("pages/explore/page.py").run()
+    app.switch_page("pages/manage/page.py").run()
     assert is_open(app)
     assert app.text_input(key="manage.new.name").value == "Verdicts"
     assert app.radio(key="manage.new.source").value == "Upload a file"
@@ -221,7 +221,7 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
 
 
 def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages.projects.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+    monkeypatch.setattr("pages.manage.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
     app = open_app("manage")
     app.text_input(key="manage.new.name").set_value("Verdicts")
     app.radio(key="manage.new.source").set_value("None yet")
@@ -346,7 +346,7 @@ def judged(store: Store, systems: tuple[str, ...] = ("scripted",)) -> Project:
 
 def chosen_item(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     """AppTest selects no rows of a table."""
-    monkeypatch.setattr("pages.projects.items.selected", lambda chosen: 0)
+    monkeypatch.setattr("pages.manage.items.selected", lambda chosen: 0)
     return open_app("manage")
 
 

@@ -42,7 +42,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     assert not visitor.exception
     assert "**Mia**" in texts(visitor)
     assert visitor.session_state["annotator"] == "Mia"
-    visitor.switch_page("pages/manage.py").run()
+    visitor.switch_page("pages/manage/page.py").run()
     fine(visitor)
 
     store.people.add_person("Mia", "Ann", "annotator", password=PASSWORD)
@@ -50,15 +50,15 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     visitor.text_input(key="signin.typed").set_value("Ann")
     visitor.text_input(key="signin.password").set_value(PASSWORD)
     button(visitor, "Sign in").click().run()
-    visitor.switch_page("pages/manage.py").run()
+    visitor.switch_page("pages/manage/page.py").run()
     assert "manager" in visitor.error[0].value  # an annotator does not manage
-    visitor.switch_page("pages/annotate.py").run()
+    visitor.switch_page("pages/annotate/page.py").run()
     fine(visitor)
     assert QUESTION in texts(visitor)
 
 
 def test_open_id_connect(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages.app import connection
+    from pages.session import connection
 
     store.people.add_person("me", "Mia", "manager", subject="https://id.example abc")
     monkeypatch.setattr(connection, "provider", lambda: True)

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import AmbiscopeError
-from pages.agreement import tables, training_loop
+from pages.quality import tables, training_loop
 from storage.analysis.agreement import quality
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
@@ -119,7 +119,7 @@ def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypa
     store.people.add_person("me", "Mia", "manager", password="long enough")
     store.people.add_person("Mia", "Ann", "annotator", password="long enough")
     ann = store.people.sign_in("Ann", "long enough")
-    monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
+    monkeypatch.setattr("pages.session.shared.visitor", lambda: ann)
     app = AppTest.from_function(_page).run(timeout=60)
     assert any("role" in str(e.value) or "may" in str(e.value) for e in app.error)
     assert not app.dataframe
@@ -131,7 +131,7 @@ def _page() -> None:
     import streamlit as st
 
     st.session_state["app.inside"] = True
-    runpy.run_path("pages/quality.py", run_name="__main__")
+    runpy.run_path("pages/quality/page.py", run_name="__main__")
 
 
 def test_tables_of_the_page(store: Store) -> None:
@@ -172,7 +172,7 @@ def test_the_loop_button(
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
         button(app, "Fit and evaluate").click().run()
-        from pages.app.shared import running
+        from pages.session.shared import running
 
         assert running("loops")["loop"].wait(20)
         app.run()

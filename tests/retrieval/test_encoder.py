@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import CheckpointError, InputError
+from core.models.encoders import sentence_encoder as enc
 from core.models.encoders.packaged import MINILM, PACKAGES, packaged_folder
-from core.retrieval import encoder as enc
 from core.settings import Settings
 from core.types import Passage
 

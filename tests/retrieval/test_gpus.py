@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
+from core.models.encoders.sentence_encoder import Vectors
 from core.retrieval import index as ix
-from core.retrieval.encoder import Vectors
 from core.retrieval.gpus import CODE_BYTES, chosen_gpus, code_bytes, on_gpus
 
 

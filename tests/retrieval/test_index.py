@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from core.errors import IndexMismatchError, InputError
+from core.models.encoders.sentence_encoder import HashingEncoder, Vectors
 from core.retrieval import index as ix
-from core.retrieval.encoder import HashingEncoder, Vectors
 
 TEXTS = [f"passage number {i} about topic {i % 17} and thing {i % 5}" for i in range(300)]
 

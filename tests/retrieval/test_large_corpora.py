@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from core.errors import IndexMismatchError, StorageError
+from core.models.encoders.sentence_encoder import HashingEncoder
 from core.retrieval import index as ix
 from core.retrieval import ivfpq
-from core.retrieval.encoder import HashingEncoder
 from core.retrieval.library import CorpusLibrary
 from core.retrieval.vectors.files import Given
 from core.retrieval.words import tantivy_index

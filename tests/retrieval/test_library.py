@@ -22,10 +22,10 @@ from core.errors import (
     NothingRetrievedError,
     StorageError,
 )
+from core.models.encoders.sentence_encoder import HashingEncoder
 from core.retrieval import index as ix
 from core.retrieval import library as library_module
 from core.retrieval.corpus import PassageWriter
-from core.retrieval.encoder import HashingEncoder
 from core.retrieval.hybrid import DENSE_WEIGHT
 from core.retrieval.library import CorpusLibrary
 from core.retrieval.readers.lines import Limits, Rejected

@@ -18,7 +18,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from core.errors import AmbiscopeError, FormatError, IndexMismatchError, InputError
-from core.retrieval.encoder import HashingEncoder, passage_text
+from core.models.encoders.sentence_encoder import HashingEncoder, passage_text
 from core.retrieval.index import MANIFEST
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages

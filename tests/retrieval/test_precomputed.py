@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.retrieval.encoder import EncodeStats, HashingEncoder, Kind, Vectors, load_encoder, passage_text
+from core.models.encoders.sentence_encoder import EncodeStats, HashingEncoder, Kind, Vectors, load_encoder, passage_text
 from core.retrieval.library import STARTER, CorpusLibrary
 from core.retrieval.precomputed import FILE, load_precomputed, write_precomputed
 from core.settings import ROOT, Settings

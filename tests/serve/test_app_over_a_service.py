@@ -14,7 +14,7 @@ from page_helpers import ANSWERS, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
-from pages.app import libraries
+from pages.session import libraries
 from storage.store import Store
 
 __all__ = ["fresh_process", "open_app", "settings", "store"]
@@ -55,8 +55,8 @@ def test_a_run_is_stopped_there_when_nobody_looks(
 ) -> None:
     """The worker notices that the tab was closed, and its request ends."""
     from core import types as t
-    from pages.app import shared
-    from pages.runs import runner
+    from pages.explore import runner
+    from pages.session import shared
 
     open_app()
     monkeypatch.setattr(runner, "LEFT_AFTER", 0.5)

@@ -16,7 +16,7 @@ from core.commands.ask import as_json
 from core.engine import Engine
 from core.serve import replies
 from core.serve.protocol import API, STREAM, messages
-from core.systems.shared.base import Options, answer
+from core.systems.base.base import Options, answer
 from core.trace import event_from_json, fold, from_json, to_json
 from core.types import Finished, Question, SystemInfo
 

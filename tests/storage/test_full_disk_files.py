@@ -14,7 +14,7 @@ from storage_samples import prediction
 
 from core.datasets.download import unpack
 from core.errors import StorageError
-from core.models.weights.files import save_weights
+from core.models.loading.files import save_weights
 from storage.exchange.exports.files import replacing
 from storage.store import Store
 

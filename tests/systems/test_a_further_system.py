@@ -13,7 +13,7 @@ from core.engine import Engine, statuses
 from core.registry import Entry
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, answer
+from core.systems.base.base import Options, answer
 from core.types import Passage, Question
 
 # what CONTRIBUTING shows
@@ -22,9 +22,9 @@ FILE = '''"""Answers with the title of every passage, as it is."""
 from collections.abc import Generator
 
 from core import types as t
-from core.systems.shared.base import Options, Parts, read_extra
-from core.systems.shared.candidates import answer_events, choose
-from core.systems.shared.passage_system import PassageSystem
+from core.systems.base.base import Options, Parts, read_extra
+from core.systems.base.candidates import answer_events, choose
+from core.systems.base.passage_system import PassageSystem
 
 
 class Titles(PassageSystem):

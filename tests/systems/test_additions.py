@@ -20,7 +20,7 @@ from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, answer
+from core.systems.base.base import Options, answer
 
 QUESTION = t.Question(
     "Who won?", passages=(t.Passage("x", "Tour", "Matteo Brisk won in 1999."), t.Passage("y", "Rain", "It fell in Ulm."))

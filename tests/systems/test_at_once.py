@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from core.models.running import turns
-from core.systems.shared.at_once import in_order
+from core.models.scheduling import turns
+from core.systems.base.batching import in_order
 
 gathered = turns.most_together
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from core.engine import Engine
-from core.models.running import memory
+from core.models.scheduling import memory
 from core.settings import ROOT, Settings
-from core.systems.shared.base import Options, answer
-from core.systems.shared.grounded import GroundedSystem
-from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.passage_system import PassageSystem
+from core.systems.base.base import Options, answer
+from core.systems.base.interpretations import GroundedSystem
+from core.systems.base.iterative import AmbigPrompt
+from core.systems.base.passage_system import PassageSystem
 from core.types import Question
 
 MOST = 1 << 16  # entries of a cache of short texts

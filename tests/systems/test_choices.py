@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 
-from core.consolidation import Clustering, Embed, Unclustered
+from core.disambiguation.consolidation import Clustering, Embed, Unclustered
 from core.errors import AmbiscopeError, InputError
 from core.settings import Settings
 from core.systems import SYSTEMS, entry_of
-from core.systems.shared.base import Options, Parts
+from core.systems.base.base import Options, Parts
 
 DECLARED = [(system, name, values) for system, entry in SYSTEMS.items() for name, values in entry.choices.items()]
 NOWHERE = Settings(answerer="/no/such/folder", reader="/no/such/folder", seq2seq="/no/such/folder", device="cpu")

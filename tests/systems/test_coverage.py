@@ -11,12 +11,12 @@ from benchmarks.quality import absent
 from core import types as t
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
-from core.systems.shared import coverage
-from core.systems.shared.base import Options, Parts, answer
-from core.systems.shared.candidates import answer_events
-from core.systems.shared.coverage import missing
-from core.systems.shared.grounded import Found, GroundedSystem
-from core.systems.shared.passage_system import PassageSystem
+from core.systems.base import coverage
+from core.systems.base.base import Options, Parts, answer
+from core.systems.base.candidates import answer_events
+from core.systems.base.coverage import missing
+from core.systems.base.interpretations import Found, GroundedSystem
+from core.systems.base.passage_system import PassageSystem
 from core.training.data.examples import read_passages_tsv
 
 CUP = t.Passage("cup", "1962 FIFA World Cup", "Brazil won the final in Santiago on 17 June 1962 by three goals to one.")

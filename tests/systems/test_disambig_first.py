@@ -6,10 +6,10 @@ from reading_fakes import TableReader, TableRetriever
 
 from core import types as t
 from core.errors import InputError
-from core.models.ambiguity import ANY, AmbiguityModel, Lexicon
+from core.models.ranking.ambiguity import ANY, AmbiguityModel, Lexicon
 from core.settings import Settings
+from core.systems.base.base import Options, Parts, answer
 from core.systems.disambig_first import DisambigFirst, unread
-from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 PASSAGES = [

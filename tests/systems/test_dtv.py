@@ -17,8 +17,8 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Run
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
+from core.systems.base.base import Options, Parts, answer
 from core.systems.dtv import DiversifyThenVerify, build, union
-from core.systems.shared.base import Options, Parts, answer
 from core.trace import event_from_json, fold, prediction_from_json, to_json
 
 CORPUS = {

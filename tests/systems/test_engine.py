@@ -14,7 +14,7 @@ from core.errors import NotFoundError, UnknownNameError
 from core.installation.requirements import CHECKS
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, Parts, answer, retrieve
+from core.systems.base.base import Options, Parts, answer, retrieve
 from core.text import occurrences
 
 

@@ -10,15 +10,15 @@ import pytest
 from tiny_models import word_tokenizer
 
 from core import types as t
-from core.clarification.clarifiers import by_copying, by_rewriting
+from core.disambiguation.clarifiers import by_copying, by_rewriting
 from core.errors import CheckpointError, InputError
 from core.models.seq2seq.fid import make_fid, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, Parts, answer
-from core.systems.shared.clarifying import clarifier_options, make_clarifier
-from core.systems.shared.generative import WrittenAnswers
+from core.systems.base.base import Options, Parts, answer
+from core.systems.base.clarifying import clarifier_options, make_clarifier
+from core.systems.base.generative import WrittenAnswers
 from core.trace import fold
 
 PASSAGES = tuple(
@@ -126,7 +126,7 @@ def test_options_are_the_variants_own(folder: Path) -> None:
 
 
 def test_a_missing_checkpoint_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.finding.BUNDLED", tmp_path)
+    monkeypatch.setattr("core.models.loading.finding.BUNDLED", tmp_path)
     with pytest.raises(CheckpointError, match=r"checkpoint 'fid' is not bundled here; train it with .*--target spliced"):
         SYSTEMS.resolve("fid")(Parts(Settings(), None), Options(clarify=False))
 
@@ -193,7 +193,7 @@ def test_nothing_is_loaded_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> 
     def no(*_: Any) -> Any:
         raise AssertionError("loaded")
 
-    monkeypatch.setattr("core.systems.shared.clarifying.load_reader", no)
+    monkeypatch.setattr("core.systems.base.clarifying.load_reader", no)
     chosen = {name: values[0] for name, values in clarifier_options().items()}
     assert make_clarifier(chosen, Settings(), wanted=False) == (None, {"clarifier": "round-trip"})
     clarifier, used = make_clarifier(chosen | {"clarifier": "copy"}, Settings())

@@ -5,10 +5,10 @@ from reading_fakes import TableModel, TableReader, TableRetriever
 
 from core import types as t
 from core.errors import InputError
-from core.models.passages.scorers import AnswererScorer, ReaderScorer
+from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer
 from core.settings import Settings
+from core.systems.base.base import Options, Parts, answer
 from core.systems.jpr import Jpr
-from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 PASSAGES = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.systems.shared.lists import PartByPart, by_parts, parts_of
+from core.systems.base.lists import PartByPart, by_parts, parts_of
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 TEXT = "The orders are Doric, Ionic and Corinthian, of Greece."

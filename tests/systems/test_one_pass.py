@@ -9,9 +9,9 @@ from core import types as t
 from core.errors import InputError
 from core.models.span.reader import Readout, relevances
 from core.settings import Settings
+from core.systems.base.base import Options, Parts, answer
+from core.systems.base.candidates import candidates_of
 from core.systems.one_pass import DPR_SCORING, THRESHOLD, TUNED, OnePass, chosen_options
-from core.systems.shared.base import Options, Parts, answer
-from core.systems.shared.candidates import candidates_of
 from core.trace import fold
 
 PASSAGES = tuple(t.Passage(str(i), "T", text) for i, text in enumerate(["Red or blue.", "The red one.", "Green."]))

@@ -10,8 +10,8 @@ from core import types as t
 from core.errors import CheckpointError, InputError
 from core.models.ranking.evidence_verifier import AnswererEvidence, SpanEvidence, probability_of, recall, verify
 from core.settings import Settings
+from core.systems.base.base import Options, Parts, answer
 from core.systems.rectify import Rectify, build
-from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 PASSAGES = tuple(

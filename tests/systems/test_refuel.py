@@ -9,8 +9,8 @@ from core import types as t
 from core.errors import InputError
 from core.models.language.roles import Claim, Run
 from core.settings import Settings
+from core.systems.base.base import Options, Parts, answer
 from core.systems.refuel import FusedReader, Refuel
-from core.systems.shared.base import Options, Parts, answer
 from core.trace import fold
 
 FILM = t.Passage("film", "West Side Story (1961 film)", "Natalie Wood played Maria in the 1961 film West Side Story.")

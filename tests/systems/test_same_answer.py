@@ -9,15 +9,15 @@ import pytest
 from test_rac import run as rac
 
 from core import types as t
-from core.consolidation import by_answer
+from core.disambiguation.consolidation import by_answer
 from core.models.ranking.second_reading import with_readings
 from core.models.seq2seq.decoding import merge
 from core.models.span.reader import Readout
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, Parts, answer, check_question
-from core.systems.shared.candidates import candidates_of, choose
-from core.systems.shared.grounded import conclude
+from core.systems.base.base import Options, Parts, answer, check_question
+from core.systems.base.candidates import candidates_of, choose
+from core.systems.base.interpretations import conclude
 from core.text import normalize_answer
 
 PAIRS = [

@@ -16,7 +16,7 @@ from core.models.seq2seq.network import FidConfig
 from core.models.span.reader import Readout
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, Parts, answer
+from core.systems.base.base import Options, Parts, answer
 from core.systems.spanseqgen import TOKENS, rerank_with
 
 PASSAGES = tuple(t.Passage(str(i), f"T{i}", text) for i, text in enumerate(["A car.", "The ball is red.", "A blue ball."]))

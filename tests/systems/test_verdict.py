@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from core import types as t
-from core.consolidation import Consolidation
+from core.disambiguation.consolidation import Consolidation
 from core.errors import InputError, LanguageModelError
 from core.evaluation.cost import cost_of
-from core.models.language.extractive import ReaderGenerator, Thresholds
 from core.models.language.roles import SCRIPTED, Claim, Generator, Run
 from core.models.ranking.passage_signals import Weighing, kind
 from core.models.span.reader import Readout
 from core.models.span.rows import Rows
 from core.settings import Settings
-from core.systems.shared.base import Options, Parts, answer
+from core.systems.base.base import Options, Parts, answer
+from core.systems.base.reader_generator import ReaderGenerator, Thresholds
 from core.systems.verdict import ReadsFound, Verdict, build
 from core.trace import fold, prediction_from_json, to_json
 

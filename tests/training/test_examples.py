@@ -13,6 +13,7 @@ import pytest
 
 from core.errors import FormatError
 from core.text import find_spans
+from core.training.answerer import sample_item
 from core.training.data.examples import (
     MultiExample,
     ReadingExample,
@@ -35,7 +36,6 @@ from core.training.data.mixtures import (
     statement_examples,
 )
 from core.training.data.statements import insert, statement
-from core.training.tasks.answerer import sample_item
 
 READING = {"question": "Who?", "title": "T", "passage": "Ada  wrote it.", "answers": ["Ada", "Bob"], "source": "made"}
 MULTI = {

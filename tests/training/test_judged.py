@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.training.judged import main, margin_of, table, uncertain_first
 from core.models.ranking.calibration import Calibration, Platt
-from core.training.tasks.calibration import RecordedRun, RecordedStep
+from core.training.calibration import RecordedRun, RecordedStep
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import CheckpointError, InputError
-from core.models.running import memory
+from core.models.scheduling import memory
 from core.training.data.chunks import stream
 from core.training.trainer import TrainConfig, fit
 

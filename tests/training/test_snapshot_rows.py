@@ -14,10 +14,10 @@ from tiny_models import word_tokenizer
 from core.errors import FormatError
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
+from core.training.answerer import AnswererTask, sample_item
 from core.training.data.examples import MultiExample, read_multi
 from core.training.data.mixtures import load_multi
-from core.training.tasks.answerer import AnswererTask, sample_item
-from core.training.tasks.fid import FidTask
+from core.training.fid import FidTask
 from core.types import EOI
 
 ROW = {

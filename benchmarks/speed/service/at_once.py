@@ -23,7 +23,7 @@ from typing import Any
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.settings import ROOT, Settings, let_threads_sleep
-from core.systems.shared.base import Options
+from core.systems.base.base import Options
 from core.types import Question, StepFinished
 
 
@@ -103,7 +103,7 @@ def main() -> int:
     engine = Engine(Settings.from_env())
     engine.warm("starter")
     if args.gather > 1:
-        from core.models.running import turns
+        from core.models.scheduling import turns
 
         turns.gather(args.gather)
     questions, options = starter_questions(args.questions), Options(top_k=args.top_k, clarify=not args.no_clarify)

@@ -30,7 +30,7 @@ import numpy as np
 from core.cli import quiet_libraries
 from core.cluster.connect import connected
 from core.cluster.jobs import encoding
-from core.retrieval.encoder import Encoder, Vectors, load_encoder, passage_text
+from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder, passage_text
 from core.retrieval.index import SHARD
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.lines import Limits

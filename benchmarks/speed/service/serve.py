@@ -31,7 +31,7 @@ from benchmarks.speed.timing import show
 from core.cli import quiet_libraries
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep
-from core.systems.shared.base import Options
+from core.systems.base.base import Options
 
 
 @contextmanager

@@ -3,7 +3,7 @@
     python -m benchmarks.speed.service.together [--questions 8] [--repeats 5] [--device cpu]
 
 Prints milliseconds a question one by one, and how many times as fast two, four and all questions together are (best of the repeats).  What waits
-together is bounded by BUDGET in core/models/running/turns.py, which this measures.
+together is bounded by BUDGET in core/models/scheduling/turns.py, which this measures.
 """
 
 from __future__ import annotations

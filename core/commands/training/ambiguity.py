@@ -28,9 +28,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises InputError without --ambignq."""
     if args.ambignq is None:
         raise InputError("train ambiguity needs --ambignq FILE: AmbigNQ light JSON with ambiguous and unambiguous questions")
-    from core.models.ambiguity import ENCODER, save_ambiguity
-    from core.retrieval.encoder import load_encoder
-    from core.training.tasks.ambiguity import fit
+    from core.models.encoders.sentence_encoder import load_encoder
+    from core.models.ranking.ambiguity import ENCODER, save_ambiguity
+    from core.training.ambiguity import fit
 
     out: Path = args.out or settings.runs_dir / "ambiguity"
     encoder = load_encoder(replace(settings, encoder=ENCODER))

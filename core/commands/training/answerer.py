@@ -16,7 +16,7 @@ from core.settings import Settings
 
 if TYPE_CHECKING:
     from core.models.span.network import SpanConfig
-    from core.training.tasks.answerer import AnswererTask
+    from core.training.answerer import AnswererTask
 
 ABOUT = "the answering model of ambiscope and ambigprompt"
 DATA = ("reading", "multi", "multi-dev", "annotated", "ambignq", "passages")
@@ -66,7 +66,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
 
 def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig) -> AnswererTask:
     """The task, with pseudo answers from the cluster of --ray where one is named."""
-    from core.training.tasks.answerer import build
+    from core.training.answerer import build
 
     with connected(args.ray, settings) as cluster:
         elsewhere = None
@@ -81,7 +81,7 @@ def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
     """The rerankers of the initial weights, which fine-tuned weights keep: without them they would be worse."""
     if args.stage != "tune" or not args.init:
         return None
-    from core.models.finding import find_checkpoint
+    from core.models.loading.finding import find_checkpoint
     from core.models.ranking.reranker import KINDS, read_weights, write_weights
     from core.systems import SYSTEMS
 

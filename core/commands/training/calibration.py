@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.engine import Engine
     from core.models.ranking.calibration import write_calibration
     from core.systems import SYSTEMS as KNOWN
-    from core.training.tasks.calibration import cross_fitted, fit_calibration, record_runs, reliable
+    from core.training.calibration import cross_fitted, fit_calibration, record_runs, reliable
 
     names = args.systems or list(SYSTEMS)
     for name in names:
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 def raw_options(name: str) -> Any:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     from core.systems import SYSTEMS as KNOWN
-    from core.systems.shared.base import Options
-    from core.training.tasks.calibration import ENOUGH
+    from core.systems.base.base import Options
+    from core.training.calibration import ENOUGH
 
     raw = {"calibration": "off"}
     if "loop" in KNOWN[name].choices:
@@ -90,8 +90,8 @@ def raw_options(name: str) -> Any:
 def _asked(engine: Any, args: argparse.Namespace) -> dict[str, list[Any]]:
     """The questions by corpus; "" for those that bring their passages."""
     from core import types as t
+    from core.training.calibration import CalibrationQuestion
     from core.training.data.held_out_passages import held_out_passages, own_passages
-    from core.training.tasks.calibration import CalibrationQuestion
 
     if args.multi:
         found = zip(*own_passages(engine, args.multi, args.limit, args.seed))

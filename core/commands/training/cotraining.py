@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises InputError, CheckpointError."""
-    from core.training.tasks.cotraining_run import run as cotrain
+    from core.training.cotraining_run import run as cotrain
 
     out: Path = args.out or settings.runs_dir / args.what
     found = cotrain(args, settings, config_of(args, settings), out, miner, say, identity(args), about(args))

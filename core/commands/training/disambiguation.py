@@ -29,6 +29,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
-    from core.training.tasks.disambiguation import build
+    from core.training.disambiguation import build
 
     return build(args, miner, settings, say)

@@ -50,7 +50,7 @@ def span_network(args: argparse.Namespace) -> Any:
 
     Raises CheckpointError.
     """
-    from core.models.finding import find_checkpoint
+    from core.models.loading.finding import find_checkpoint
     from core.models.span.checkpoints import load_span_network
     from core.models.span.model import load_base
     from core.models.span.network import SpanConfig, SpanNetwork
@@ -68,7 +68,7 @@ def span_network(args: argparse.Namespace) -> Any:
 def _task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
     from core.training.data import mixtures
     from core.training.data.excluded import excluded_questions
-    from core.training.tasks.reader import ReaderTask, Reading
+    from core.training.reader import ReaderTask, Reading
 
     excluded = excluded_questions(args.exclude)
     reading = excluded.without(mixtures.load_reading(args.reading, seed=args.seed))

@@ -66,18 +66,18 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     Raises InputError, CheckpointError, StorageError.
     """
     from core.engine import Engine
-    from core.models.finding import find_checkpoint
+    from core.models.loading.finding import find_checkpoint
     from core.models.ranking.calibration import FILE as CALIBRATIONS
     from core.models.ranking.calibration import write_calibration
     from core.models.ranking.features import OF_VERIFIER
     from core.models.ranking.reranker import KINDS, read_weights, write_weights
-    from core.models.running.device import bf16_autocast, pick_device
+    from core.models.scheduling.device import bf16_autocast, pick_device
     from core.systems import SYSTEMS, entry_of
-    from core.systems.shared.base import Options
+    from core.systems.base.base import Options
     from core.training.data.held_out_passages import held_out_passages, own_passages
     from core.training.judgments import calibrate_near, fit_near, recorded
     from core.training.output_cache import cached_outputs
-    from core.training.tasks.reranker import LoopRuns, fit_reranker, runs_of
+    from core.training.reranker import LoopRuns, fit_reranker, runs_of
 
     if not args.annotated and not args.multi:
         raise InputError("train reranker needs --annotated FOLDER (questions.json and passages.tsv) or --multi FILE")

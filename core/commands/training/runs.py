@@ -67,8 +67,8 @@ def _digest(path: Path) -> dict[str, Any]:
 
 def _weights(name: str | None, kind: str) -> Any:
     """Digests of a checkpoint's files (bundled or a folder); a hub name identifies itself."""
-    from core.models.finding import named_folder
-    from core.models.weights.hub import is_name
+    from core.models.loading.finding import named_folder
+    from core.models.loading.hub import is_name
 
     if name is None:
         return None

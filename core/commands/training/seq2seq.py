@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises InputError without --init."""
-    from core.training.tasks import seq2seq
+    from core.training import seq2seq
 
     seq2seq.check(args)
     check_stage(args)
@@ -51,6 +51,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.span.network import SpanConfig
-    from core.training.tasks import seq2seq
+    from core.training import seq2seq
 
     return seq2seq.build(args, build_task(args, settings, SpanConfig()))

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if not args.annotated:
         raise InputError("train signals needs --annotated FOLDER (questions.json and passages.tsv)")
     from core.models.ranking.signal_weights import write_signals
-    from core.training.tasks.signals import fit_signals, see
+    from core.training.signals import fit_signals, see
 
     asked = replace(settings, reader=args.reader or settings.reader, answerer=args.init or settings.answerer)
     seen = see(asked, args.annotated, args.limit, say, args.seed)

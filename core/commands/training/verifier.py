@@ -38,14 +38,14 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.encoders.mpnet import load_mpnet
     from core.models.encoders.packaged import packaged_folder
     from core.models.encoders.word_pieces import WordPieces
-    from core.models.finding import find_verifier
+    from core.models.loading.files import save_weights
+    from core.models.loading.finding import find_verifier
     from core.models.ranking.verifier import load_verifier_network
     from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
-    from core.models.running.device import bf16_autocast, pick_device
+    from core.models.scheduling.device import bf16_autocast, pick_device
     from core.models.span.reader import load_reader
-    from core.models.weights.files import save_weights
     from core.training.data.verifier_examples import mine
-    from core.training.tasks.verifier import VerifierTask
+    from core.training.verifier import VerifierTask
 
     config = VerifierConfig()
     base = packaged_folder(config.base)

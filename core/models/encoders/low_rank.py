@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.models.weights.files import read_weights
+from core.models.loading.files import read_weights
 
 ADAPTED = (
     "attention.self.query",

@@ -25,7 +25,7 @@ def load_generator(settings: Settings) -> Generator:
     """The language model of the settings if there is one, else the bundled reader.  Raises InputError, CheckpointError."""
     if not language_model_needed(settings):
         return load_language_generator(settings)
-    from core.models.language.extractive import load_reader_generator
+    from core.systems.base.reader_generator import load_reader_generator
 
     return load_reader_generator(settings)
 

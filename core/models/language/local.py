@@ -22,7 +22,7 @@ from core.models.encoders.pretrained import pretrained, reason
 from core.models.language.batch import TOO_LATE
 from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
-from core.models.running.device import pick_device
+from core.models.scheduling.device import pick_device
 
 STOPPED = "the run was stopped"
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import torch
 
-from core.clarification.edits.names import split_title
-from core.clarification.edits.parts import fits
-from core.clarification.edits.shared import sentence_bounds
+from core.disambiguation.edits.names import split_title
+from core.disambiguation.edits.parts import fits
+from core.disambiguation.edits.shared import sentence_bounds
 from core.models.ranking.units import NUMBER
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.model import to_candidate, top_spans

@@ -15,7 +15,7 @@ from typing import Any
 
 from core import disk, json_io
 from core.errors import AmbiscopeError, CheckpointError
-from core.models.finding import BUNDLED, named_folder
+from core.models.loading.finding import BUNDLED, named_folder
 from core.models.ranking.passage_signals import LEAST, PassageView, QuestionSignals, Weighing, readings
 from core.types import Candidate, Passage, RetrievedPassage
 

@@ -20,12 +20,12 @@ from core.models.encoders.low_rank import load_trained
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import packaged_folder
 from core.models.encoders.word_pieces import WordPieces
-from core.models.finding import find_verifier, read_config
+from core.models.loading.files import digest
+from core.models.loading.finding import find_verifier, read_config
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
-from core.models.running.device import OnDevice, bf16_autocast, native_bf16, pick_device
-from core.models.running.turns import TURNS
-from core.models.weights.files import digest
+from core.models.scheduling.device import OnDevice, bf16_autocast, native_bf16, pick_device
+from core.models.scheduling.turns import TURNS
 from core.types import Passage
 
 BATCH = 16  # windows encoded together

@@ -27,9 +27,9 @@ from core import disk
 from core.errors import CheckpointError, StorageError
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
-from core.models.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released
-from core.models.running.device import pick_device
-from core.models.running.turns import TURNS
+from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released
+from core.models.scheduling.device import pick_device
+from core.models.scheduling.turns import TURNS
 from core.models.seq2seq.decoding import shown as in_passage_words
 from core.models.seq2seq.network import FidConfig, FidNetwork
 from core.models.seq2seq.network import fan_out as _fan_out

@@ -54,7 +54,7 @@ def truecase(text: str, sources: Sequence[str]) -> str:
 
 
 class Seq2SeqRewriter:
-    """A core.clarification.clarifiers.Rewriter over the network, tokenizer and lock of a FidAnswerer."""
+    """A core.disambiguation.clarifiers.Rewriter over the network, tokenizer and lock of a FidAnswerer."""
 
     def __init__(self, answerer: Any, beams: int = BEAMS) -> None:
         self.answerer = answerer

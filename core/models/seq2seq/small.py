@@ -26,14 +26,14 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.models.encoders.pretrained import pretrained
-from core.models.finding import SMALL_SEQ2SEQ, find_checkpoint
 from core.models.interleaving import use_interleaving
+from core.models.loading.files import digest, read_weights, save_network
+from core.models.loading.finding import SMALL_SEQ2SEQ, find_checkpoint
 from core.models.seq2seq.network import IGNORED, FidBatch, Target, fan_out
 from core.models.span.checkpoints import load_span_network
 from core.models.span.model import base_folder, load_base
 from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, passage_rows, prompt_row
-from core.models.weights.files import digest, read_weights, save_network
 from core.types import EOI
 
 LOWEST = -1e4  # lowest score: finite in half precision too

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import torch
 
-from core.models.finding import find_checkpoint
+from core.models.loading.files import digest
+from core.models.loading.finding import find_checkpoint
 from core.models.span.checkpoints import load_span_network
 from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader
 from core.models.span.rows import Rows
-from core.models.weights.files import digest
 from core.text import answer_words, shares_words
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 

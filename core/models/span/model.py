@@ -21,8 +21,8 @@ from core.models.encoders.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
-from core.models.running.device import OnDevice, pick_device
-from core.models.running.turns import TURNS, Together
+from core.models.scheduling.device import OnDevice, pick_device
+from core.models.scheduling.turns import TURNS, Together
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 from core.models.span.rows import Rows, pad, passage_rows, prompt_row
 from core.short_names import spelled_out

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import torch
 
-from core.models.finding import find_checkpoint
-from core.models.running.device import bf16_autocast
+from core.models.loading.files import digest
+from core.models.loading.finding import find_checkpoint
+from core.models.scheduling.device import bf16_autocast
 from core.models.span.checkpoints import check_abstains, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
 from core.models.span.rows import Rows
-from core.models.weights.files import digest
 from core.types import Candidate, Passage
 
 BATCH_ROWS = 64

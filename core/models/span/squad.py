@@ -8,7 +8,7 @@ import torch
 
 from core.errors import CheckpointError
 from core.models.encoders.pretrained import pretrained, reason
-from core.models.running.device import pick_device
+from core.models.scheduling.device import pick_device
 
 MAX_TOKENS, STRIDE = 384, 128  # of a window, as usual for SQuAD readers
 MAX_ANSWER_TOKENS = 30

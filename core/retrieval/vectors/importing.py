@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from core import disk
 from core.errors import IndexMismatchError, InputError
+from core.models.encoders.sentence_encoder import Encoder, passage_text
 from core.retrieval import index
 from core.retrieval.corpus import PassageStore
-from core.retrieval.encoder import Encoder, passage_text
 from core.retrieval.vectors.files import Given, blocks, is_index, listed_ids, opened
 
 COMPARED = 16  # passages encoded again, to see that the vectors are theirs

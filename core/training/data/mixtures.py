@@ -24,7 +24,7 @@ from core.training.data.examples import (
 )
 from core.training.data.mining import Miner
 from core.training.data.statements import insert, statement
-from core.training.tasks.reader import Reading
+from core.training.reader import Reading
 
 PASSAGE_WORDS = 100
 # share of a source's rows that an epoch takes; sources not named: 1.  qamr is one sentence a row and plentiful; policyqa's answers are clauses

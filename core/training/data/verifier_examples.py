@@ -14,8 +14,8 @@ from core.models.ranking.verifier_rows import Window, window_bounds
 from core.models.span.reader import PassageReader, Readout
 from core.text import find_spans, normalize_answer
 from core.training.data.examples import MultiExample, Titled
-from core.training.tasks.reader import Reading
-from core.training.tasks.verifier import Judged
+from core.training.reader import Reading
+from core.training.verifier import Judged
 from core.types import Passage
 
 SPANS = 5  # of a passage that the reader names

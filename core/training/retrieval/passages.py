@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.passages.network import JointNetwork
-from core.models.passages.scorers import ReaderScorer, TrainedScorer
+from core.models.ranking.passage_network import JointNetwork
+from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.retrieval.rerank import Scorer, tree_decode
 from core.training.data.chunks import like_with_like, stream
 

@@ -22,7 +22,7 @@ from core.errors import InputError
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.models.encoders.retriever import RetrieverConfig
 from core.models.encoders.retriever_network import torch_ids
-from core.models.running.device import bf16_autocast
+from core.models.scheduling.device import bf16_autocast
 from core.training.data.chunks import like_with_like, stream
 
 CHUNK = 2048  # questions sorted by length together

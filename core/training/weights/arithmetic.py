@@ -12,7 +12,7 @@ from typing import Any
 
 from core import disk
 from core.errors import AmbiscopeError, CheckpointError, InputError
-from core.models.finding import WEIGHTS, read_config
+from core.models.loading.finding import WEIGHTS, read_config
 
 
 def check_share(share: float) -> None:
@@ -25,7 +25,7 @@ def read(*folders: Path) -> list[dict[str, Any]]:
     """The tensors of each checkpoint, by name.  Raises CheckpointError."""
     from safetensors import SafetensorError
 
-    from core.models.weights.files import read_weights
+    from core.models.loading.files import read_weights
 
     try:
         return [read_weights(folder) for folder in folders]

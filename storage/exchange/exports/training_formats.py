@@ -14,12 +14,12 @@ from sqlalchemy.orm import Session
 from core.json_io import dumps
 from core.text import has_answer
 from core.types import Annotation
+from storage.annotation.jobs import hidden
 from storage.exchange.consensus import Said, annotation_of, consensus, own_statements, validated
 from storage.exchange.filters import Filters, Names
 from storage.exchange.supporting import supporting
 from storage.exchange.votes import CHUNK, said, sheets
 from storage.schema import tables, workbench
-from storage.tasks.jobs import hidden
 
 SOURCE = "ambiscope"
 Row = dict[str, Any]

@@ -19,9 +19,9 @@ from core.errors import AmbiscopeError, FormatError, InputError
 from core.metrics.score.files import parse_reference
 from core.trace import to_json
 from core.types import Question, ReferenceQuestion
+from storage.access.actors import annotator_row, refuse_confusable
 from storage.exchange.imports.predictions import content_key, prediction_of, question_of
 from storage.exchange.kinds import KINDS, MAX_TEXT_CHARS, TARGETS, Kind, Row
-from storage.people.actors import annotator_row, refuse_confusable
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
 from storage.results.predictions import insert_prediction, plain_trace, question_row

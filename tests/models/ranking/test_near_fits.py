@@ -14,11 +14,11 @@ from core.errors import InputError
 from core.models.ranking.calibration import Calibration, Platt
 from core.models.ranking.features import FEATURES
 from core.models.ranking.reranker import Weights
+from core.training.calibration import RecordedRun, RecordedStep
 from core.training.data.examples import MultiExample
 from core.training.judgments import calibrate_near, fit_near, near
 from core.training.logit import Labelled, Logit, parameters_of
-from core.training.tasks.calibration import RecordedRun, RecordedStep
-from core.training.tasks.reranker import labelled
+from core.training.reranker import labelled
 from core.types import Candidate
 
 FIRST, SECOND = FEATURES[:2]

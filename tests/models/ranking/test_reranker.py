@@ -20,7 +20,7 @@ from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
 from core.training.judgments import recorded
 from core.training.logit import Labelled
-from core.training.tasks.reranker import LoopRuns, fit_reranker, fit_weights
+from core.training.reranker import LoopRuns, fit_reranker, fit_weights
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from core.cli import main
 from core.errors import CheckpointError, InputError
-from core.models.finding import BUNDLED
+from core.models.loading.finding import BUNDLED
 from core.models.ranking.features import FEATURES
 from core.models.ranking.passage_signals import PassageView, Reading
 from core.models.ranking.reranker import KINDS, Kind, read_weights
 from core.models.ranking.signal_weights import FILE, read_signals, signals_of, write_signals
 from core.training.data.examples import MultiExample
-from core.training.tasks.signals import SignalExample, fit_signals
+from core.training.signals import SignalExample, fit_signals
 from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
 # by these weights when they were last fitted: figures of the benchmarks hold only as long as these do

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from core.errors import CheckpointError
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.word_pieces import WordPieces
-from core.models.finding import find_verifier
+from core.models.loading.files import save_weights
+from core.models.loading.finding import find_verifier
 from core.models.ranking import verifier as span_verifier
 from core.models.ranking.verifier import UNREAD, SpanVerifier, load_verifier, load_verifier_network
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
-from core.models.weights.files import save_weights
 from core.types import Passage
 
 CONFIG = VerifierConfig(rank=2, trained_layers=2, hidden=8, max_tokens=48, window_words=8)

@@ -478,7 +478,7 @@ def test_a_damaged_checkpoint_is_named(how: str, message: str, tiny_t5_folder: P
     ],
 )
 def test_a_missing_checkpoint_says_what_to_do(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.finding.BUNDLED", tmp_path)
+    monkeypatch.setattr("core.models.loading.finding.BUNDLED", tmp_path)
     with pytest.raises(CheckpointError, match=message):
         load_fid(name)
 

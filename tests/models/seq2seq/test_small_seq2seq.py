@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiny_models import WORDS, word_tokenizer
 
 from core.errors import CheckpointError, InputError
-from core.models import finding
+from core.models.loading import finding
 from core.models.seq2seq import small as small_seq2seq
 from core.models.seq2seq.decoding import (
     SequenceDecoding,
@@ -30,8 +30,8 @@ from core.models.seq2seq.decoding import (
 from core.models.seq2seq.fid import FidAnswerer, load_fid, make_fid
 from core.models.seq2seq.network import IGNORED, FidConfig
 from core.models.seq2seq.small import SmallConfig, SmallSeq2Seq, load_small, make_small, save_small
+from core.training import seq2seq
 from core.training.freezing import freeze
-from core.training.tasks import seq2seq
 from core.types import EOI, AnsweringModel, Passage, RetrievedPassage
 
 QUESTION = "colour of the ball ?"

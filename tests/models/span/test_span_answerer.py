@@ -16,8 +16,9 @@ import torch
 from safetensors.torch import load_file
 
 from core.errors import CheckpointError
-from core.models.finding import find_checkpoint
-from core.models.running import turns
+from core.models.loading.files import digest
+from core.models.loading.finding import find_checkpoint
+from core.models.scheduling import turns
 from core.models.span import answerer as span_answerer
 from core.models.span import reader as passage_reader
 from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer
@@ -25,7 +26,6 @@ from core.models.span.checkpoints import load_span_network, save_span_network
 from core.models.span.model import collate, load_base, load_tokenizer
 from core.models.span.network import SpanConfig, SpanHead, SpanNetwork
 from core.models.span.reader import PassageReader, Readout, load_reader
-from core.models.weights.files import digest
 from core.text import shares_words
 from core.types import Candidate, Passage, RetrievedPassage
 

@@ -19,13 +19,13 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.engine import Engine
 from core.errors import CancelledError, StorageError
-from core.models.running.turns import LINE
+from core.models.scheduling.turns import LINE
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.trace import prediction_from_json
-from pages.runs.corrections import options_of
-from pages.runs.runner import Plan, Run
+from pages.explore.corrections import options_of
+from pages.explore.runner import Plan, Run
 from storage.results.predictions import Predictions
 from storage.store import Store
 

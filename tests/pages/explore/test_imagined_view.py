@@ -19,8 +19,8 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from pages.runs.interpretations.imagined import Imagined, Ranks, outcome_markdown, title_with_ranks
-from pages.runs.runner import _stage
+from pages.explore.interpretations.imagined import Imagined, Ranks, outcome_markdown, title_with_ranks
+from pages.explore.runner import _stage
 from storage.store import Store
 
 QUESTIONS = ("Who played Maria in the *1961* film?", "Who played Maria on <b>Broadway</b>?", "Which rock cools quickly?")
@@ -82,7 +82,7 @@ def test_what_a_run_is_doing() -> None:
 def view() -> None:
     import streamlit as st
 
-    from pages.runs.trace import TraceView
+    from pages.explore.trace import TraceView
 
     drawn = TraceView(st.container(), "Who played Maria?", "test", system=st.session_state.get("system", "dtv"))
     for event in st.session_state["events"]:
@@ -246,7 +246,9 @@ def scripted_app(
     def open_it(system: str, **rules: Any) -> AppTest:
         monkeypatch.setenv("AMBISCOPE_SYSTEM", system)
         monkeypatch.setenv("AMBISCOPE_LM_URL", "scripted:")
-        monkeypatch.setattr("pages.app.shared.systems", lambda: [SystemStatus(system, "grounded", (), "Lee et al. 2025", True)])
+        monkeypatch.setattr(
+            "pages.session.shared.systems", lambda: [SystemStatus(system, "grounded", (), "Lee et al. 2025", True)]
+        )
         model = ScriptedLanguageModel({**RULES, **rules})
         monkeypatch.setattr(prompted, "load", lambda _: PromptedGenerator(model))
         st.cache_resource.clear()

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import InputError
 from core.settings import Settings
-from pages.agreement import training_loop
-from pages.app.shared import running
+from pages.quality import training_loop
+from pages.session.shared import running
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
 
@@ -111,7 +111,7 @@ def test_who_may_not_start_the_loop_sees_no_button(
     store.people.add_person("me", "Mia", "manager", password="long enough")
     store.people.add_person("Mia", "Ann", "annotator", password="long enough")
     ann = store.people.sign_in("Ann", "long enough")
-    monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
+    monkeypatch.setattr("pages.session.shared.visitor", lambda: ann)
     ask(app)
     assert not [b for b in app.button if b.key == "explore.learn"]
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.evaluation.cost import times_of
-from pages.runs import costs, share, sides
+from pages.explore import costs, share, sides
 from storage.store import Store
 
 Open = Callable[..., AppTest]

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 def page() -> None:
     import streamlit as st
 
-    from pages.runs import options
+    from pages.explore import options
 
     st.session_state["got"] = options._choices(st.session_state.get("system", "ambiscope"), "explore.first", options._Fields())
 

@@ -11,11 +11,11 @@ from page_helpers import QUESTION, ROWS, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from core.consolidation import Consolidation
+from core.disambiguation.consolidation import Consolidation
 from core.engine import SystemStatus
 from core.models.language.roles import Claim, Run
 from core.systems import verdict
-from pages.runs.interpretations.similarity_map import interpretation_map
+from pages.explore.interpretations.similarity_map import interpretation_map
 from storage.store import Store
 
 SAID: dict[str, tuple[str, str]] = {
@@ -64,7 +64,7 @@ class TableGenerator:
 def app(corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setenv("AMBISCOPE_SYSTEM", "verdict")
     found = [SystemStatus("verdict", "grounded", (), "Lee et al. 2025", True)]
-    monkeypatch.setattr("pages.app.shared.systems", lambda: found)
+    monkeypatch.setattr("pages.session.shared.systems", lambda: found)
     monkeypatch.setattr(
         verdict, "build", lambda parts, options: verdict.Verdict(parts, options, TableGenerator(), Consolidation())
     )

@@ -9,8 +9,8 @@ from page_helpers import texts
 from streamlit.testing.v1 import AppTest
 
 from core.installation.version import application_version
-from pages.app import shared
-from pages.guide import brand
+from pages.frame import brand
+from pages.session import shared
 
 Open = Callable[..., AppTest]
 

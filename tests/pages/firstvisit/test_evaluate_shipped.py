@@ -13,10 +13,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import FormatError
 from core.settings import Settings
-from pages.app import shared
-from pages.evaluations import compare, source
-from pages.evaluations.charts.catalogue import MENU
-from storage.people.preferences import Preferences
+from pages.evaluate import compare, source
+from pages.evaluate.charts.catalogue import MENU
+from pages.session import shared
+from storage.access.preferences import Preferences
 from storage.shipped import runs, traces
 from storage.store import Store
 
@@ -140,7 +140,7 @@ def test_runs_that_cannot_be_loaded_are_told_and_the_page_works_on(open_app: Ope
 def test_two_runs_opens_on_the_default_system_and_the_best_other_one(
     store: Store, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    monkeypatch.setattr("pages.app.shared.settings", lambda: settings)
+    monkeypatch.setattr("pages.session.shared.settings", lambda: settings)
     found = store.evaluations.evaluations
     for label, system in (("weak", "one-pass"), ("strong", "fid"), ("ours", settings.system)):
         report = evaluation_report()

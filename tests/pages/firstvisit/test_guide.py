@@ -8,8 +8,8 @@ from page_helpers import ask, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
-from pages.guide import sheet
-from storage.people.preferences import FILE, Preferences
+from pages.frame import glossary as sheet
+from storage.access.preferences import FILE, Preferences
 
 Open = Callable[..., AppTest]
 
@@ -18,9 +18,9 @@ def test_the_tour_follows_what_one_does(app: AppTest) -> None:
     assert "1 of 3: ask" in texts(app)
     ask(app)
     assert "2 of 3: judge" in texts(app)
-    app.switch_page("pages/corpora.py").run()
+    app.switch_page("pages/corpora/page.py").run()
     assert "of 3:" not in texts(app)
-    app.switch_page("pages/evaluate.py").run()
+    app.switch_page("pages/evaluate/page.py").run()
     assert not app.exception
     assert "3 of 3: compare" in texts(app)
 

@@ -10,9 +10,9 @@ from page_helpers import TIMEOUT, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.errors import CancelledError, InputError
-from pages.app import shared
-from pages.background import jobs
-from pages.background.worker import Worker
+from pages.jobs import background as jobs
+from pages.jobs.worker import Worker
+from pages.session import shared
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -92,8 +92,8 @@ def test_who_may_not_stop_it_sees_it_all_the_same(
     store.people.add_person("me", "Mia", "manager", "a long password")
     store.people.add_person("Mia", "Ann", "annotator", "a long password")
     ann = store.people.sign_in("Ann", "a long password", "")
-    monkeypatch.setattr("pages.app.shared.visitor", lambda: ann)
-    monkeypatch.setattr("pages.app.sign_in.gate", lambda: True)
+    monkeypatch.setattr("pages.session.shared.visitor", lambda: ann)
+    monkeypatch.setattr("pages.session.sign_in.gate", lambda: True)
     app = open_app("jobs")
     assert not app.exception
     assert "the first quarter" in progress(app)
@@ -109,7 +109,7 @@ def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.Monke
     """A run that goes on begins far along: what was done before took none of its time."""
     clock = iter([0.0, 0.0])
     now = [0.0]
-    monkeypatch.setattr("pages.background.worker.time.monotonic", lambda: next(clock, now[0]))
+    monkeypatch.setattr("pages.jobs.worker.time.monotonic", lambda: next(clock, now[0]))
     job = Idle("never started")
     assert job.left is None
     job.share = 0.5
@@ -129,7 +129,7 @@ def test_a_snapshot_is_taken_in_the_background(open_app: Open, store: Store) -> 
 
 
 def test_a_stopped_snapshot_leaves_nothing(store: Store, tmp_path: object) -> None:
-    from pages.agreement.snapshots import SnapshotRun
+    from pages.quality.snapshots import SnapshotRun
     from storage.exchange.filters import Filters
 
     folder = store.database.path.parent / "snapshots"  # type: ignore[union-attr]

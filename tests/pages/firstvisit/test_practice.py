@@ -10,7 +10,7 @@ from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
-from pages.annotation import place
+from pages.annotate import place
 from storage.shipped import practice
 from storage.store import Store
 

@@ -16,7 +16,7 @@ from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.settings import Settings
 from core.systems.ambigprompt import build
-from core.systems.shared.base import Options, Parts, answer
+from core.systems.base.base import Options, Parts, answer
 
 PASSAGES = tuple(
     t.Passage(str(i), "title", text)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.systems.shared.expected_f1 import counts, expected_f1, most_expected
+from core.systems.base.expected_f1 import counts, expected_f1, most_expected
 
 probabilities = st.lists(st.floats(0, 1), max_size=6)
 

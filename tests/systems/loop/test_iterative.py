@@ -13,9 +13,9 @@ from core.errors import InputError, NothingRetrievedError, UnknownNameError
 from core.models.seq2seq.network import FidConfig
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.shared.base import Options, Parts, answer, check_question, read_extra
-from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.stopping import LoopEnd
+from core.systems.base.base import Options, Parts, answer, check_question, read_extra
+from core.systems.base.iterative import AmbigPrompt
+from core.systems.base.stopping import LoopEnd
 from core.trace import event_from_json, fold, prediction_from_json, to_json
 
 WEST = [

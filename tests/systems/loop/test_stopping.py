@@ -10,10 +10,10 @@ from test_iterative import Fixed, parts, proposal
 from core import types as t
 from core.errors import CheckpointError, InputError
 from core.models.ranking.calibration import Calibration, Platt, log_odds, read_calibration, write_calibration
-from core.systems.shared.base import Options, answer
-from core.systems.shared.candidates import choose, selection
-from core.systems.shared.iterative import AmbigPrompt
-from core.systems.shared.stopping import LoopEnd, Place, Selection, distinct
+from core.systems.base.base import Options, answer
+from core.systems.base.candidates import choose, selection
+from core.systems.base.iterative import AmbigPrompt
+from core.systems.base.stopping import LoopEnd, Place, Selection, distinct
 
 SAME = Platt({"odds": 1.0}, 0.0)  # leaves a probability as it is
 SURE = Platt({"odds": 1.0}, 4.0)  # the model is far too careful

@@ -11,7 +11,7 @@ import pytest
 
 from core import types as t
 from core.errors import InputError, NothingRetrievedError
-from core.training.tasks.calibration import (
+from core.training.calibration import (
     CalibrationQuestion,
     RecordedRun,
     RecordedStep,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
+from core.training.cotraining import CoTraining, agreed, cotrain, label
 from core.training.data.examples import MultiExample
-from core.training.tasks.cotraining import CoTraining, agreed, cotrain, label
 from core.types import Candidate, Job, Proposal
 
 PASSAGES = (("north", "the ball is red"), ("south", "the ball is blue"), ("east", "the ball is green"))
@@ -128,7 +128,7 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
 def test_tiny_models_are_trained_and_resumed(tiny_bert_folder: Path, make_tiny: Any, tmp_path: Path) -> None:
     from core.models.span.checkpoints import save_span_network
     from core.models.span.network import SpanConfig, SpanNetwork
-    from core.training.tasks.cotraining_run import TrainSpan
+    from core.training.cotraining_run import TrainSpan
     from core.training.trainer import TrainConfig
 
     save_span_network(

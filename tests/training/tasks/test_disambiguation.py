@@ -16,7 +16,7 @@ from core.models.seq2seq.fid import FidAnswerer, make_fid, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter, truecase
 from core.training.data.examples import MultiExample
-from core.training.tasks.disambiguation import DisambiguationTask, rewriting_edit_f1, rewriting_item
+from core.training.disambiguation import DisambiguationTask, rewriting_edit_f1, rewriting_item
 from core.training.trainer import TrainConfig, fit
 from core.types import Passage
 

@@ -21,11 +21,11 @@ from core.models.seq2seq.network import IGNORED, FidConfig
 from core.models.seq2seq.small import SmallConfig, make_small
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
+from core.training.answerer import Item
 from core.training.data.examples import MultiExample
+from core.training.fid import FidTask, spliced_item, target_text, written_f1
 from core.training.freezing import freeze, low_rank, whole
-from core.training.tasks.answerer import Item
-from core.training.tasks.fid import FidTask, spliced_item, target_text, written_f1
-from core.training.tasks.seq2seq import check_repeat, saver
+from core.training.seq2seq import check_repeat, saver
 from core.training.trainer import TrainConfig, fit
 from core.types import EOI
 

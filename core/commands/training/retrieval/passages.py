@@ -44,9 +44,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
-    from core.models.passages.network import KIND, JointConfig, JointNetwork
+    from core.models.loading.files import save_weights
+    from core.models.ranking.passage_network import KIND, JointConfig, JointNetwork
     from core.models.span.reader import load_reader
-    from core.models.weights.files import save_weights
     from core.training.retrieval.passages import JointTask
 
     reader, digest = load_reader(args.reader or settings.reader, settings.device)
@@ -105,7 +105,7 @@ def _pool(example: Any, passages: Any, reader: Any, cache: Path) -> Any:
     import numpy as np
 
     from core.disk import replacing
-    from core.models.passages.scorers import CANDIDATES, ReaderScorer
+    from core.models.ranking.passage_scorers import CANDIDATES, ReaderScorer
     from core.models.span.reader import Readout
     from core.text import has_answer
     from core.training.retrieval.passages import Pool

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.encoders.retriever_network import RetrieverNetwork, load_bare_encoder, load_retriever
-    from core.models.weights.files import save_weights
+    from core.models.loading.files import save_weights
     from core.training.retrieval.retriever import RetrieverTask
 
     try:
@@ -104,7 +104,7 @@ def _questions(args: argparse.Namespace, settings: Settings, base: str) -> tuple
 
     from core.disk import plain_or_gz
     from core.engine import Engine
-    from core.retrieval.encoder import passage_text
+    from core.models.encoders.sentence_encoder import passage_text
     from core.text import has_answer
     from core.training.data import mixtures
     from core.training.data.examples import read_passages_tsv

@@ -1,1 +1,0 @@
-"""Disambiguated questions from a prompt question and an answer: candidate edits, the round trip, and the clarifiers."""

@@ -1,0 +1,1 @@
+"""Disambiguated questions (edits, round trip), and their consolidation."""

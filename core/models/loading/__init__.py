@@ -1,0 +1,1 @@
+"""Finding, packing and verifying the weights of models."""

@@ -1,0 +1,88 @@
+"""Reads and writes the weights of a checkpoint: `model.safetensors`, or `model.packed` where a bundled one is compressed.
+
+Weights are stored in half precision; embeddings of the base are frozen in training and left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load, load_file, save
+from torch import nn
+
+from core import disk
+from core.errors import CheckpointError
+from core.models.loading.finding import PACKED, WEIGHTS
+from core.models.loading.packed import read_header, unpack
+
+TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
+
+
+def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_out: tuple[str, ...] = ()) -> None:
+    """Half-precision weights without the frozen embeddings, and config.json.
+
+    `left_out`: prefixes of the names of weights that another checkpoint holds.
+    """
+    own = {n: t for n, t in network.state_dict().items() if ".embeddings." not in n and not n.startswith(left_out)}
+    save_weights(own, folder, config)
+
+
+def save_weights(weights: Mapping[str, torch.Tensor], folder: Path, config: dict[str, Any]) -> None:
+    """Writes weights in half precision, and config.json.  Files are replaced atomically, so that a kill leaves the old ones.  Raises StorageError."""
+    tensors = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in weights.items()}
+    disk.write_bytes(folder / WEIGHTS, save(tensors, metadata={"format": "pt"}))
+    disk.write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
+
+
+Stamp = tuple[int, int, int]  # time in ns, size in bytes, inode: changes with the content or when a file is replaced
+_DIGESTS: dict[Path, tuple[Stamp, str]] = {}
+
+
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a folder, from `model.safetensors` (preferred) or `model.packed`.
+
+    Raises CheckpointError for damaged packed weights, OSError or SafetensorError for others.
+    """
+    if _is_packed(folder):
+        return load(unpack(folder / PACKED))
+    return load_file(folder / WEIGHTS)
+
+
+def _is_packed(folder: Path) -> bool:
+    return not (folder / WEIGHTS).exists() and (folder / PACKED).exists()
+
+
+def digest(folder: Path) -> str:
+    """First 16 hex digits of the sha256 of the weights, which a prediction stores.  Raises CheckpointError.
+
+    Packed weights have the digest of the original file, stored in their header and checked on loading.
+
+    The digest is cached until the file's stamp changes; a file written within the clock's last tick is not cached, because another
+    write could have the same stamp.
+    """
+    path = folder / WEIGHTS
+    try:
+        if _is_packed(folder):
+            return read_header(folder / PACKED).sha256[:16]
+        stamp = _stamp(path)
+        known = _DIGESTS.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        with path.open("rb") as file:
+            sha = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        if _stamp(path) == stamp and time.time_ns() - stamp[0] > TICK_NS:
+            _DIGESTS[path] = stamp, sha
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {folder} is incomplete: {WEIGHTS} cannot be read ({error.strerror})") from None
+    return sha
+
+
+def _stamp(path: Path) -> Stamp:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

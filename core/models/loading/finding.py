@@ -1,0 +1,156 @@
+"""Finds the weights of a model: bundled folders, folders of `train`, encoder-decoders, files in the authors' formats, hub names.
+
+Only reads names and config.json and imports nothing heavy, so that a page can show what is ready before the libraries are loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from core.errors import CheckpointError
+from core.models.loading import hub
+from core.settings import ROOT
+
+BUNDLED = ROOT / "checkpoints"
+WEIGHTS = "model.safetensors"
+PACKED = "model.packed"  # compressed (core.models.loading.packed), for large bundled checkpoints
+RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
+FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
+SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
+SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
+# names of checkpoints that are not hub names, and how to get them
+OWN = {
+    "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:answerer`",
+    "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
+    "rewriter": "train it with `python -m core train disambiguation --init small`",
+}
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A checkpoint's config.json.  Raises CheckpointError if it is missing or damaged."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError(f"expected an object, not {type(config).__name__}")
+    except (OSError, ValueError) as error:
+        raise damaged(folder, error) from None
+    return config
+
+
+def damaged(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again")
+
+
+def named_folder(name: str, kind: str) -> Path | None:
+    """The folder with a config.json that a name means: bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`, as given, or
+    fetched from the hub.  Raises CheckpointError where it cannot be fetched."""
+    for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
+        if (folder / "config.json").exists():
+            return folder
+    return hub.fetched(name) if hub.is_name(name) and not Path(name).exists() else None
+
+
+def find_checkpoint(name: str, kind: str) -> Path:
+    """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
+
+    Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
+    """
+    if (folder := named_folder(name, kind)) is not None:
+        _check_kind(folder)
+        return folder
+    have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
+    raise CheckpointError(
+        f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
+    )
+
+
+def find_verifier(name: str) -> Path:
+    """A bundled or given folder of a verifier (`checkpoints/verifier` for "default").  Raises CheckpointError."""
+    if (folder := named_folder(name, "verifier")) is None:
+        raise CheckpointError(
+            f"no verifier '{name}'; train one with `python -m core train verifier`, or set AMBISCOPE_VERIFIER to off"
+        )
+    if (kind := read_config(folder).get("kind")) != "verifier":
+        raise CheckpointError(f"{folder} holds a {kind} model, not a verifier; name a folder that `train verifier` made")
+    return folder
+
+
+def _check_kind(folder: Path) -> None:
+    """Raises CheckpointError when the folder's config.json is not one of a span model."""
+    config = read_config(folder)
+    kind, theirs = config.get("kind"), config.get("model_type")
+    if kind != "span":
+        what = f"a {kind or theirs} model" if kind or theirs else "a model of unknown kind"
+        raise CheckpointError(
+            f"{folder} holds {what}, not a span model; name a folder that `train` made, "
+            "or use system ambigprompt-seq2seq for a T5 or BART folder"
+        )
+
+
+def is_span_model(name: str) -> bool:
+    """True for "default" and for a span model's folder or repository; False for encoder-decoders.  Raises CheckpointError as `named_folder`."""
+    if name == "default":
+        return True
+    if (folder := named_folder(name, name)) is None:
+        return False
+    try:
+        return bool(read_config(folder).get("kind") == "span")
+    except CheckpointError:
+        return False
+
+
+def find_answering(name: str) -> None:
+    """Looks for the files of an answering model without loading them.  Raises CheckpointError."""
+    if is_span_model(name):
+        find_checkpoint(name, "answerer")
+        return
+    try:
+        find_fid(name)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; the bundled answering model is named 'default'") from None
+
+
+def find_fid(name: str) -> str:
+    """A bundled or given folder, or a hub name, found without loading weights; "default" is the bundled answerer-seq2seq.  Raises CheckpointError."""
+    name = SEQ2SEQ_ANSWERER if name == "default" else name
+    if (file := Path(name).expanduser()).is_file() and find_released(file) is not None:
+        return str(file)
+    for folder in (BUNDLED / name, Path(name).expanduser()):
+        if folder.is_dir():
+            config = folder / "config.json"
+            if not config.exists() and find_released(folder) is not None:
+                return str(folder)
+            if not config.exists():
+                raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
+            return str(_encoder_decoder(folder))
+    if name in OWN:
+        raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
+    if hub.is_name(name):
+        return str(_encoder_decoder(hub.fetched(name)))
+    if name.startswith((".", "/", "~")) or "/" in name:
+        raise CheckpointError(
+            f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
+        )
+    return name
+
+
+def _encoder_decoder(folder: Path) -> Path:
+    """The folder itself.  Raises CheckpointError where it holds another model of ours."""
+    kind = read_config(folder).get("kind")
+    if kind is not None and kind != SMALL_SEQ2SEQ:
+        raise CheckpointError(
+            f"{folder} holds a {kind} model, not an encoder-decoder; use system ambiscope for it, or name a T5 or BART folder"
+        )
+    return folder
+
+
+def find_released(where: str | Path) -> Path | None:
+    """The file of weights where `where` is one, or a folder that holds one in the authors' form; None for anything else."""
+    path = Path(where)
+    if path.is_file() and path.suffix in (".pt", ".bin", ".pth"):
+        return path
+    if path.is_dir() and not (path / WEIGHTS).exists():
+        return next((path / name for name in RELEASED_WEIGHTS if (path / name).exists()), None)
+    return None

@@ -1,1 +1,0 @@
-"""Joint passage reranking: the scorers for tree decoding, and the trained network."""

@@ -1,0 +1,1 @@
+"""Where and when models run: device, memory, turns of threads."""

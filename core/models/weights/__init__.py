@@ -1,1 +1,0 @@
-"""The files of weights: written, read, packed, and the digests that predictions store."""

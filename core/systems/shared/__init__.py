@@ -1,1 +1,0 @@
-"""Shared by several systems: options and the loop, candidates, clarification, and base classes."""

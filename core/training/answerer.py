@@ -1,0 +1,345 @@
+"""Training the answering model in AmbigPrompt's two stages (Sun et al. 2023).
+
+Post-pretraining (Eq. 8-9): single-answer questions.  Previous answers are sampled from a per-passage reader's pseudo
+answers; the target is the labelled answer.  Tuning (Eq. 10): multi-answer questions.  A random subset of the answers is
+previous and every other answer is a target; with probability lambda all are previous and the target is [EOI].  The loss
+is -log of the summed probability of all targets, so their order does not matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from core import disk
+from core.errors import InputError
+from core.models.scheduling.device import bf16_autocast
+from core.models.span.answerer import SpanAnswerer
+from core.models.span.model import collate, load_tokenizer
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.models.span.rows import Rows, label_spans, passage_rows, prompt_row
+from core.settings import Settings
+from core.text import find_spans, shares_words
+from core.training.data import mixtures
+from core.training.data.chunks import draw, stream
+from core.training.data.examples import MultiExample, ReadingExample, Titled, crop
+from core.training.held_out import run_f1
+from core.training.objectives import marginal_loss
+from core.types import Passage
+
+if TYPE_CHECKING:
+    from core.models.span.reader import PassageReader
+
+HELD_OUT = 40  # questions of each held-out set that are run to their end at each evaluation
+PSEUDO_PART = 200  # questions that a reader answers at a time
+# (parts, digest of the reader) -> the `pseudo_answers` of each part, in order, from elsewhere than this process
+Elsewhere = Callable[[Sequence[Sequence[MultiExample]], str], Iterable[list[list[str]]]]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One training step: the targets are the answers that are not in `previous`; if there is none, the target is [EOI].
+
+    `avoid`: answers that are only known to be wrong.  Every other span is then a target, and [EOI] gets no gradient.
+    """
+
+    question: str
+    passages: tuple[Titled, ...]
+    previous: tuple[str, ...]
+    targets: tuple[
+        tuple[tuple[str, ...], frozenset[int] | None], ...
+    ]  # aliases, and the passages in which they count (None: all)
+    avoid: tuple[str, ...] = ()
+
+
+def _occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
+    return [a for a in aliases if any(find_spans(text, a) for _, text in passages)]
+
+
+def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random) -> Item | None:
+    """Up to `size` of the example's passages, the answers in them, and a random part of those as previous answers.
+
+    `eoi_share`: lambda, the probability that all are previous.  None if the passages hold no answer of the example.
+    """
+    supporting = len(e.extra["supporting"]) if "supporting" in e.extra else None
+    order = list(range(len(e.passages)))
+    rng.shuffle(order)
+    if supporting is not None and rng.random() < 0.7:  # mostly keep the full set, as from a retriever
+        order.sort(key=lambda i: i >= supporting)
+    order = _with_a_wrong_one(e, order, size, 0 if supporting is None else supporting)
+    order = sorted(order, key=lambda _: rng.random())
+    passages = []
+    only_wrong = bool(e.extra.get("negatives_only"))
+    for i in order:
+        title, text = e.passages[i]
+        hit = [a for names in ((e.bad,) if only_wrong else e.gold) for a in names if find_spans(text, a)]
+        passages.append((title, crop(text, tuple(hit), mixtures.PASSAGE_WORDS, rng)))
+    if only_wrong:  # no previous answers: whether one of these follows a right one is not known
+        avoid = tuple(_occurring(e.bad, passages))
+        return Item(e.question, tuple(passages), (), (), avoid) if avoid else None
+    # where the supporting passages are known, a one-word answer ("3", "Paris") counts in them only
+    known = frozenset(j for j, i in enumerate(order) if supporting is not None and i < supporting)
+    gold = []
+    for names in e.gold:
+        where = known if supporting is not None and all(" " not in n for n in names) else None
+        seen = _occurring(names, [p for j, p in enumerate(passages) if where is None or j in where])
+        if seen:
+            gold.append((names, seen, where))
+    if not gold:
+        return None if e.gold else Item(e.question, tuple(passages), (), ())
+    rng.shuffle(gold)
+    given = len(gold) if rng.random() < eoi_share else rng.randrange(len(gold))
+    previous = [rng.choice(seen) for _, seen, _ in gold[:given]]
+    wrong = [b for b in (*e.bad, *e.extra.get("pseudo", ())) if not shares_words(b, [a for names, _, _ in gold for a in names])]
+    if wrong and rng.random() < 0.2:  # previous answers may be wrong, and the rest must still be found
+        previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
+    return Item(e.question, tuple(passages), tuple(previous), tuple((n, w) for n, _, w in gold[given:]))
+
+
+def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: int) -> list[int]:
+    """The first `size` passages of an order; one of them has an answer that was judged wrong, if any passage has.
+
+    Where none has, the last one is exchanged for such a passage: its spans are then hard negatives in the loss's
+    softmax. A supporting passage is never exchanged.
+    """
+    chosen = order[:size]
+    tempting = [i for i in order[size:] if any(find_spans(e.passages[i][1], b) for b in e.bad)] if e.bad else []
+    if tempting and chosen[-1] >= supporting and not any(find_spans(e.passages[i][1], b) for i in chosen for b in e.bad):
+        chosen[-1] = tempting[0]
+    return chosen
+
+
+def pseudo_item(e: MultiExample, size: int, rng: random.Random) -> Item:
+    """Eq. 8-9.  `extra["pseudo"]` of the example holds the reader's answers to its passages."""
+    pool = [a for a in e.extra.get("pseudo", ()) if not shares_words(a, e.gold[0])]
+    count = sum(rng.random() < 0.5 for _ in pool)  # "t is sampled from a Bernoulli distribution"
+    passages = list(e.passages[:size])
+    rng.shuffle(passages)
+    return Item(e.question, tuple(passages), tuple(rng.sample(pool, count)), ((e.gold[0], None),))
+
+
+class AnswererTask:
+    """A core.training.trainer.Task.  `sources`: (examples, share) pairs; each chunk takes its share from each source.
+
+    `held_out`: (name, questions) judged by F1 of complete runs.  `size`: passages per question.  `eoi_share`: lambda.
+    `batch_tokens`: tokens of all rows of a batch, padding included.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[tuple[Sequence[MultiExample], float]],
+        held_out: Sequence[tuple[str, Sequence[MultiExample]]],
+        config: SpanConfig,
+        stage: str,
+        size: int,
+        eoi_share: float,
+        batch_tokens: int,
+    ) -> None:
+        self.sources = [(list(examples), share) for examples, share in sources if examples]
+        if not self.sources:
+            raise InputError(
+                "no training question has an answer in its passages; check --multi, --annotated, --ambignq and --reading"
+            )
+        self.held_out, self.config, self.stage, self.size = list(held_out), config, stage, size
+        self.eoi_share, self.batch_tokens = eoi_share, batch_tokens
+        self.tokenizer = load_tokenizer(config.base)
+
+    def _items(self, seed: int, chunk: int) -> list[Item]:
+        rng = random.Random(f"{seed}-{chunk}")
+        items: list[Item] = []
+        for example in draw(self.sources, seed, chunk):
+            size = self.size if rng.random() < 0.6 else rng.randint(2, self.size)
+            item = (
+                pseudo_item(example, size, rng) if self.stage == "pretrain" else sample_item(example, size, self.eoi_share, rng)
+            )
+            if item is not None:
+                items.append(item)
+        return items
+
+    def _batch(self, items: Sequence[Item]) -> Any:
+        rows_of = []
+        for item in items:
+            rows = passage_rows(self.tokenizer, item.question, item.passages, self.config.max_tokens)
+            keep = min(len(rows), self.size + 1)
+            rows_of.append(Rows(*(getattr(rows, f)[:keep] for f in Rows.__dataclass_fields__)))
+        prompts = [prompt_row(self.tokenizer, item.question, item.previous, self.config.max_prompt_tokens) for item in items]
+        batch = collate(rows_of, prompts)
+        batch.steps = torch.tensor([len(item.previous) for item in items])
+        length = batch.input_ids.shape[1]
+        window = min(self.config.max_answer_tokens, length)
+        gold = torch.zeros(len(items), batch.rows - 1, length, window, dtype=torch.bool)
+        unknown = torch.zeros_like(gold)  # parts of what is to be avoided, and what holds it: neither wrong nor wanted
+        for i, (item, rows) in enumerate(zip(items, rows_of)):
+            texts = [text for _, text in item.passages]
+            for aliases, where in item.targets:
+                for r, s, e in label_spans(rows, texts, aliases, window):
+                    if where is None or rows.passage[r] in where:
+                        gold[i, r, s, e - s] = True
+            for r, s, e in label_spans(rows, texts, item.avoid, window) if item.avoid else ():
+                gold[i, r, s, e - s] = True
+                for first in range(max(0, s - window + 1), e + 1):
+                    unknown[i, r, first, max(0, s - first) : min(window, length - first)] = True
+        want_eoi = torch.tensor([not item.targets and not item.avoid for item in items])
+        # an answer cut off by a window leaves nothing to learn from
+        weight = (gold.flatten(1).any(1) | want_eoi).float()
+        return batch, gold, want_eoi, weight, torch.tensor([bool(item.avoid) for item in items]), unknown & ~gold
+
+    def _groups(self, seed: int, chunk: int) -> list[list[Item]]:
+        """The items of each batch of a chunk: items of similar size together, batches in random order."""
+        items = self._items(seed, chunk)
+        size = [
+            (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
+            for i in items
+        ]
+        order = sorted(
+            range(len(items)), key=lambda k: (max(len(p) for _, p in items[k].passages) // 64, len(items[k].passages))
+        )
+        groups: list[list[int]] = []
+        for k in order:
+            if not groups or max(size[j] for j in [*groups[-1], k]) * (len(groups[-1]) + 1) > self.batch_tokens:
+                groups.append([])
+            groups[-1].append(k)
+        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+        return [[items[k] for k in group] for group in groups]
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
+        """As Task.batches.  Raises InputError if no passage holds an answer."""
+        for position, items in stream(lambda chunk: self._groups(seed, chunk), start):
+            yield position, self._batch(items)
+
+    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """-log of the summed probability of all targets, a mean over the batch's questions."""
+        rows, gold, want_eoi, weight, avoiding, unknown = batch
+        spans, eoi = network(rows.to(device))
+        spans, gold, weight = spans.flatten(1), gold.flatten(1).to(device), weight.to(device)
+        if avoiding.any():
+            avoiding = avoiding.to(device)
+            spans = spans.masked_fill(unknown.flatten(1).to(device), float("-inf"))
+            gold = gold ^ avoiding[:, None]  # every span but the wrong ones
+            weight = weight * ~(avoiding & ~(gold & spans.isfinite()).any(1))  # there may be no other
+            # the softmax is over spans then: whether to stop is not asked, so [EOI] gets no gradient
+            eoi = eoi.masked_fill(avoiding, float("-inf"))
+        return marginal_loss(spans, eoi, gold, want_eoi.to(device), weight)
+
+    @torch.inference_mode()
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """F1 answer of complete runs (without the retriever's scores) on each held-out set; their mean is the figure.
+
+        {} without held-out data.
+        """
+        assert isinstance(network, SpanNetwork)
+        answerer = SpanAnswerer(network, str(next(network.parameters()).device))
+        with bf16_autocast(answerer.device):  # a held-out figure, not a result: speed counts
+            figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
+        network.train()
+        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+
+
+def single_examples(
+    reading: Sequence[ReadingExample], miner: Any, cache: Path, context: int, limit: int, seed: int, log: Callable[[str], None]
+) -> list[MultiExample]:
+    """Single-answer questions, each over its own passage and neighbours that lack the answer: at most `limit` examples.
+
+    `context`: passages per question.  `cache`: folder of the neighbours that were found.
+    """
+    rng = random.Random(seed)
+    usable = [e for e in reading if e.title and e.source not in ("qamr", "policyqa") and len(e.question.split()) >= 5]
+    chosen = rng.sample(usable, min(limit, len(usable)))
+    log(f"mining neighbours of {len(chosen)} questions")
+    found = miner.neighbours([e.question for e in chosen], 12, cache)
+    out = []
+    for e, neighbours in zip(chosen, found):
+        own = (e.title, crop(e.passage, e.answers, mixtures.PASSAGE_WORDS, rng))
+        others = miner.without(neighbours, e.answers, [e.passage], context - 1)
+        out.append(MultiExample(e.question, (own, *others), (e.answers,), e.source))
+    return out
+
+
+def pseudo_answers(reader: PassageReader, part: Sequence[MultiExample]) -> list[list[str]]:
+    """Eq. 8: one answer of the reader for each passage of each question, abstentions aside."""
+    pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
+    with bf16_autocast(reader.device):  # samples, not results: speed counts
+        readouts = iter(reader.read_pairs(pairs, candidates=1))
+    best = [[next(readouts) for _ in e.passages] for e in part]
+    return [[r.candidates[0].text for r in found if r.candidates and r.abstain_probability < 0.9] for found in best]
+
+
+def add_pseudo_answers(
+    examples: Sequence[MultiExample],
+    reader_name: str,
+    device: str,
+    cache: Path,
+    log: Callable[[str], None],
+    elsewhere: Elsewhere | None = None,
+) -> list[MultiExample]:
+    """The examples with their `pseudo_answers` (Eq. 8), cached under a digest of the inputs."""
+    from core.models.span.reader import find_reader, load_reader
+
+    _, digest = find_reader(reader_name)
+    key = sha256(json.dumps([digest, [[e.question, e.passages] for e in examples]]).encode()).hexdigest()[:16]
+    file = cache / f"pseudo-{key}.json"
+    if file.exists():
+        pseudo = json.loads(file.read_text())
+    else:
+        pseudo = []
+        parts = [examples[i : i + PSEUDO_PART] for i in range(0, len(examples), PSEUDO_PART)]
+        if elsewhere:
+            read = elsewhere(parts, digest)
+        else:
+            reader, _ = load_reader(reader_name, device)
+            read = (pseudo_answers(reader, part) for part in parts)
+        for found in read:
+            pseudo += found
+            log(f"pseudo answers {len(pseudo)} of {len(examples)}")
+        disk.write_text(file, json.dumps(pseudo))  # several processes may make the same file
+    return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
+
+
+def build(
+    args: argparse.Namespace,
+    settings: Settings,
+    config: SpanConfig,
+    make_miner: Callable[..., tuple[Any, Path]],
+    log: Callable[[str], None],
+    elsewhere: Elsewhere | None = None,
+) -> AnswererTask:
+    """The task of `train answerer` from the command line's arguments.  Raises InputError, FormatError, CheckpointError."""
+    rng = random.Random(args.seed)
+    reading = mixtures.load_reading(args.reading, seed=args.seed)
+    miner, cache = make_miner(args, settings, reading)
+    held: list[tuple[str, list[MultiExample]]] = []
+    annotated: list[MultiExample] = []
+    for folder in args.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
+        annotated += train
+        held.append((folder.name, rng.sample(dev, min(HELD_OUT, len(dev)))))
+    multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
+    held.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
+    if args.stage == "pretrain":
+        singles = single_examples(reading, miner, cache, args.context, args.limit or 6000, args.seed, log)
+        singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log, elsewhere)
+        return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
+    singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
+    statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
+    multi = mixtures.load_multi(args.multi, negatives=True)
+    clarified = mixtures.clarified_examples(annotated)
+    clarified_statements = mixtures.clarified_examples(statements)
+    shares = [
+        (annotated, 0.54),
+        (clarified, 0.12),
+        (multi, 0.12),
+        (statements, 0.07),
+        (clarified_statements, 0.03),
+        (singles, 0.12),
+    ]
+    log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
+    return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)

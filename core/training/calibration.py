@@ -1,0 +1,243 @@
+"""Fits a system's calibrations (core.models.ranking.calibration) to its runs over held-out questions, which are
+recorded with uncalibrated probabilities.
+
+Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was
+not given yet.  Equal readings of one answer count once, the likeliest one, as they do where a rule decides
+(core.systems.base.stopping.distinct).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core import types as t
+from core.errors import AmbiscopeError, CheckpointError, InputError
+from core.evaluation.folder import trim
+from core.metrics.answers import f1, is_match
+from core.metrics.calibration import reliability
+from core.models.ranking.calibration import Calibration, Platt, log_odds
+from core.systems.base.stopping import distinct
+from core.training.logit import Logit
+
+ENOUGH = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
+FOLDS = 5
+_RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
+_PULL = 20.0  # towards an earlier calibration
+
+AnswerSet = tuple[tuple[str, ...], ...]
+Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """One step: candidates, likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with; `verifier`: what a verifier
+    said of it, uncalibrated too."""
+
+    candidates: tuple[tuple[str, float], ...]
+    eoi: float
+    chosen: str | None
+    verifier: float | None = None
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run that was continued beyond its normal end.  `references`: the answer set of each annotation."""
+
+    id: str
+    question: str
+    source: str
+    references: tuple[AnswerSet, ...]
+    turns: tuple[RecordedStep, ...]
+
+
+@dataclass(frozen=True)
+class CalibrationQuestion:
+    """A question to record a run of.  `source`: the file or folder it comes from."""
+
+    id: str
+    question: t.Question
+    source: str
+    references: tuple[AnswerSet, ...]
+
+
+def record_runs(
+    system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
+) -> list[RecordedRun]:
+    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.  A cached run of another question that
+    had the same id, of another --multi, --limit or --skip, is made again.
+
+    A system that reads once gets one step with all distinct candidates.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    trim(file)
+    known = {run.id: run for run in read(file)}
+    for number, asked in enumerate(questions, 1):
+        if asked.id in known and known[asked.id].question == asked.question.text:
+            continue
+        known.pop(asked.id, None)
+        try:
+            steps = [e for e in system.run(asked.question) if isinstance(e, t.StepFinished)]
+        except AmbiscopeError as error:
+            log(f"{asked.id}: {error}")
+            continue
+        turns = [
+            RecordedStep(
+                tuple((c.text, c.probability) for c in e.step.candidates),
+                e.step.eoi_probability,
+                e.answer.text if e.answer else None,
+                e.step.choice.verifier if e.step.choice else None,
+            )
+            for e in steps
+        ]
+        if steps and all(e.step.eoi_probability == 0 for e in steps):
+            turns = [RecordedStep(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
+        known[asked.id] = RecordedRun(asked.id, asked.question.text, asked.source, asked.references, tuple(turns))
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(asdict(known[asked.id])) + "\n")
+        if number % 50 == 0:
+            log(f"{number} of {len(questions)} questions")
+    return [known[a.id] for a in questions if a.id in known]
+
+
+def read(file: Path) -> list[RecordedRun]:
+    """The runs in a file that `record_runs` wrote: of each id the last."""
+    if not file.exists():
+        return []
+    found = (_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+    return list({run.id: run for run in found}.values())
+
+
+def _followed(row: Mapping[str, Any]) -> RecordedRun:
+    turns = tuple(
+        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"], turn.get("verifier"))
+        for turn in row["turns"]
+    )
+    references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
+    return RecordedRun(row["id"], row["question"], row["source"], references, turns)
+
+
+def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
+    """(for each candidate whether it is right, for each [EOI] whether no answer is left).
+
+    Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each
+    step, which is what a loop returns.
+    """
+    gold = _annotation(run)
+    answers: Labelled = []
+    ends: Labelled = []
+    left = list(gold)
+    for number, turn in enumerate(run.turns):
+        signals = {"end": log_odds(turn.eoi), "later": float(number > 0)}
+        found = distinct([t.Candidate(*c) for c in turn.candidates])
+        for c in found if all_candidates else found[:1]:
+            answers.append(({**signals, "odds": log_odds(c.probability)}, any(is_match(names, c.text) for names in left)))
+        ends.append(({**signals, "odds": log_odds(turn.eoi)}, not left))
+        left = [names for names in left if turn.chosen is None or not is_match(names, turn.chosen)]
+    return answers, ends
+
+
+def verified(run: RecordedRun) -> Labelled:
+    """Of each answer that a loop gives before its normal end: what the verifier says, and whether the answer is right."""
+    left = list(_annotation(run))
+    out: Labelled = []
+    for turn in run.turns:
+        if turn.chosen is None or turn.verifier is None or turn.eoi >= turn.candidates[0][1]:
+            break
+        out.append(({"odds": log_odds(turn.verifier)}, any(is_match(names, turn.chosen) for names in left)))
+        left = [names for names in left if not is_match(names, turn.chosen)]
+    return out
+
+
+def _annotation(run: RecordedRun) -> AnswerSet:
+    """The annotation that fits the whole run best."""
+    given = [turn.chosen for turn in run.turns if turn.chosen]
+    return max(run.references, key=lambda answers: f1(answers, given), default=())
+
+
+def fit_platt(rows: Labelled, signals: Sequence[str], near: Platt | None = None) -> Platt:
+    """The logistic regression of the labels on the signals, where the penalty pulls towards zero, or towards `near`, which few labels then change
+    little.  Raises InputError if all labels are equal."""
+    from sklearn.linear_model import LogisticRegression
+
+    right = np.array([is_so for _, is_so in rows])
+    if len(set(right.tolist())) < 2:
+        raise InputError("all candidates are right, or all wrong, so there is nothing to calibrate; give more questions")
+    x = np.array([[values[name] for name in signals] for values, _ in rows])
+    if near is None:
+        model = LogisticRegression(C=_RIDGE, max_iter=1000).fit(x, right)
+        return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
+    centre = np.array([*(near.weights.get(name, 0.0) for name in signals), near.bias])
+    found = Logit(x, np.arange(len(x)), right, ~right).fitted(np.full(len(centre), _PULL), centre)
+    return Platt({name: float(w) for name, w in zip(signals, found)}, float(found[-1]))
+
+
+def fit_calibration(
+    runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "", near: Calibration | None = None
+) -> Calibration:
+    """The calibration of one system; its `end` is None for systems without [EOI], its `evidence` without a verifier or with one whose word says
+    nothing.  `near`: pulled towards this one.  Raises InputError."""
+    answers: Labelled = []
+    ends: Labelled = []
+    said: Labelled = []
+    for run in runs:
+        own, end = labelled(run)
+        answers += own
+        ends += end
+        said += verified(run)
+    loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
+    answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",), near.answer if near else None)
+    nothing_left = fit_platt(ends, ("odds", "later"), near.end if near else None) if loops else None
+    evidence = near.evidence if near else None
+    with suppress(InputError, CheckpointError):
+        evidence = fit_platt(said, ("odds",), evidence)
+    return Calibration(answer, nothing_left, fitted_on, weights, evidence)
+
+
+def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
+    """For each run, a calibration that was fitted without its fold.  Neighbouring runs are in the same fold.
+
+    Raises InputError.
+    """
+    out: dict[int, Calibration] = {}
+    for part in np.array_split(range(len(runs)), FOLDS):
+        held = set(part.tolist())
+        own = fit_calibration(run for i, run in enumerate(runs) if i not in held)
+        out |= dict.fromkeys(held, own)
+    return [out[i] for i in range(len(runs))]
+
+
+def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
+    """The expected calibration error before and after, from 0 to 1, by kind: "answer", "[EOI]" and "evidence".
+
+    Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
+    fitted without that run.
+    """
+    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": [], "evidence": []}
+    for run, calibration in zip(runs, calibrations, strict=True):
+        answers, ends = labelled(run, all_candidates=calibration.end is None)
+        said["answer"] += [(_plain(s["odds"]), calibration.answer(s), so) for s, so in answers]
+        if calibration.end is not None:
+            said["[EOI]"] += [(_plain(s["odds"]), calibration.end(s), so) for s, so in ends]
+        if calibration.evidence is not None:
+            said["evidence"] += [(_plain(s["odds"]), calibration.evidence(s), so) for s, so in verified(run)]
+    return {
+        name: {
+            "n": len(own),
+            "before": reliability([(p, so) for p, _, so in own]).error,
+            "after": reliability([(p, so) for _, p, so in own]).error,
+        }
+        for name, own in said.items()
+        if own
+    }
+
+
+def _plain(odds: float) -> float:
+    return 1 / (1 + math.exp(-odds))

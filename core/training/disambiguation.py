@@ -1,0 +1,152 @@
+"""Training of question disambiguation: (question, target answer, other answers, passages) -> disambiguated question.
+
+Source: Min et al. 2020, section 5.  AmbigNQ has 14,082 pairs and no passages.  A pair's passages are therefore real
+ones into which its statement was set (core.training.data.statements), so that they hold what tells the meanings apart.
+Practice questions bring their own passages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from core.errors import InputError
+from core.metrics.questions import edit_f1, normal_question
+from core.models.seq2seq.fid import FidAnswerer
+from core.models.seq2seq.rewriter import MAX_TOKENS, Seq2SeqRewriter, rewriting_job
+from core.text import find_spans
+from core.training.answerer import Item
+from core.training.data import mixtures
+from core.training.data.chunks import draw
+from core.training.data.examples import MultiExample, crop
+from core.training.fid import FidTask
+from core.types import Passage
+
+HELD_OUT = 40  # examples that are rewritten at each evaluation
+
+
+def usable(e: MultiExample) -> bool:
+    """True if the example has a disambiguated question for each of several answers."""
+    questions = e.extra.get("questions", ())
+    return len(e.gold) > 1 and len(questions) == len(e.gold) and all(q.strip() for q in questions)
+
+
+def answer_names(e: MultiExample, rng: random.Random | None = None) -> list[str]:
+    """One name of each answer, one that occurs in a passage where possible."""
+    out = []
+    for names in e.gold:
+        standing = [n for n in names if any(find_spans(text, n) for _, text in e.passages)] or list(names)
+        out.append(rng.choice(standing) if rng else standing[0])
+    return out
+
+
+def rewriting_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str]:
+    """One answer of the example as the target, over at most `size` passages in random order.
+
+    Passages that hold any answer are taken first.
+    """
+    names = answer_names(e, rng)
+    i = rng.randrange(len(names))
+    others = [n for j, n in enumerate(names) if j != i]
+    rng.shuffle(others)
+    order = list(range(len(e.passages)))
+    rng.shuffle(order)
+    order.sort(
+        key=lambda k: (not find_spans(e.passages[k][1], names[i]), not any(find_spans(e.passages[k][1], n) for n in others))
+    )
+    chosen = order[:size]
+    rng.shuffle(chosen)
+    passages = tuple((e.passages[k][0], crop(e.passages[k][1], tuple(names), mixtures.PASSAGE_WORDS, rng)) for k in chosen)
+    question, found, previous = rewriting_job(e.question, names[i], others, passages)
+    return Item(question, tuple(found), tuple(previous), ()), e.extra["questions"][i].split("|")[0].strip()
+
+
+class DisambiguationTask(FidTask):
+    """A core.training.trainer.Task.  Batches, loss and network are those of FidTask; the target is a question."""
+
+    def __init__(self, sources: Any, held_out: Any, tokenizer: Any, config: Any, **more: Any) -> None:
+        kept = [([e for e in examples if usable(e)], share) for examples, share in sources]
+        if not any(examples for examples, _ in kept):
+            raise InputError(
+                "no training question has several answers with a disambiguated question each; check --ambignq and --annotated"
+            )
+        held = [(name, [e for e in examples if usable(e)][:HELD_OUT]) for name, examples in held_out]
+        super().__init__(
+            kept, held, tokenizer, replace(config, max_answer_tokens=max(config.max_answer_tokens, MAX_TOKENS)), **more
+        )
+
+    def items(self, seed: int, chunk: int) -> list[tuple[Item, str]]:
+        """The (item, target question) pairs of a chunk: the same for the same seed and chunk."""
+        rng = random.Random(f"{seed}-{chunk}")
+        return [rewriting_item(e, self.size, rng) for e in draw(self.sources, seed, chunk)]
+
+    @torch.inference_mode()
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """EDIT-F1 of greedy rewriting with the right answers given, by held-out set; their mean is the figure.
+
+        {} without held-out data.
+        """
+        device = str(next(network.parameters()).device)
+        rewriter = Seq2SeqRewriter(FidAnswerer(network, self.tokenizer, device), 1)
+        figures = {name: rewriting_edit_f1(rewriter, examples, self.size) for name, examples in self.held_out if examples}
+        network.train()
+        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+
+
+def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int = 10) -> float:
+    """Mean EDIT-F1 over question-answer pairs, from 0 to 1, with the right answers given.
+
+    `rewriter`: has `rewrite_many`, as core.disambiguation.clarifiers.Rewriter.
+    """
+    jobs, gold = [], []
+    for e in examples:
+        names = answer_names(e)
+        passages = [Passage(str(j), *p) for j, p in enumerate(e.passages[:size])]
+        for i, question in enumerate(e.extra["questions"]):
+            jobs.append((e.question, names[i], [n for j, n in enumerate(names) if j != i], passages))
+            gold.append((e.question, [normal_question(v) for v in question.split("|") if v.strip()]))
+    total = 0.0
+    for candidates, (prompt, references) in zip(rewriter.rewrite_many(jobs), gold):
+        written = candidates[0] if candidates else prompt
+        total += edit_f1(normal_question(written), references, normal_question(prompt))
+    return total / max(1, len(jobs))
+
+
+def build(args: argparse.Namespace, make_miner: Any, settings: Any, log: Any) -> tuple[Any, Any, Any]:
+    """(network, task, function that saves) of `train disambiguation`.  Raises InputError, CheckpointError."""
+    from core.training.freezing import freeze
+    from core.training.seq2seq import check_repeat, saver, start
+
+    if not args.ambignq and not args.annotated:
+        raise InputError("train disambiguation needs --ambignq FILE (with --passages) or --annotated FOLDER")
+    network, tokenizer = start(args.init, args.prompting, "question", args.seed)
+    freeze(network, args.freeze)
+    check_repeat(network, args.repeat)
+    held: list[tuple[str, list[MultiExample]]] = []
+    annotated: list[MultiExample] = []
+    for folder in args.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
+        annotated += train
+        held.append((folder.name, dev))
+    reading = mixtures.load_reading(args.reading, seed=args.seed)
+    miner, cache = make_miner(args, settings, reading)
+    statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
+    log(f"disambiguating {len(annotated)} annotated questions and {len(statements)} of AmbigNQ")
+    sources = [(annotated, 0.5), (statements, 0.5)]
+    task = DisambiguationTask(
+        sources,
+        held,
+        tokenizer,
+        network.config,
+        size=args.context,
+        batch_tokens=args.batch_tokens,
+        collate=network.collate,
+        repeat=args.repeat,
+    )
+    return network, task, saver(network, tokenizer)

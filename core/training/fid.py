@@ -1,0 +1,219 @@
+"""Training FidAnswerer in AmbigPrompt's two stages (Sun et al. 2023).
+
+Post-pretraining (Eq. 8-9): the target is the labelled answer; previous answers are sampled from pseudo answers.
+Tuning (Eq. 10): the answers are shuffled, the first t are previous and the next is the target; with probability lambda
+all are previous and the target is [EOI].  The loss is -log of the probability of the whole target, including its end
+of sequence.
+
+With `target="spliced"` the same examples train the one-pass baselines (Fusion-in-Decoder, SpanSeqGen).  There are no
+previous answers, and the target is the whole answer set, joined by semicolons, in the order in which the answers occur
+in the passages.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.models.seq2seq.decoding import SEPARATOR, Writer, join_passages
+from core.models.seq2seq.fid import FidAnswerer, Generation
+from core.models.seq2seq.network import IGNORED, FidBatch, collate_fid
+from core.models.span.rows import pad
+from core.text import find_spans
+from core.training.answerer import Item, pseudo_item, sample_item
+from core.training.data.chunks import draw, stream
+from core.training.data.examples import MultiExample
+from core.training.held_out import answer_f1, run_f1
+from core.types import EOI, Passage, RetrievedPassage
+
+FidItems = tuple[FidBatch, Tensor]
+Group = tuple[tuple[int, int], list[tuple[Item, str]]]  # (chunk, number in it) and its pairs
+Collate = Callable[..., FidBatch]  # (tokenizer, jobs, tokens of a row or None): a network's own
+JOINED_TOKENS = 480  # of a row that joins all passages in training; the systems read up to 1,024
+
+
+def target_text(item: Item, rng: random.Random) -> str:
+    """One answer that was not given yet, or [EOI] if none is left.
+
+    The answer is written in a form that occurs in the passages, where there is one.
+    """
+    if not item.targets:
+        return EOI
+    aliases, where = rng.choice(item.targets)
+    texts = [text for j, (_, text) in enumerate(item.passages) if where is None or j in where]
+    standing = [a for a in aliases if any(find_spans(text, a) for text in texts)]
+    return rng.choice(standing) if standing else aliases[0]
+
+
+def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str] | None:
+    """A question whose target is all answers in its passages, in the order of their first occurrence.
+
+    None if the passages hold no answer.
+    """
+    right = {k: v for k, v in e.extra.items() if k != "pseudo"}
+    item = sample_item(replace(e, bad=(), extra=right), size, 1.0, rng)
+    if item is None or not item.previous:
+        return None
+
+    def place(answer: str) -> tuple[int, int]:
+        found = ((j, spans[0][0]) for j, (_, text) in enumerate(item.passages) if (spans := find_spans(text, answer)))
+        return next(found, (len(item.passages), 0))
+
+    return replace(item, previous=()), f" {SEPARATOR} ".join(sorted(item.previous, key=place))
+
+
+class FidTask:
+    """A core.training.trainer.Task.  `sources`: (examples, share) pairs; each chunk takes its share from each source.
+
+    - `held_out`: (name, questions) judged by F1 of complete runs.  `size`: most passages per question.  `eoi_share`:
+      lambda.
+    - `batch_tokens`: tokens of all rows of a batch, padding included.
+    - `tokenizer`: one that knows [EOI] (core.models.seq2seq.fid.make_fid adds it).  `collate`: default: FidNetwork's.
+    - `target`: "step" (one answer or [EOI]) or "spliced".  `joined`: the share of batches with spliced targets whose
+      passages are read as one row (SpanSeqGen).
+    - `repeat`: the number of first chunks that are trained on repeatedly.  The frozen encoder's output for them stays
+      in memory, so that a later pass costs only the decoder.  0: always new chunks, nothing kept.
+
+    The trainer's `head_lr` applies to all weights of T5 or BART: none of them is a new head.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[tuple[Sequence[MultiExample], float]],
+        held_out: Sequence[tuple[str, Sequence[MultiExample]]],
+        tokenizer: Any,
+        config: Any,
+        stage: Literal["pretrain", "tune"] = "tune",
+        size: int = 10,
+        eoi_share: float = 0.2,
+        batch_tokens: int = 8192,
+        max_answers: int = 8,
+        target: Literal["step", "spliced"] = "step",
+        joined: float = 0.0,
+        collate: Collate | None = None,
+        repeat: int = 0,
+    ) -> None:
+        self.sources = [(list(examples), share) for examples, share in sources if examples]
+        if not self.sources:
+            raise InputError("there is no training question; check the training files")
+        if not 0.0 <= eoi_share <= 1.0:
+            raise InputError(f"the share of [EOI] targets is {eoi_share}; it must be 0..1")
+        if EOI not in tokenizer.get_vocab():
+            raise InputError(f"the tokenizer does not know {EOI}; make the network with core.models.seq2seq.fid.make_fid first")
+        self.held_out, self.tokenizer, self.config, self.stage = list(held_out), tokenizer, config, stage
+        self.size, self.eoi_share, self.batch_tokens, self.max_answers = size, eoi_share, batch_tokens, max_answers
+        self.target, self.joined = target, joined if target == "spliced" else 0.0
+        self.collate = collate or partial(_collate_fid, config)
+        self.repeat, self.kept = repeat, dict[tuple[int, int], tuple[Tensor, Tensor]]()
+
+    def items(self, seed: int, chunk: int) -> list[tuple[Item, str]]:
+        """The (item, target) pairs of a chunk: the same for the same seed and chunk."""
+        rng = random.Random(f"{seed}-{chunk}")
+        out: list[tuple[Item, str]] = []
+        for example in draw(self.sources, seed, chunk):
+            if self.target == "spliced":
+                if (pair := spliced_item(example, self.size, rng)) is not None:
+                    out.append(pair)
+                continue
+            if self.stage == "pretrain":
+                item: Item | None = pseudo_item(example, self.size, rng)
+            else:
+                item = sample_item(example, self.size, self.eoi_share, rng)
+            if item is not None and not item.avoid:  # sequences cannot be trained on wrong answers
+                out.append((item, target_text(item, rng)))
+        return out
+
+    def batch(self, pairs: Sequence[tuple[Item, str]], joined: bool = False) -> FidItems:
+        """(rows, labels): labels (B, T) hold the target and the end of sequence, followed by IGNORED."""
+        jobs = [(i.question, _joined(i.passages) if joined else i.passages, i.previous) for i, _ in pairs]
+        rows = self.collate(self.tokenizer, jobs, JOINED_TOKENS if joined else None)
+        end = int(self.tokenizer.eos_token_id)
+        limit = self.config.max_answer_tokens - 1
+        labels = [[*self.tokenizer(t, add_special_tokens=False)["input_ids"][:limit], end] for _, t in pairs]
+        return rows, pad(labels, max(map(len, labels)), IGNORED)
+
+    def _groups(self, seed: int, chunk: int) -> list[list[tuple[Item, str]]]:
+        """The pairs of each batch of a chunk: pairs of similar size together, batches in random order."""
+        pairs = self.items(seed, chunk)
+        # a passage's words say enough of its tokens to keep like with like; the exact sizes come with the batch
+        size = [
+            (1 + len(i.passages)) * min(self.config.max_tokens, 16 + max(len(t) + len(p) for t, p in i.passages) // 4)
+            for i, _ in pairs
+        ]
+        groups: list[list[int]] = []
+        for k in sorted(range(len(pairs)), key=lambda k: size[k]):
+            if not groups or size[k] * (len(groups[-1]) + 1) > self.batch_tokens:
+                groups.append([])
+            groups[-1].append(k)
+        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+        return [[pairs[k] for k in group] for group in groups]
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, FidItems]]:
+        """As Task.batches.  Raises InputError if no passage holds an answer."""
+
+        def groups(chunk: int) -> list[Group]:
+            number = chunk % self.repeat if self.repeat else chunk
+            return [((number, n), group) for n, group in enumerate(self._groups(seed, number))]
+
+        for position, (key, pairs) in stream(groups, start):
+            joined = self.joined > 0 and random.Random(f"{seed}-{key}-joined").random() < self.joined
+            rows, labels = self.batch(pairs, joined)
+            yield position, (replace(rows, key=key), labels)
+
+    def loss(self, network: nn.Module, batch: FidItems, device: torch.device) -> Tensor:
+        """The mean of -log p(target) over the batch's questions."""
+        rows, labels = batch[0], batch[1].to(device)
+        # every weight is reached through `network` itself: with several processes it is a wrapper that adds their gradients up
+        read = (self._states(network, rows.key, rows, device),) if self.repeat and rows.key is not None else ()
+        logits = network(rows.to(device), labels, *read).float()  # (B, T, vocabulary)
+        each = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
+        return each.view_as(labels).sum(1).mean()
+
+    def _states(self, network: Any, key: tuple[int, int], rows: FidBatch, device: torch.device) -> tuple[Tensor, Tensor]:
+        if key not in self.kept:
+            with torch.no_grad():
+                states, mask = getattr(network, "module", network).encode(rows.to(device))
+            self.kept[key] = states.to("cpu", torch.bfloat16), mask.cpu()
+        states, mask = self.kept[key]
+        return states.to(device).float(), mask.to(device)
+
+    @torch.inference_mode()
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """F1 answer of complete runs on each held-out set; their mean is the figure.  {} without held-out data."""
+        device = str(next(network.parameters()).device)
+        answerer: Any = FidAnswerer(network, self.tokenizer, device, Generation())
+        figures = {}
+        for name, examples in self.held_out:
+            if examples and self.target == "spliced":
+                figures[name] = written_f1(Writer(answerer), examples)
+            elif examples:
+                figures[name] = run_f1(answerer, examples, self.max_answers, batch=32)
+        network.train()
+        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+
+
+def _collate_fid(config: Any, tokenizer: Any, jobs: Any, max_tokens: int | None = None) -> FidBatch:
+    return collate_fid(tokenizer, replace(config, max_tokens=max_tokens) if max_tokens else config, jobs)
+
+
+def _joined(passages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    one = join_passages([Passage("", title, text) for title, text in passages])
+    return [(one.title, one.text)]
+
+
+def written_f1(writer: Writer, examples: Sequence[MultiExample], batch: int = 8) -> float:
+    """Mean F1 answer, from 0 to 1, of one-pass answer sets over the examples' own passages."""
+    total = 0.0
+    for i in range(0, len(examples), batch):
+        part = examples[i : i + batch]
+        found = [[RetrievedPassage(Passage(str(j), *p), j + 1, 0.0) for j, p in enumerate(e.passages)] for e in part]
+        for e, answers in zip(part, writer.write_many([(e.question, f) for e, f in zip(part, found)])):
+            total += answer_f1([a.text for a in answers], e.gold)
+    return total / max(1, len(examples))

@@ -1,0 +1,104 @@
+"""`python -m core train seq2seq`: which network is trained, and on what.
+
+The network is a transformers encoder-decoder (a folder or hub name such as t5-base), one that was trained here before,
+or a new small one.  `small` starts from the base's encoder, `small:CHECKPOINT` from that of a trained reader or
+answerer (core.models.seq2seq.small).  If all layers are frozen, the encoder stays that of the bundled model, and the
+checkpoint holds only the decoder.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from core.errors import InputError
+from core.models.loading.files import digest
+from core.models.loading.finding import BUNDLED, find_checkpoint
+from core.models.seq2seq.fid import load_network, save_fid
+from core.models.seq2seq.network import FidConfig
+from core.models.seq2seq.small import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
+from core.models.span.checkpoints import load_span_network
+from core.training.fid import FidTask
+from core.training.freezing import freeze
+
+SMALL = "small"
+NO_INIT = (
+    "train seq2seq and disambiguation need --init: a folder or hub name of encoder-decoder weights (t5-base), `small` for a new small "
+    "encoder-decoder, or `small:reader` for one over the encoder of a bundled checkpoint"
+)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Checks the arguments before anything is loaded.  Raises InputError."""
+    if not args.init:
+        raise InputError(NO_INIT)
+
+
+def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
+    """The (network, tokenizer) to train.  Raises InputError, CheckpointError."""
+    if not init:
+        raise InputError(NO_INIT)
+    name, _, encoder = init.partition(":")
+    if name == SMALL and not (BUNDLED / name).exists():
+        try:
+            config = SmallConfig(prompting=prompting, target=target)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        if not encoder:
+            return make_small(config, seed=seed)
+        folder = find_checkpoint(encoder, encoder)
+        if folder.parent == BUNDLED:
+            config = replace(config, encoder=folder.name, encoder_digest=digest(folder))
+        return from_span(load_span_network(folder), config, seed)
+    network, tokenizer = load_network(init)
+    # weights of the authors' code are trained on with the paper's attention, as everything here
+    paper = {"attention": "paper"} if isinstance(network.config, FidConfig) else {}
+    wanted = replace(network.config, prompting=prompting, target=target, **paper)
+    return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
+
+
+def check_repeat(network: Any, repeat: int) -> None:
+    """Raises InputError if outputs would be kept of an encoder that is being trained."""
+    if repeat and (
+        not isinstance(network, SmallSeq2Seq)
+        or any(
+            p.requires_grad
+            for name, p in network.named_parameters()
+            if name.startswith("encoder.") and ".embeddings." not in name
+        )
+    ):
+        raise InputError(
+            "--repeat keeps the encoder's states, so all its layers must be frozen: use a small network with --freeze 6"
+        )
+
+
+def saver(network: Any, tokenizer: Any) -> Any:
+    """The function with which `fit` writes this network's weights: (network, folder, about)."""
+    return save_small if isinstance(network, SmallSeq2Seq) else partial(save_fid, tokenizer=tokenizer)
+
+
+def build(args: argparse.Namespace, same: Any) -> tuple[Any, Any, Any]:
+    """(network, task, function that saves) from the command line's arguments.
+
+    `same`: the span answerer's task, whose examples are used.  Raises InputError, CheckpointError.
+    """
+    network, tokenizer = start(args.init, args.prompting, args.target, args.seed)
+    freeze(network, args.freeze)
+    check_repeat(network, args.repeat)
+    task = FidTask(
+        same.sources,
+        same.held_out,
+        tokenizer,
+        network.config,
+        args.stage,
+        args.context,
+        args.eoi_share,
+        args.batch_tokens,
+        target=args.target,
+        joined=args.joined,
+        collate=network.collate,
+        repeat=args.repeat,
+    )
+    return network, task, saver(network, tokenizer)

@@ -1,1 +1,0 @@
-"""What is trained: one task a file, each with its examples and its loss."""

@@ -1,1 +1,0 @@
-"""What Quality is made of: tables of agreement, and the training loop."""

@@ -1,0 +1,1 @@
+"""Annotate: write, validate and judge answer sets."""

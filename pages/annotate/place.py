@@ -1,0 +1,39 @@
+"""Where a tab of the annotate page works: in the store that everybody shares, or, to practise, in a database of one's own beside it.
+
+The address says which, so that a reload comes back to it and no other page is touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import NotFoundError
+from pages.session import shared
+from storage.access.visitors import Visitor
+from storage.door import Door
+
+ADDRESS, ON = "practice", "on"
+
+
+def practising() -> bool:
+    return st.query_params.get(ADDRESS) == ON
+
+
+def practice_file() -> Path:
+    """Of whoever is here: each person practises alone."""
+    name = hashlib.sha256(shared.annotator().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return shared.settings().home / "practice" / f"{name}.db"
+
+
+def store() -> Door:
+    """What the page's calls go to.  Raises NotFoundError where the practice project was removed meanwhile, and as `shared.store`."""
+    if not practising():
+        return shared.store()
+    shared.store().allow("annotate")
+    if not (file := practice_file()).is_file():
+        raise NotFoundError("the practice project was removed: leave it, or start it again")
+    name = shared.annotator()
+    return Door(shared.beside(file), lambda: Visitor(name))

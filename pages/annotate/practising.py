@@ -1,0 +1,68 @@
+"""The practice project: begun, left, removed, and how one's work compares.  Nothing of it enters exports or figures."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.annotate import place, state
+from pages.annotate.state import Work
+from pages.session import shared
+from pages.session.actions import action
+from storage.records.annotation import GoldFeedback, Submission
+from storage.shipped import beside, practice
+
+ERROR = "annotate.error"
+
+
+@action("annotate", ERROR)
+def start() -> None:
+    """Callback: makes the practice project at its first time, and goes there."""
+    beside.made(place.practice_file(), practice.practice)
+    leave()
+    st.query_params[place.ADDRESS] = place.ON
+
+
+def leave() -> None:
+    """Callback: back to the other projects; what was practised stays."""
+    state.close()
+    for name in (place.ADDRESS, "project", "stage", "item"):
+        st.query_params.pop(name, None)
+
+
+@action("annotate", ERROR)
+def remove() -> None:
+    """Callback: removes this person's practice project with all that was done in it, and nothing else."""
+    leave()
+    shared.drop_beside(file := place.practice_file())
+    beside.removed(file)
+
+
+def offer() -> None:
+    """Where nobody practises yet or right now."""
+    begun = place.practice_file().is_file()
+    st.button(
+        "Continue practising" if begun else "Start the practice project",
+        key="annotate.practice.start",
+        icon=":material/school:",
+        type="tertiary" if begun else "primary",
+        on_click=start,
+    )
+
+
+def bar() -> None:
+    """Above the practice project."""
+    with st.container(border=True):
+        st.markdown(
+            ":orange-badge[:material/school: Practice] Twelve starter questions. After each one you see how you compare with the "
+            "reference. The other annotators are invented. Nothing here enters exports or figures."
+        )
+        with st.container(horizontal=True):
+            st.button("Leave the practice project", key="annotate.practice.leave", icon=":material/logout:", on_click=leave)
+            st.button("Remove it", key="annotate.practice.remove", icon=":material/delete:", on_click=remove)
+
+
+def feedback(work: Work, sent: Submission) -> GoldFeedback | None:
+    """How submitted work compares with the reference: of a qualification item, and of everything that is practised."""
+    if sent.feedback is not None or not place.practising():
+        return sent.feedback
+    return practice.feedback(place.store(), work.task.item, work.who, work.stage, sent.content)

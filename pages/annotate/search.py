@@ -1,0 +1,163 @@
+"""Beside the form: search the corpus, read passages.  Each search and each opened passage is logged with the item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import streamlit as st
+
+from core.errors import AmbiscopeError, InputError
+from core.text import find_spans
+from core.types import Passage
+from pages.annotate import place, state
+from pages.annotate.state import Work
+from pages.session import shared
+from pages.ui.markup import around, escape, highlighted, named, short
+
+RESULTS = 10
+
+
+def look_up(work: Work, passage_id: str) -> Passage | None:
+    """A passage by id: met before, the item's own, what the systems read, or in the project's corpus."""
+    if passage_id not in work.known and not work.looked:
+        work.looked = True
+        work.known |= {p.id: p for p in work.item.passages or ()} | _read_by_systems(work)
+    if passage_id not in work.known and work.item.passages is None:
+        try:
+            work.known[passage_id] = shared.engine().corpus(work.project.corpus or None).store.get(passage_id)
+        except AmbiscopeError:
+            return None
+    return work.known.get(passage_id)
+
+
+def _read_by_systems(work: Work) -> dict[str, Passage]:
+    """Passages of the item's predictions: as they were read, and without opening the corpus."""
+    found: dict[str, Passage] = {}
+    for linked in work.item.predictions:
+        try:
+            prediction = place.store().predictions.get_prediction(linked.prediction_id).prediction
+        except AmbiscopeError:
+            continue
+        found |= {p.passage.id: p.passage for p in prediction.passages}
+    return found
+
+
+def title(work: Work, passage_id: str) -> str:
+    passage = look_up(work, passage_id)
+    return short(passage.title or passage.id, 60) if passage else passage_id
+
+
+# ---------------------------------------------------------------- callbacks
+
+
+def _search(work: Work) -> None:
+    work.query = " ".join(str(st.session_state.get(work.key("query")) or "").split())
+    work.reading, work.problem = None, None
+    work.count_time()
+    if not work.query:
+        work.found = None
+        return
+    try:
+        if len(work.query) > shared.settings().max_question_chars:
+            raise InputError("the search is too long; use a few words")
+        work.found = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
+        place.store().drafts.log_search(work.task.item, work.who, work.stage, work.query)
+    except AmbiscopeError as error:
+        work.found, work.problem = None, error
+        return
+    work.known.update({r.passage.id: r.passage for r in work.found})
+
+
+def open_passage(work: Work, passage: Passage) -> None:
+    """Callback of this pane and of a suggestion's evidence."""
+    work.reading = passage
+    work.known[passage.id] = passage
+    work.count_time()
+    try:
+        place.store().drafts.log_view(work.task.item, work.who, work.stage, passage.id, passage.title)
+    except AmbiscopeError as error:
+        work.problem = error
+        return
+    if passage.id not in work.opened:
+        work.opened.add(passage.id)
+        work.refresh = True  # the form says when something was read
+
+
+def _back(work: Work) -> None:
+    work.reading = None
+
+
+# ---------------------------------------------------------------- drawing
+
+
+@st.fragment
+def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[Work, Passage], None] | None = None) -> None:
+    """`answers`: what is marked in an opened passage; `under`: drawn below it."""
+    if work.refresh:
+        work.refresh = False
+        st.rerun()
+    own = work.item.passages
+    if work.reading is not None:
+        _draw_passage(work, work.reading, list(answers(work)))
+        if under is not None:
+            under(work, work.reading)
+        return
+    if own is not None:
+        st.markdown(f"**{len(own)} passages come with this question**")
+        for passage in own:
+            _row(work, passage)
+        return
+    key = work.key("query")
+    st.text_input(
+        "Search the passages",
+        key=state.show_field(key, work.query),
+        type="search",
+        placeholder="Type a few words and press Enter",
+        max_chars=500,
+        icon=":material/search:",
+        on_change=_search,
+        args=(work,),
+    )
+    if work.found is None:
+        st.caption(
+            "Look for every reading of the question: other years, places, versions. Open the passages you use: only opened ones count as read."
+        )
+    elif not work.found:
+        st.info("No passage has these words. Try other words.")
+    for found in work.found or ():
+        _row(work, found.passage)
+    if work.opened:
+        st.caption("Opened so far: " + "; ".join(escape(title(work, i)) for i in sorted(work.opened)))
+
+
+def _row(work: Work, passage: Passage) -> None:
+    with st.container(border=True, key=work.key("result", passage.id)), st.container(horizontal=True):
+        mark = ":green[:material/done:] " if passage.id in work.opened else ""
+        with st.container():
+            st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
+            st.caption(around(passage.text, _hits(work, passage), 70))
+        st.button(
+            named("Open", passage.title or passage.id),
+            key=work.key("open", passage.id),
+            on_click=open_passage,
+            args=(work, passage),
+        )
+
+
+def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
+    spans = (span for word in work.query.split() if len(word) > 3 for span in find_spans(passage.text, word))
+    return sorted(spans)[:1]
+
+
+def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
+    st.button(
+        "Back to the search results" if work.item.passages is None else "Back to the passages",
+        key=work.key("back"),
+        on_click=_back,
+        args=(work,),
+        icon=":material/arrow_back:",
+        shortcut=None if work.stage == "judging" else "B",  # there B is the second set
+    )
+    st.markdown(f"**{escape(passage.title or passage.id)}**")
+    st.markdown(highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)]))
+    st.caption(f"Passage {escape(passage.id)}")

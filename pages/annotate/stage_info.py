@@ -1,0 +1,183 @@
+"""Around the work: guidelines, progress, and what a gold item taught."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import streamlit as st
+
+from core.annotating.aliases import join_aliases
+from core.types import Annotation
+from pages.annotate import place
+from pages.annotate.state import Feedback
+from pages.annotate.submit_bar import FEEDBACK
+from pages.ui.formatting import percent
+from pages.ui.keyboard import SUBMIT
+from pages.ui.markup import changes, escape, without_pictures
+from storage.records.annotation import GenerationWork, JudgingWork, ValidationWork
+from storage.records.enumerations import WorkStage
+from storage.records.projects import Example, Guidelines, Project, StageProgress
+
+GUIDE_PIXELS, GUIDE_CHARS = 300, 600
+STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}
+IN_SHORT: dict[WorkStage, str] = {
+    "generation": (
+        "Find **every** answer the question can have. Search and open passages first. Then say whether there is no answer, a single "
+        "answer, or several. If there are several, change the question as little as possible so that each version has only one answer."
+    ),
+    "validation": (
+        "Several people answered this question. **Step 1**: combine answers that are the same, separate those that are not, and correct "
+        "or delete wrong ones. **Step 2**: keep, edit or strike out their questions."
+    ),
+    "judging": (
+        "A system answered this question; its name is hidden. Judge **each answer** by its passage, and each rewritten question: "
+        "does it have this answer and no other? Then add answers that are missing."
+    ),
+}
+
+
+# headings of the text that a new project starts from (pages/manage/guidelines.py)
+_PART = re.compile(r"^\*\*(Writing answers|Validating|Answers and their questions|Judging)\.\*\*", re.MULTILINE)
+PARTS: dict[WorkStage, tuple[str, ...]] = {
+    "generation": ("Writing answers", "Answers and their questions"),
+    "validation": ("Validating", "Answers and their questions"),
+    "judging": ("Judging",),
+}
+
+
+def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
+    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what stands before the
+    first heading is for everybody, and comes first."""
+    starts = list(_PART.finditer(text))
+    if PARTS[stage][0] not in {m[1] for m in starts}:
+        return "", text.strip()
+    ends = [m.start() for m in starts[1:]] + [len(text)]
+    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends)]
+    own = [text[: starts[0].start()].strip()] + [body for name, body in parts if name in PARTS[stage]]
+    rest = [body for name, body in parts if name not in PARTS[stage]]
+    return "\n\n".join(filter(None, own)), "\n\n".join(rest)
+
+
+def draw_annotation(annotation: Annotation, prompt: str) -> None:
+    """An answer set to read."""
+    if annotation.type == "none":
+        st.markdown("No answer")
+    for pair in annotation.pairs:
+        question = f"{changes(prompt, pair.question)}  \n" if pair.question else ""
+        st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
+
+
+def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
+    """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
+    more = f", {len(found.examples)} examples at the end" if found and found.examples else ""
+    label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
+    # long ones of a fixed height: the work below stays on the screen while one reads
+    long = found is not None and (len(found.text) > GUIDE_CHARS or bool(found.examples))
+    height: int | Literal["content"] = GUIDE_PIXELS if long else "content"
+    with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=height, border=False):
+        st.markdown(IN_SHORT[stage])
+        if found is None:
+            return
+        own, rest = by_stage(found.text, stage)
+        if own:
+            st.markdown(without_pictures(own))  # Markdown of a manager; unsafe_allow_html stays False
+        if rest:
+            if stage != "generation":
+                st.caption("Guidelines for the other stages:" if own else "Guidelines for the whole project:")
+            st.markdown(without_pictures(rest))
+        for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
+            for example in (e for e in found.examples if e.right is right):
+                _example(example, title, colour)
+
+
+def _example(example: Example, title: str, colour: str) -> None:
+    with st.container(border=True):
+        st.markdown(f":{colour}-badge[{title}] **{escape(example.prompt)}**")
+        draw_annotation(example.annotation, example.prompt)
+        if example.why:
+            st.caption(escape(example.why))
+
+
+def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
+    """One's own and everybody's, of this stage.  Returns one's own."""
+    store = place.store()
+    mine = store.items.progress(project.id, who, annotator=who, stage=stage)[stage]
+    everybody = store.items.submitted(project.id, who, stage)
+    share = everybody / mine.slots if mine.slots else 0.0
+    more = [
+        f"{n} {what}"
+        for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
+        if n
+    ]
+    said = (
+        f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,} done"
+    )
+    st.progress(min(1.0, share), text=said)
+    return mine
+
+
+def unanswered(project: Project, who: str, own: StageProgress) -> int:
+    """How many items at least wait for a system's answer, where the queue had none to judge: open ones that are neither one's own
+    nor leased by others."""
+    everybody = place.store().items.progress(project.id, who, stage="judging")["judging"]
+    return max(0, everybody.open - everybody.leased - own.submitted - own.over - own.skipped)
+
+
+def draw_nothing_left(project: Project, stage: WorkStage, who: str, own: StageProgress) -> None:
+    count = unanswered(project, who, own) if stage == "judging" else 0
+    if not count:
+        st.info("There is nothing left for you at this stage. Thank you!", icon=":material/check:")
+        return
+    several = len(project.systems) > 1
+    st.info(
+        f"There is nothing to judge yet. {count} question{'s wait' if count > 1 else ' waits'} for an answer from "
+        f"{'all the systems' if several else 'a system'}. A manager can start this on the Manage page, under Suggestions.",
+        icon=":material/hourglass_empty:",
+    )
+
+
+def _continue() -> None:
+    st.session_state.pop(FEEDBACK, None)
+
+
+def draw_feedback() -> bool:
+    """After a gold item: how it went.  True while it is on the screen."""
+    found = st.session_state.get(FEEDBACK)
+    if not isinstance(found, Feedback):
+        return False
+    feedback = found.feedback
+    state = feedback.qualification
+    st.subheader(escape(found.question))
+    if feedback.right:
+        st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
+    else:
+        st.error(f"Not quite: {percent(feedback.score)} agreement with the reference.", icon=":material/close:")
+    if feedback.gold.hint:
+        st.info(escape(feedback.gold.hint), icon=":material/lightbulb:")
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Yours**")
+        _content(found.content, found.question)
+    with right:
+        st.markdown("**Reference**")
+        for annotation in feedback.gold.annotations:
+            draw_annotation(annotation, found.question)
+        for (system, position), label in sorted(feedback.gold.labels.items()):
+            st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(label)}**")
+    if state.needed and state.passed is None:
+        st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
+    elif state.needed and state.passed:
+        st.caption(f"You are qualified: {state.right} of {state.needed} were right.")
+    elif state.needed:
+        st.caption(f"{state.right} of {state.needed} were right, which is not enough. Your manager can admit you.")
+    st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
+    return True
+
+
+def _content(content: object, prompt: str) -> None:
+    if isinstance(content, GenerationWork | ValidationWork):
+        draw_annotation(content.annotation, prompt)
+    elif isinstance(content, JudgingWork):
+        for answer in content.answers:
+            st.markdown(f"Answer {answer.position + 1}: **{escape(answer.verdict)}**")

@@ -1,0 +1,1 @@
+"""Corpora: upload, build and search documents."""

@@ -1,0 +1,128 @@
+"""Uploaded files and the building of a corpus from them, in a worker thread that goes on when the browser leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from core.engine import Engine
+from core.errors import CancelledError, InputError, StorageError
+from core.retrieval.build import BuildReport
+from core.retrieval.readers import UPLOADED
+from pages.jobs.worker import Worker
+from pages.session import shared
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
+
+NAMES = "names.json"  # corpus and original names of the files, beside them
+_DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class Uploaded(Protocol):
+    name: str
+
+    def getbuffer(self) -> memoryview: ...
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Files of one upload as they lie on disk, until their corpus is complete."""
+
+    folder: Path
+    corpus: str
+    originals: dict[str, str]  # safe name -> name as uploaded
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.folder / name for name in self.originals]
+
+
+def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[str, str]:
+    """Safe name -> name as uploaded: letters that are safe everywhere, a suffix among `kinds`, and a number where two would be
+    one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
+    found: dict[str, str] = {}
+    for number, name in enumerate(names, 1):
+        lower = name.lower()
+        suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
+        if suffix is None:
+            raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
+        stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
+        taken = {n.lower() for n in found}
+        if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
+            stem = f"{stem}-{number}"
+        while f"{stem}{suffix}".lower() in taken:
+            stem += "_"
+        found[f"{stem}{suffix}"] = name
+    return found
+
+
+def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
+    """Writes uploaded files under `home`.  Raises InputError for an unknown kind, StorageError when the disk refuses."""
+    originals = safe_names([f.name for f in files])
+    folder = home / "uploads" / uuid.uuid4().hex
+    try:
+        folder.mkdir(parents=True)
+        for safe, file in zip(originals, files, strict=True):
+            (folder / safe).write_bytes(file.getbuffer())
+        (folder / NAMES).write_text(json.dumps({"corpus": corpus, "originals": originals}), encoding="utf-8")
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space under {home}") from error
+    return Upload(folder, corpus, originals)
+
+
+def pending_uploads(home: Path, corpus: str) -> list[Upload]:
+    """Uploads whose build for this corpus did not end."""
+    found = []
+    for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
+        try:
+            about = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if about.get("corpus") == corpus:
+            found.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
+    return found
+
+
+def discard_uploads(home: Path, corpus: str) -> None:
+    for upload in pending_uploads(home, corpus):
+        shutil.rmtree(upload.folder, ignore_errors=True)
+
+
+class Build(Worker):
+    """A build that has begun; then `report` or `error`."""
+
+    report: BuildReport | None = None
+
+    def __init__(self, engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
+        self.upload, self.name = upload, upload.corpus
+        super().__init__(f"build-{self.name}")
+        self._engine, self._create = engine, create or engine.library.create
+        self.start()
+
+    def _progress(self, done: int, total: int, stage: str) -> None:
+        self.share = min(1.0, done / total) if total else None
+        self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
+        if self.stopping:
+            raise CancelledError(f"the build of corpus '{self.name}' was stopped; finished work is kept, and you can resume it")
+
+    def work(self) -> None:
+        try:
+            self.report = self._create(self.name, self.upload.paths, self._progress)
+        except InputError:  # these files will never make this corpus
+            shutil.rmtree(self.upload.folder, ignore_errors=True)
+            raise
+        discard_uploads(self._engine.settings.home, self.name)
+
+
+def running() -> dict[str, Build]:
+    """Builds that this process has begun, by the corpus's name."""
+    return shared.running("builds")

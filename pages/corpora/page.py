@@ -1,0 +1,257 @@
+"""Corpora: list them, look into one, search it, upload and build a new one, delete one."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import AmbiscopeError, InputError
+from core.retrieval.library import STARTER, CorpusInfo
+from core.retrieval.readers import UPLOADED
+from pages.corpora import builds as corpus_builds
+from pages.explore.trace import draw_found
+from pages.jobs import background as jobs
+from pages.session import shared
+from pages.session.actions import action
+from pages.ui.formatting import seconds
+from pages.ui.markup import escape
+
+PAGE = 25  # passages a page of the table
+POLL_SECONDS = 0.2  # seconds
+MODES = ("hybrid", "dense", "bm25")
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"
+
+
+def table(found: list[CorpusInfo], names: list[str]) -> None:
+    rows = [
+        {
+            "Name": c.name,
+            "Passages": c.passages,
+            "State": "complete" if c.complete else "incomplete",
+            "Encoder": c.encoder,
+            "Index": c.index_kind,
+            "Size": megabytes(c.size_bytes),
+            "Built": c.built[:16].replace("T", " "),
+            "Source": c.source,
+        }
+        for c in found
+    ]
+    if STARTER in names and STARTER not in [c.name for c in found]:
+        rows.append({"Name": STARTER, "State": "built when first used"})
+    if rows:
+        st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", alt="Corpora of this installation")
+    else:
+        st.info("There is no corpus yet. Upload files below.")
+
+
+# ---------------------------------------------------------------- looking into one
+
+
+def passages(name: str) -> None:
+    corpus = shared.engine().corpus(name)
+    pages = max(1, -(-len(corpus) // PAGE))
+    page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
+    rows = corpus.passages((page - 1) * PAGE, PAGE)
+    st.dataframe(
+        pd.DataFrame({"ID": [p.id for p in rows], "Title": [p.title for p in rows], "Text": [p.text for p in rows]}),
+        hide_index=True,
+        width="stretch",
+        column_config={"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")},
+        alt=f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus)}",
+    )
+    st.caption(f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}")
+
+
+def search(name: str) -> None:
+    settings = shared.settings()
+    with st.form(f"corpora.search.{name}", border=False):
+        st.text_input("Search the passages", key="corpora.query", max_chars=settings.max_question_chars)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            start = MODES.index(settings.retriever)
+            mode = st.selectbox("Search mode", MODES, index=start, key="corpora.mode", width=160)
+            k = st.number_input("Passages to show", min_value=1, max_value=100, value=10, key="corpora.k", width=160)
+            st.form_submit_button("Search", icon=":material/search:", type="primary")
+    query = " ".join(str(st.session_state.get("corpora.query") or "").split())
+    if not query:
+        return
+    found = shared.engine().corpus(name).search(query, int(k), mode)
+    if not found:
+        st.info("No passage has any of these words. Try dense or hybrid search.")
+    draw_found(found)
+
+
+@action("delete corpora", "corpora.error")
+def _delete(name: str) -> None:
+    typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
+    if typed != name:
+        raise InputError(f"'{typed[:80]}' is not the corpus name '{name}'; nothing was deleted")
+    build = corpus_builds.running().get(name)
+    if build is not None and not build.done:
+        raise InputError(f"corpus '{name}' is being built; stop the build first")
+    engine = shared.light_engine()
+    engine.forget(name)
+    engine.library.delete(name)
+    corpus_builds.discard_uploads(shared.settings().home, name)
+    corpus_builds.running().pop(name, None)
+    st.session_state["corpora.said"] = f"Corpus '{name}' was deleted."
+
+
+def delete(name: str) -> None:
+    if name == STARTER:
+        st.caption("The starter corpus comes with Ambiscope. If you delete it, it is built again when it is next used.")
+    with st.form(f"corpora.delete.{name}", border=False):
+        st.text_input(f"Type {name} to delete this corpus and its index", key=f"corpora.typed.{name}", max_chars=80)
+        st.form_submit_button("Delete corpus", icon=":material/delete:", on_click=_delete, args=(name,))
+    st.caption("Predictions made with it are kept, with the passages they show.")
+
+
+def incomplete(name: str) -> None:
+    st.warning(f"Corpus {escape(name)} is incomplete. Its build was interrupted, or is running in another process.")
+    uploads = corpus_builds.pending_uploads(shared.settings().home, name)
+    if uploads:
+        upload = uploads[-1]
+        st.caption(f"Its files were kept: {escape(', '.join(upload.originals.values()))}")
+        if shared.store().may("build corpora"):
+            st.button(
+                "Resume building", icon=":material/play_arrow:", on_click=_resume, args=(upload,), key=f"corpora.resume.{name}"
+            )
+    else:
+        st.caption("To resume, upload the same files under the same name. Otherwise, delete it.")
+
+
+def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
+    every = list(dict.fromkeys([*names, *(c.name for c in found)]))
+    if not every:
+        return
+    chosen = st.selectbox("Corpus", every, key="corpora.chosen")
+    info = next((c for c in found if c.name == chosen), None)
+    build = corpus_builds.running().get(chosen)
+    if info is not None and not info.complete:
+        if build is None or build.done:
+            incomplete(chosen)
+        if shared.store().may("delete corpora"):
+            delete(chosen)
+        return
+    draws = {"Passages": passages, "Search": search}
+    if shared.store().may("delete corpora") and not shared.light_engine().elsewhere:
+        draws["Delete"] = delete
+    for tab, draw in zip(st.tabs(list(draws)), draws.values()):
+        with tab:
+            try:
+                draw(chosen)
+            except AmbiscopeError as error:  # a damaged corpus can still be deleted
+                shared.show_error(error)
+
+
+# ---------------------------------------------------------------- uploading and building
+
+
+@action("build corpora", "corpora.error")
+def _resume(upload: corpus_builds.Upload) -> None:
+    corpus_builds.running()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
+
+
+@action("build corpora", "corpora.error")
+def _upload() -> None:
+    """Callback of the form."""
+    name = str(st.session_state.get("corpora.name") or "").strip()
+    files = st.session_state.get("corpora.files") or []
+    st.session_state.pop("corpora.error", None)
+    if not name:
+        raise InputError("the corpus has no name; enter one made of a-z, 0-9, '_' and '-'")
+    if not files:
+        raise InputError("no file is selected; choose at least one")
+    running = corpus_builds.running().get(name)
+    if running is not None and not running.done:
+        raise InputError(f"corpus '{name}' is already being built; wait until it is finished")
+    corpus_builds.running()[name] = corpus_builds.Build(
+        shared.engine(), corpus_builds.save_upload(shared.settings().home, name, files)
+    )
+
+
+def upload_form() -> None:
+    settings = shared.settings()
+    st.subheader("Add a corpus", divider="gray")
+    st.markdown(
+        f"File types: {', '.join(f'`{s}`' for s in UPLOADED)}. Limits for each file: {settings.max_upload_mb} MB, "
+        f"{settings.max_upload_lines:,} lines, {settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`. "
+        "JSON Lines need the field `text`; `id` and `title` are optional. Long texts are split into passages of 100 words."
+    )
+    with st.form("corpora.upload"):
+        st.text_input("Corpus name", key="corpora.name", max_chars=64, placeholder="my-corpus")
+        st.file_uploader(
+            "Files",
+            type=["tsv", "gz", "jsonl", "txt", "md", "pdf"],
+            accept_multiple_files=True,
+            max_upload_size=settings.max_upload_mb,
+            key="corpora.files",
+        )
+        st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload)
+
+
+def show_report(build: corpus_builds.Build) -> None:
+    name = escape(build.name)
+    if jobs.ended(build):
+        return
+    report = build.report
+    if report is None:
+        return
+    count = f"{report.passages:,} passage{'' if report.passages == 1 else 's'}"
+    st.success(f"Corpus {name} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
+    for warning in report.warnings:
+        st.warning(escape(warning), icon=":material/translate:")
+    if report.rejected_total:
+        originals = build.upload.originals
+        left = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
+        shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
+        st.warning(f"{left} skipped{shown}:")
+        rows = [(originals.get(r.file, r.file), r.unit, r.number, r.reason) for r in report.rejected]
+        st.dataframe(
+            pd.DataFrame(rows, columns=["File", "Unit", "Number", "Reason"]),
+            hide_index=True,
+            width="stretch",
+            alt="Skipped rows with the reason",
+        )
+
+
+def watch() -> None:
+    """Progress of running builds, reports of finished ones.  Goes on after an interruption: the work is done elsewhere."""
+    if running := jobs.going("builds"):
+        bars = {name: jobs.bar("builds", name, build) for name, build in running.items()}
+        while going := jobs.going("builds"):
+            for name in bars.keys() & going.keys():
+                jobs.show(bars[name], name, going[name])
+            next(iter(going.values())).wait(POLL_SECONDS)
+        st.rerun()
+    for name, build in list(corpus_builds.running().items()):
+        show_report(build)
+        jobs.close_button("builds", name)
+
+
+def main() -> None:
+    st.header("Corpora")
+    st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
+    if said := st.session_state.pop("corpora.said", None):
+        st.success(escape(said), icon=":material/check:")
+    if error := st.session_state.pop("corpora.error", None):
+        shared.show_error(error)
+    found, names = shared.corpora(), shared.light_engine().library.names()
+    table(found, names)
+    above = st.container()
+    inspect_corpus(found, names)
+    if elsewhere := shared.light_engine().elsewhere:
+        st.info(escape(elsewhere), icon=":material/dns:")
+    elif shared.store().may("build corpora"):
+        upload_form()
+    with above:
+        watch()
+
+
+shared.enter("corpora")
+try:
+    main()
+except AmbiscopeError as error:
+    shared.show_error(error)

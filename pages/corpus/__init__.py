@@ -1,1 +1,0 @@
-"""What Corpora is made of: uploads and the building of a corpus."""

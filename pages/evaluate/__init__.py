@@ -1,0 +1,1 @@
+"""Evaluate: runs, comparisons, leaderboard and charts."""

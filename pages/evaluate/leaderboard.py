@@ -1,0 +1,201 @@
+"""The evaluate page's runs: filters in the sidebar, the leaderboard, and what may be done with one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, time
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.deprecated import current_system
+from core.errors import InputError
+from core.evaluation.summary import failed_calls
+from pages.evaluate import judges, source
+from pages.evaluate.charts.base import SCOPES, format_score
+from pages.evaluate.data import csv, metrics_of, names
+from pages.session import shared
+from pages.session.actions import action
+from pages.ui.markup import escape
+from storage.records.results import EvaluationFilter, StoredEvaluation
+
+MOST = 500  # runs in the table
+
+
+def filters() -> EvaluationFilter:
+    """The sidebar.  Choices come from what is stored."""
+    choices = source.store().evaluations.evaluation_choices()
+    with st.sidebar:
+        st.subheader("Filter the runs")
+        text = st.text_input(
+            "Search",
+            key="evaluate.text",
+            max_chars=200,
+            help="Searches the run name, system, corpus, question file and checkpoint.",
+        )
+        systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
+        # shipped runs are over several files, whose figures cannot be compared: the page opens on the first
+        shipped = source.chosen() == source.SHIPPED
+        questions = st.multiselect(
+            "Question files",
+            choices["questions"],
+            choices["questions"][:1] if shipped else None,
+            key="evaluate.shipped.questions" if shipped else "evaluate.questions",
+        )
+        corpora = st.multiselect("Corpora", choices["corpus"], key="evaluate.corpora")
+        with st.expander("More"):
+            since = st.date_input("Stored on or after", value=None, key="evaluate.since")
+            least = st.number_input("Minimum questions", min_value=0, value=0, key="evaluate.least")
+            seed = st.number_input("Seed", value=None, step=1, key="evaluate.seed")
+            commit = st.text_input("Commit starts with", key="evaluate.commit", max_chars=40)
+    return EvaluationFilter(
+        text=str(text or ""),
+        systems=tuple(systems),
+        corpora=tuple(corpora),
+        questions=tuple(questions),
+        since=datetime.combine(since, time(), UTC) if since else None,  # type: ignore[arg-type]
+        least_n=int(least),
+        seed=None if seed is None else int(seed),
+        commit=str(commit or ""),
+    )
+
+
+def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
+    """The runs, the best first; those without the metric last."""
+    called = names(runs)
+    ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
+    rows = [_row(place, run, called[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
+    if judged := metric in judges.JUDGED:
+        rows = judges.with_judge_columns(ranked, rows)
+    table = pd.DataFrame(rows)
+    st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        key="evaluate.leaderboard",
+        column_config={
+            metric: st.column_config.NumberColumn(format="%.3f", help=f"Mean over {SCOPES[scope]}"),
+            "low": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
+            "high": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
+            "s per question": st.column_config.NumberColumn(format="%.2f", help="Median seconds per question"),
+            "p95 (s)": st.column_config.NumberColumn(format="%.2f", help="Seconds: 95% of the questions took less"),
+            "memory (MB)": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process, in MB"),
+            "parameters": st.column_config.NumberColumn(format="compact"),
+        },
+        alt=f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
+    )
+    st.download_button(
+        "Table as CSV",
+        data=csv(table),
+        file_name="ambiscope-runs.csv",
+        mime="text/csv",
+        key="evaluate.csv.runs",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+    if judged:
+        judges.explain(ranked)
+
+
+def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
+    score = run.scores.get(metric, {}).get(scope)
+    return {
+        "#": place if score else None,
+        "run": name,
+        "system": run.system,
+        metric: score.mean if score else None,
+        "low": score.low if score else None,
+        "high": score.high if score else None,
+        "n": score.n if score else run.n,
+        "failed": run.failed,
+        "s per question": run.seconds_median,
+        "p95 (s)": run.seconds_p95,
+        "memory (MB)": run.peak_memory_mb,
+        "parameters": run.parameters,
+        "questions": run.questions,
+        "corpus": run.corpus,
+        "checkpoint": run.checkpoint,
+        "digest": run.checkpoint_digest[:12],
+        "commit": run.commit[:10],
+        "seed": run.seed,
+        "stored": run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+# ---------------------------------------------------------------- one run
+
+
+@action("change evaluations", "evaluate.error")
+def _rename(key: str) -> None:
+    shared.store().evaluations.label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
+    st.session_state["evaluate.said"] = "The run was renamed."
+
+
+@action("change evaluations", "evaluate.error")
+def _delete(key: str, name: str) -> None:
+    if not st.session_state.get(f"evaluate.sure.{key}"):
+        raise InputError("nothing was deleted; tick the box first")
+    shared.store().evaluations.delete_evaluation(key)
+    st.session_state["evaluate.said"] = f"The run {name} was deleted from the database. Its run folder is kept."
+
+
+MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
+
+
+def about(run: StoredEvaluation, name: str) -> None:
+    """Everything a run was made with, and its name."""
+    report = source.store().evaluations.evaluation_report(run.id)
+    made = report.get("provenance", {})
+    now = current_system(run.system, made.get("settings", {}))
+    facts = {
+        "system": run.system if now == run.system else f"{run.system} as {now} is today",
+        "questions": run.questions,
+        "corpus": run.corpus,
+        "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",
+        "checkpoint": f"{run.checkpoint or 'none'} {run.checkpoint_digest[:16]}",
+        "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if made.get('changed_since_commit') else ''}",
+        "seed": run.seed,
+        "seconds (median, p95)": f"{_seconds(run.seconds_median)}, {_seconds(run.seconds_p95)}",
+        "made on": ", ".join(f"{n} {made[n]}" for n in MADE_ON if made.get(n)) or "unknown",
+        "peak memory": f"{run.peak_memory_mb:,.0f} MB" if run.peak_memory_mb else "unknown",
+        "parameters": f"{run.parameters:,}" if run.parameters else "unknown",
+        "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",
+        "tags": ", ".join(f"{k}={v}" for k, v in run.tags.items()) or "none",
+    }
+    for trouble in failed_calls(report.get("summary") or {}):
+        st.warning(escape(trouble), icon=":material/warning:")
+    left, right = st.columns(2)
+    with left:
+        st.dataframe(
+            pd.DataFrame({"fact": list(facts), "value": [str(v) for v in facts.values()]}),
+            hide_index=True,
+            width="stretch",
+            height="content",
+            alt="Facts about the run",
+        )
+    with right:
+        means = [
+            {
+                "metric": metric,
+                **{scope: format_score(metric, run.mean(metric, scope)) for scope in SCOPES},
+                "n": max(s.n for s in run.scores[metric].values()),
+            }
+            for metric in metrics_of([run])
+        ]
+        st.dataframe(pd.DataFrame(means), hide_index=True, width="stretch", alt="Mean of each metric of the run")
+    judges.draw([run], {run.id: name})
+    with st.expander("System settings"):
+        st.json(made.get("settings", {}))
+    if source.chosen() == source.SHIPPED or not shared.store().may("change evaluations"):
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input("Run name", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)
+        st.button("Rename", key=f"evaluate.rename.{run.id}", on_click=_rename, args=(run.id,), icon=":material/edit:")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.checkbox("Delete this run and its questions", key=f"evaluate.sure.{run.id}")
+        st.button("Delete", key=f"evaluate.delete.{run.id}", on_click=_delete, args=(run.id, name), icon=":material/delete:")
+
+
+def _seconds(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f} s"

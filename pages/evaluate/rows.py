@@ -1,0 +1,134 @@
+"""The questions of one run, and one question in one or two runs: references, answers, errors, trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.errors import AmbiscopeError
+from pages.evaluate import source
+from pages.evaluate.charts.base import format_score
+from pages.evaluate.charts.errors import BUCKETS
+from pages.explore.trace import TraceView
+from pages.session import shared
+from pages.ui.formatting import percent, seconds
+from pages.ui.markup import escape, short
+from storage.records.results import EvaluationRow, StoredEvaluation
+
+PAGE = 25
+ORDERS = {"position": "As in the file", "f1": "Lowest F1 first", "errors": "Most errors first", "slowest": "Slowest first"}
+
+
+def rows(run: StoredEvaluation) -> None:
+    """A page of a run's questions; a chosen one is shown whole below."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        order = st.selectbox("Order", list(ORDERS), format_func=lambda o: ORDERS[o], key=f"evaluate.order.{run.id}", width=220)
+        bucket = st.selectbox(
+            "Error",
+            ["", *BUCKETS],
+            format_func=lambda b: BUCKETS.get(b, "Any"),
+            key=f"evaluate.bucket.{run.id}",
+            width=280,
+        )
+        failed = st.checkbox("Failed questions only", key=f"evaluate.failed.{run.id}")
+    store, only = source.store(), True if failed else None
+    total = store.evaluations.count_evaluation_rows(run.id, bucket=bucket, failed=only)
+    if not total:
+        st.info("No question of this run matches." if run.n else "This run was stored without its questions.")
+        return
+    pages = -(-total // PAGE)
+    page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
+    found = store.evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
+    table = [
+        {
+            "question": r.question,
+            "id": r.question_id,
+            "answers": r.answers,
+            "references": r.references,
+            **{name: r.errors[name] for name in BUCKETS},
+            "seconds": r.seconds,
+            "failed": r.error or "",
+        }
+        for r in found
+    ]
+    st.dataframe(
+        pd.DataFrame(table),
+        hide_index=True,
+        width="stretch",
+        column_config={
+            "seconds": st.column_config.NumberColumn(format="%.2f"),
+            "question": st.column_config.TextColumn(width="large"),
+        },
+        alt=f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total}",
+    )
+    st.caption(f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total:,}")
+    chosen = st.selectbox(
+        "Show a question",
+        [r.question_id for r in found],
+        index=None,
+        format_func=_labels(found),
+        key=f"evaluate.question.{run.id}",
+    )
+    if chosen:
+        question(st.container(border=True), run.id, str(chosen), f"one.{run.id}", narrow=False)
+
+
+def _labels(found: Sequence[EvaluationRow]) -> Callable[[object], str]:
+    texts = {r.question_id: r.question for r in found}
+    return lambda key: short(texts.get(str(key), str(key)), 100)
+
+
+def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, *, narrow: bool) -> None:
+    """One question of a run: what was wanted, what was said, and how it came about where the run kept traces."""
+    store = source.store()
+    row = store.evaluations.evaluation_row(run_id, question_id)
+    with place:
+        st.markdown(f"**{escape(row.question)}**")
+        for number, pairs in enumerate(row.body.get("references") or [], 1):
+            wanted = "; ".join(" / ".join(map(str, aliases)) for aliases in pairs)
+            label = "References" if len(row.body["references"]) == 1 else f"References {number}"
+            st.caption(f"{label}: {escape(wanted) or 'no answer'}")
+        if row.error is not None:
+            st.error(escape(row.error), icon=":material/error:")
+            return
+        _answers(row)
+        values = row.body.get("metrics") or {}
+        st.caption(" · ".join(f"{escape(m)} {format_score(m, v)}" for m, v in values.items() if v is not None))
+        wrong = [f"{BUCKETS[name]} {count}" for name, count in row.errors.items() if count]
+        if wrong:
+            st.caption(f"Errors: {escape(', '.join(wrong))}")
+        _trace(run_id, question_id, prefix, narrow)
+
+
+def _answers(row: EvaluationRow) -> None:
+    found = row.body.get("answers") or []
+    if not found:
+        st.markdown("No answer was given.")
+    for answer in found:
+        chance = answer.get("probability")
+        badge = f" :gray-badge[{percent(chance)}]" if isinstance(chance, int | float) else ""
+        st.markdown(f"- **{escape(answer.get('text', ''))}**{badge}")
+        if answer.get("question"):
+            st.caption(escape(answer["question"]))
+    if row.seconds is not None:
+        st.caption(seconds(row.seconds))
+
+
+def _trace(run_id: str, question_id: str, prefix: str, narrow: bool) -> None:
+    try:
+        prediction = source.trace(run_id, question_id)
+    except AmbiscopeError as error:
+        shared.show_error(error)
+        return
+    if prediction is None:
+        st.caption(
+            "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
+        )
+        return
+    view = TraceView(st.container(), prediction.question.text, prefix, narrow, prediction.system.name)
+    for event in prediction.events:
+        view.add(event)
+    view.close()

@@ -1,0 +1,134 @@
+"""Which runs the page is about: those of this installation, or those that come with Ambiscope, which lie in a database of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import CancelledError
+from core.trace import prediction_from_json
+from core.types import Prediction
+from pages.jobs import background as jobs
+from pages.jobs.worker import Worker
+from pages.session import shared
+from pages.session.actions import action
+from storage.access.visitors import Visitor
+from storage.door import Door
+from storage.shipped import beside, runs
+
+OWN, SHIPPED = "Runs of this installation", "Shipped with Ambiscope"
+KEY, NOW = "evaluate.source", "evaluate.source.now"
+PREFERENCE, HIDDEN = "shipped runs", "hidden"
+KIND = "shipped"
+SHORT = 2.0  # seconds: so long the page waits before it shows how far the loading is
+
+
+class Loading(Worker):
+    """Unpacks the shipped runs into `file`, which is there when all of them are."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__("shipped-runs")
+        self.file, self.title = file, SHIPPED
+        self.start()
+
+    def _progress(self, done: int, total: int) -> None:
+        self.share, self.stage = done / max(1, total), f"run {done + 1} of {total}"
+        if self.stopping:
+            raise CancelledError("loading the shipped runs was stopped; the page loads them at the next visit")
+
+    def work(self) -> None:
+        beside.made(self.file, lambda store: runs.load(store, progress=self._progress, traced=False))
+        for old in set(self.file.parent.glob("runs-*.db")) - {self.file}:  # of another version
+            beside.removed(old)
+
+
+def _file() -> Path:
+    return shared.settings().home / "shipped" / f"runs-{runs.digest()}.db"
+
+
+def _shipped() -> Door:
+    """Raises as `shared.store`."""
+    shared.store().allow("see evaluations")
+    return Door(shared.beside(_file()), lambda: Visitor("reader"))
+
+
+def chosen() -> str:
+    """What the last drawing was about."""
+    return str(st.session_state.get(NOW) or OWN)
+
+
+def store() -> Door:
+    return _shipped() if chosen() == SHIPPED else shared.store()
+
+
+def trace(run_id: str, question_id: str) -> Prediction | None:
+    """How a run answered a question; None where it kept no trace.  Raises FormatError."""
+    if chosen() == SHIPPED:
+        run = next(r for r in _shipped().evaluations.evaluations(runs.about().runs) if r.id == run_id)
+        return runs.trace(run.system, run.questions, question_id)
+    body = shared.store().evaluations.find_evaluation_trace(run_id, question_id)
+    return None if body is None else prediction_from_json(body)
+
+
+def hidden() -> bool:
+    return shared.preferred(PREFERENCE) == HIDDEN
+
+
+@action("see evaluations", "evaluate.error")
+def hide() -> None:
+    shared.prefer(PREFERENCE, HIDDEN)
+    st.session_state[KEY] = OWN
+
+
+@action("see evaluations", "evaluate.error")
+def show() -> None:
+    shared.prefer(PREFERENCE, "shown")
+    st.session_state[KEY] = SHIPPED
+
+
+@action("run evaluations", "evaluate.error")
+def adopt() -> None:
+    """Callback: the shipped runs become runs of this installation, like any other."""
+    count = runs.load(shared.servers_store())
+    st.session_state[KEY] = OWN
+    st.session_state["evaluate.said"] = f"{count} shipped runs are among the runs of this installation now."
+
+
+def choose() -> None:
+    """Draws the choice in the sidebar; without own runs the shipped ones are chosen.  While they are loaded the page is about own ones."""
+    wanted = SHIPPED
+    if hidden() or not runs.ARCHIVE.is_file():
+        wanted = OWN
+    elif shared.store().evaluations.count_evaluations():
+        st.session_state.setdefault(KEY, OWN)
+        wanted = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
+    st.session_state[NOW] = SHIPPED if wanted == SHIPPED and _there() else OWN
+
+
+def _there() -> bool:
+    """False: they are being loaded, or cannot be, and the page says so."""
+    if _file().is_file():
+        return True
+    running = shared.running(KIND)
+    if (job := running.get("runs")) is None:
+        job = running["runs"] = Loading(_file())
+        job.wait(SHORT)
+    if not job.done:
+        jobs.watch(KIND)
+        return False
+    running.pop("runs", None)
+    return not jobs.ended(job) and _file().is_file()
+
+
+def about() -> None:
+    """What the shipped runs are, where they are chosen."""
+    if chosen() != SHIPPED:
+        return
+    made = runs.about()
+    asked = f"the first {made.limit} questions of each file" if made.limit else "all questions of each file"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":blue-badge[{SHIPPED}] commit {made.commit[:7]}, {asked}. These runs are not yours.", width="stretch")
+        if shared.store().may("run evaluations"):
+            st.button("Add them to mine", key="evaluate.adopt", on_click=adopt, icon=":material/library_add:")
+        st.button("Hide", key="evaluate.hide", on_click=hide, icon=":material/visibility_off:")

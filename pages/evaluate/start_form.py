@@ -1,0 +1,297 @@
+"""Start an evaluation, watch it, resume one that stopped, and store run folders made elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import uuid
+from pathlib import Path
+
+import streamlit as st
+
+from core.datasets import load
+from core.datasets.catalogue import DATASETS, downloaded
+from core.errors import InputError, StorageError
+from core.evaluation.folder import RunState, run_states
+from core.evaluation.judges import CHOICES
+from core.evaluation.plan import EvaluationPlan
+from core.text import listed
+from pages.corpora.builds import safe_names
+from pages.evaluate import worker
+from pages.evaluate.worker import Evaluation, folder_for
+from pages.explore.options import ready_systems
+from pages.jobs import background as jobs
+from pages.session import shared
+from pages.session.actions import action
+from pages.ui.formatting import duration
+from pages.ui.markup import escape, named
+from storage.results.run_folders import import_run
+
+SUFFIXES = ["json", "jsonl", "gz"]
+KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
+
+
+def question_files() -> dict[str, Path]:
+    """What can be asked: the starter's questions, downloaded data sets, uploaded files."""
+    settings = shared.settings()
+    found = {"Starter questions": settings.starter_dir / "questions.json"}
+    for name in DATASETS:
+        found |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
+    uploaded = settings.home / "questions"
+    if uploaded.is_dir():
+        found |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
+    return {name: path for name, path in found.items() if path.is_file()}
+
+
+# ---------------------------------------------------------------- starting
+
+
+def form() -> None:
+    files = question_files()
+    settings = shared.settings()
+    systems, corpora = ready_systems(shared.systems(), settings.system), shared.light_engine().library.names()
+    if not files:
+        st.info("There is no question file. Upload one below, or run: python -m core download ambignq-light")
+        return
+    with st.form("evaluate.start", border=True):
+        left, middle, right = st.columns(3)
+        with left:
+            st.selectbox("System", systems, key="evaluate.new.system")
+            st.selectbox("Questions", list(files), key="evaluate.new.questions")
+            start = corpora.index(settings.corpus) if settings.corpus in corpora else 0
+            st.selectbox(
+                "Corpus",
+                corpora,
+                index=start if corpora else None,
+                key="evaluate.new.corpus",
+                help="Not used when every question has its own passages.",
+            )
+        with middle:
+            st.number_input("Maximum questions (0 = all)", min_value=0, value=0, key="evaluate.new.limit")
+            st.number_input("Passages to read", min_value=1, max_value=200, value=_usual(), key="evaluate.new.top_k")
+            st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
+        with right:
+            st.text_input("Run name", key="evaluate.new.label", max_chars=120)
+            st.selectbox("Grounding judge", ["automatic", *CHOICES], format_func=str.capitalize, key="evaluate.new.judge")
+            st.text_input("Tags", key="evaluate.new.tags", max_chars=300, placeholder="training questions=100, ablation=none")
+        st.toggle(
+            "Disambiguated questions",
+            value=False,
+            key="evaluate.new.clarify",
+            help="Several times slower. Needed for F1 bleu and F1 edit-f1.",
+        )
+        st.toggle("Save traces", value=True, key="evaluate.new.traces", help="Lets you see each step of each question later.")
+        st.form_submit_button("Start evaluation", on_click=_start, icon=":material/play_arrow:", type="primary")
+
+
+def _usual() -> int:
+    return min(shared.settings().top_k, 200)
+
+
+def _changed(k: int) -> int | None:
+    """None where the number was left as it is: then the system's own default counts, and a small corpus is read whole."""
+    return None if k == _usual() else k
+
+
+@action("run evaluations", "evaluate.error")
+def _start() -> None:
+    state = st.session_state
+    path = question_files().get(str(state["evaluate.new.questions"]))
+    if path is None:
+        raise InputError("this question file no longer exists; choose another one")
+    load(path)  # what is wrong in it is said now, with its line
+    judge = str(state["evaluate.new.judge"])
+    plan = EvaluationPlan(
+        questions=str(path),
+        system=str(state["evaluate.new.system"]),
+        corpus=state["evaluate.new.corpus"],
+        limit=int(state["evaluate.new.limit"]) or None,
+        top_k=_changed(int(state["evaluate.new.top_k"])),
+        clarify=bool(state["evaluate.new.clarify"]),
+        judge=judge if judge in CHOICES else None,
+        seed=int(state["evaluate.new.seed"]),
+        traces=bool(state["evaluate.new.traces"]),
+        tags=tags(str(state["evaluate.new.tags"] or "")),
+    )
+    begin(plan, folder_for(shared.settings().runs_dir, plan), str(state["evaluate.new.label"] or "").strip())
+
+
+def tags(text: str) -> dict[str, object]:
+    """ "a=1, b=x" as facts; numbers and true or false as such.  Raises InputError.
+
+    >>> tags("training questions=100, zero-shot=true, ablation=none")
+    {'training questions': 100.0, 'zero-shot': True, 'ablation': 'none'}
+    """
+    found: dict[str, object] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = (x.strip() for x in part.partition("="))
+        if not equals or not name or not value:
+            raise InputError(f"the tag '{part[:60]}' has no value; write name=value, separated by commas")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return found
+
+
+def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
+    """Raises InputError where this folder is being worked on, NotAllowedError.  The run goes on when who began it has left."""
+    shared.store().allow("run evaluations")
+    runs = worker.running()
+    running = runs.get(folder.name)
+    if running is not None and not running.done:
+        raise InputError(f"the run {folder.name} is already running")
+    runs[folder.name] = Evaluation(shared.engine(), shared.servers_store, plan, folder, label)
+
+
+# ---------------------------------------------------------------- watching
+
+
+def watch() -> None:
+    """Running evaluations with a button to stop each, and what became of those that ended."""
+    if jobs.going("evaluations"):
+        jobs.watch("evaluations")
+    for name, job in [(n, j) for n, j in worker.running().items() if j.done]:
+        if not jobs.ended(job) and job.result is not None:
+            st.success(
+                f"{escape(job.title)} is stored: {job.result.n} questions in {duration(job.seconds)}.", icon=":material/check:"
+            )
+            for trouble in job.problems:
+                st.warning(escape(trouble), icon=":material/warning:")
+        with st.container(horizontal=True):
+            if job.error is not None and shared.store().may("run evaluations"):
+                st.button(
+                    named("Resume", job.title),
+                    key=f"evaluate.again.{name}",
+                    on_click=_resume,
+                    args=(name,),
+                    icon=":material/play_arrow:",
+                )
+            jobs.close_button("evaluations", name)
+
+
+@action("run evaluations", "evaluate.error")
+def _resume(name: str) -> None:
+    folder = shared.settings().runs_dir / name
+    job = worker.running().get(name)
+    state = next((s for s in run_states(folder.parent) if s.name == name), None)
+    plan = job.plan if job is not None else EvaluationPlan.from_json(state.about if state else {})
+    begin(plan, folder, job.label if job is not None else "")
+
+
+# ---------------------------------------------------------------- run folders
+
+
+@action("run evaluations", "evaluate.error")
+def _store_folder(path: Path) -> None:
+    made = import_run(shared.store().evaluations, path)
+    words = "stored" if made.new else "already stored"
+    st.session_state["evaluate.said"] = f"{path.name}: {words}, {made.system}, {made.n} questions."
+
+
+def folders() -> None:
+    """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
+    running = jobs.going("evaluations")
+    found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
+    if not found:
+        st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")
+        return
+    for state in found[:30]:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
+            if state.finished is not None:
+                st.button(
+                    named("Store", state.name),
+                    key=f"evaluate.store.{state.name}",
+                    on_click=_store_folder,
+                    args=(state.path,),
+                    icon=":material/save:",
+                )
+            else:
+                st.button(
+                    named("Resume", state.name),
+                    key=f"evaluate.resume.{state.name}",
+                    on_click=_resume,
+                    args=(state.name,),
+                    icon=":material/play_arrow:",
+                )
+    if len(found) > 30:
+        st.caption(f"{len(found) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
+
+
+def _described(state: RunState) -> str:
+    of = f" of {state.total:,}" if state.total else ""
+    system = state.about.get("system") or "a run"
+    if state.finished is not None:
+        return f"{system}, finished {state.finished.astimezone():%Y-%m-%d %H:%M}"
+    return f"{system}, stopped after {state.done:,}{of} questions"
+
+
+def uploads() -> None:
+    """A question file, checked before it is kept; a report.json of another machine."""
+    limit = shared.settings().max_upload_mb
+    left, right = st.columns(2)
+    with left, st.form("evaluate.upload.questions", border=False, clear_on_submit=True):
+        st.file_uploader(f"Question file (up to {limit} MB)", type=SUFFIXES, key="evaluate.upload.file")
+        st.form_submit_button("Save question file", on_click=_keep, icon=":material/upload:")
+    with right, st.form("evaluate.upload.report", border=False, clear_on_submit=True):
+        st.file_uploader(
+            f"report.json from `python -m core evaluate --out` (up to {limit} MB)", type=["json"], key="evaluate.upload.run"
+        )
+        st.form_submit_button("Store report", on_click=_store_report, icon=":material/upload:")
+
+
+@action("run evaluations", "evaluate.error")
+def _keep() -> None:
+    file = st.session_state.get("evaluate.upload.file")
+    home = shared.settings().home
+    draft = home / "uploads" / uuid.uuid4().hex
+    try:
+        name = _received(file, draft)
+        count = len(load(draft / name))
+        target = _own_place(draft / name, home / "questions")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (draft / name).replace(target)
+        st.session_state["evaluate.said"] = f"{target.name}: {listed(count, 'question')} saved."
+    except OSError as error:
+        raise StorageError(f"the upload cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _own_place(file: Path, folder: Path) -> Path:
+    """Where to keep it: under its name, or with a part of its digest where another file has that name.  Runs name their file and go on
+    with it, so none is replaced by another one."""
+    body, target = file.read_bytes(), folder / file.name
+    if not target.is_file() or target.read_bytes() == body:
+        return target
+    stem, dot, kinds = file.name.partition(".")
+    return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{kinds}"
+
+
+@action("run evaluations", "evaluate.error")
+def _store_report() -> None:
+    draft = shared.settings().home / "uploads" / uuid.uuid4().hex
+    try:
+        name = _received(st.session_state.get("evaluate.upload.run"), draft)
+        (draft / name).replace(draft / "report.json")
+        _store_folder(draft)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _received(file: object, folder: Path) -> str:
+    """Writes an uploaded file under a safe name.  Raises InputError, StorageError."""
+    if file is None:
+        raise InputError("no file is selected; choose one first")
+    limit = shared.settings().max_upload_mb
+    body = file.getbuffer()  # type: ignore[attr-defined]
+    if len(body) > limit * 1_000_000:
+        raise InputError(f"the file is {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
+    (name,) = safe_names([str(getattr(file, "name", "file"))], KINDS)
+    try:
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(body)
+    except OSError as error:
+        raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space") from error
+    return name

@@ -1,1 +1,0 @@
-"""What Evaluate is made of: leaderboard, charts, comparison, rows, judges, and starting a run."""

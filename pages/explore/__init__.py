@@ -1,0 +1,1 @@
+"""Explore: ask a question and watch its answers being found."""

@@ -1,0 +1,176 @@
+"""Striking an answer, adding one, and running on from there: a person's corrections of an answer set."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core import types as t
+from core.deprecated import current_system
+from core.errors import AmbiscopeError
+from core.systems.base.base import Options
+from core.text import answer_key
+from pages.explore import labels, live
+from pages.explore.runner import Plan, Run
+from pages.quality import learning
+from pages.session import shared
+from pages.session.actions import action
+from pages.ui.markup import escape, named
+
+MAX_CHARS = 200
+LEARN = "explore.learn.after"  # in the session: keys of the runs after which the loop begins
+
+
+@dataclasses.dataclass
+class Corrections:
+    """Of one prediction: struck positions, and texts added after a position (from 0)."""
+
+    struck: set[int] = dataclasses.field(default_factory=set)
+    added: dict[int, str] = dataclasses.field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.struck or self.added)
+
+    @property
+    def first(self) -> int:
+        """Position from which on the set is found anew."""
+        return min([*self.struck, *(p + 1 for p in self.added)])
+
+
+def corrections_of(prefix: str) -> Corrections:
+    found: Corrections = st.session_state.setdefault(f"{prefix}.corrections", Corrections())
+    return found
+
+
+def corrected(question: t.Question, answers: tuple[t.Answer, ...], wanted: Corrections) -> t.Question:
+    """The question to run on with: pinned are the answers before the first change, and every added one; banned the struck ones.
+
+    What a person had pinned or banned before stays so, unless they now say otherwise.
+    """
+    pinned: list[str] = []
+    for position, answer in enumerate(answers):
+        if position not in wanted.struck and (position < wanted.first or answer.pinned):
+            pinned.append(answer.text)
+        if position in wanted.added:
+            pinned.append(wanted.added[position])
+    pinned += [text for position, text in sorted(wanted.added.items()) if position >= len(answers) or position < 0]
+    struck = [answers[p].text for p in sorted(wanted.struck)]
+    keep = {answer_key(p) for p in pinned}
+    banned = [b for b in dict.fromkeys([*question.banned, *struck]) if answer_key(b) not in keep]
+    unique = {answer_key(p): p for p in reversed(pinned)}
+    return dataclasses.replace(question, pinned=tuple(reversed(unique.values())), banned=tuple(banned))
+
+
+def options_of(info: t.SystemInfo) -> Options:
+    """The options that a prediction was made with; where its corpus holds fewer passages by now, all of them."""
+    known = {f.name for f in dataclasses.fields(Options)}
+    options = Options(**{k: v for k, v in info.settings.items() if k in known})
+    size = shared.passages_of(info.corpus) if info.corpus else 0
+    return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
+
+
+def _strike(prefix: str, position: int) -> None:
+    corrections_of(prefix).struck ^= {position}
+
+
+def _add(prefix: str, position: int) -> None:
+    text = " ".join(str(st.session_state.get(f"{prefix}.new.{position}", "")).split())
+    if text:
+        corrections_of(prefix).added[position] = text
+    else:
+        corrections_of(prefix).added.pop(position, None)
+
+
+def _undo(prefix: str) -> None:
+    for position in corrections_of(prefix).added:
+        st.session_state.pop(f"{prefix}.new.{position}", None)
+    st.session_state.pop(f"{prefix}.corrections", None)
+
+
+def controls(prefix: str, position: int, name: str) -> None:
+    """Below an answer: strike it, or add one after it."""
+    struck = position in corrections_of(prefix).struck
+    st.button(
+        named("Restore" if struck else "Strike out", name),
+        key=f"{prefix}.strike.{position}",
+        icon=":material/undo:" if struck else ":material/strikethrough_s:",
+        on_click=_strike,
+        args=(prefix, position),
+        help="A struck-out answer is excluded when you continue.",
+    )
+    adder(prefix, position, f"an answer after {name}")
+
+
+def adder(prefix: str, position: int, name: str = "an answer") -> None:
+    with st.popover(named("Add", name), icon=":material/add:", help="Add an answer after this one"):
+        st.text_input(
+            f"Answer to add after answer {position + 1}" if position >= 0 else "Answer to add",
+            key=f"{prefix}.new.{position}",
+            max_chars=MAX_CHARS,
+            on_change=_add,
+            args=(prefix, position),
+            help="This answer is kept as given. The system then looks for further answers.",
+        )
+
+
+def bar(prefix: str, prediction: t.Prediction, saved: str) -> None:
+    """What the corrections mean, and the button that continues; nothing where there are none.  `saved`: id of the stored prediction."""
+    wanted = corrections_of(prefix)
+    if not wanted:
+        return
+    question = corrected(prediction.question, prediction.answers, wanted)
+    with st.container(border=True):
+        names = [("keeping", question.pinned), ("excluding", question.banned)]
+        said = "; ".join(f"{what} {', '.join(f'**{escape(x)}**' for x in texts)}" for what, texts in names if texts)
+        st.markdown(f"Continue from step {len(question.pinned) + 1}, {said}.")
+        with st.container(horizontal=True):
+            st.button(
+                "Continue from here",
+                key=f"{prefix}.run_on",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=_continue,
+                args=(question, prediction.system, wanted, saved),
+                help="Answers that you struck out are labelled wrong, those that you added correct, unless you gave them a label.",
+            )
+            st.button("Undo corrections", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
+
+
+@action("ask questions", "explore.error")
+def _continue(question: t.Question, info: t.SystemInfo, wanted: Corrections, saved: str) -> None:
+    live.start([_plan(question, info, wanted)])
+    if saved:
+        labels.imply(saved, sorted(wanted.struck), "wrong")
+
+
+def _plan(question: t.Question, info: t.SystemInfo, wanted: Corrections) -> Plan:
+    """A run on from what a person corrected."""
+    return Plan(question, current_system(info.name, info.settings), info.corpus, options_of(info), tuple(wanted.added.values()))
+
+
+@action("run the loop", learning.TROUBLE)
+def learn(sides: Sequence[tuple[t.Prediction, str, str]]) -> None:
+    """Callback: what was struck counts as wrong; what was added is first made part of an answer set, by running on from there, and the
+    loop begins after that.  `sides`: prediction, its stored id, prefix of its keys."""
+    plans = []
+    for prediction, saved, prefix in sides:
+        wanted = corrections_of(prefix)
+        labels.imply(saved, sorted(wanted.struck), "wrong")
+        if wanted.added:
+            plans.append(_plan(corrected(prediction.question, prediction.answers, wanted), prediction.system, wanted))
+    if not plans:
+        learning.begin()
+        return
+    live.start(plans)
+    st.session_state[LEARN] = [run.key for run in live.runs()]
+
+
+def learn_after(runs: Sequence[Run]) -> None:
+    """Begins the loop where it was asked for when these runs, which are saved now, began."""
+    if st.session_state.pop(LEARN, None) == [run.key for run in runs]:
+        try:
+            learning.begin()
+        except AmbiscopeError as error:
+            st.session_state[learning.TROUBLE] = error

@@ -1,0 +1,136 @@
+"""A person's judgment of each answer, saved at once.  What is shown comes from the store at every drawing; widgets only carry changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import streamlit as st
+
+from core.annotating.labels import LABELS, Label
+from core.errors import AmbiscopeError
+from pages.session import shared
+from pages.ui.markup import escape, named, short
+from storage.records.results import Judgment, JudgmentConflictError
+
+MAX_NOTE = 2_000
+HELP = (
+    "Correct: it answers the question, and the passage says so. Wrong: it does not answer the question. "
+    "Unsupported: it may be true, but the passage does not say so. Duplicate: the same as another answer."
+)
+
+
+def _key(prediction_id: str, position: int, what: str) -> str:
+    return f"label.{prediction_id}.{position}.{what}"
+
+
+def load(prediction_id: str) -> dict[int, list[Judgment]]:
+    """All judgments of a prediction by position.  Raises StorageError."""
+    found: dict[int, list[Judgment]] = {}
+    for judgment in shared.store().labels.judgments(prediction_id):
+        found.setdefault(judgment.position, []).append(judgment)
+    return found
+
+
+def _save(prediction_id: str, position: int, version: int) -> None:
+    """Callback of both widgets: stores what they show, made from the version that was shown."""
+    state = st.session_state
+    label = state.get(_key(prediction_id, position, "choice"))
+    note = str(state.get(_key(prediction_id, position, "note")) or "").strip()
+    _store(prediction_id, position, label, note, version)
+
+
+def _store(prediction_id: str, position: int, label: str | None, note: str, version: int) -> None:
+    trouble = _key(prediction_id, position, "trouble")
+    st.session_state.pop(trouble, None)
+    try:
+        store, who = shared.store(), shared.annotator()
+        if label is None and not note:
+            store.labels.clear_judgment(prediction_id, position, who, expected_version=version)
+        else:
+            state = "submitted" if label else "draft"
+            store.labels.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
+    except AmbiscopeError as error:
+        st.session_state[trouble] = error
+
+
+def imply(prediction_id: str, positions: Iterable[int], label: Label) -> None:
+    """What striking an answer or adding one says of it, where the annotator has not labelled it and may label."""
+    for position in positions:
+        with suppress(AmbiscopeError):  # a label of another window stands; the correction itself goes on in any case
+            shared.store().labels.judge(prediction_id, position, shared.annotator(), label, expected_version=0)
+
+
+def _said(judgment: Judgment | None) -> str:
+    if judgment is None:
+        return "no label"
+    note = f" ({escape(short(judgment.note, 200))})" if judgment.note else ""
+    return f"**{judgment.verdict or 'no label'}**{note}"
+
+
+def _trouble(prediction_id: str, position: int) -> None:
+    """What went wrong with the last save; for a conflict both sides, to choose from."""
+    key = _key(prediction_id, position, "trouble")
+    error = st.session_state.get(key)
+    if isinstance(error, JudgmentConflictError):
+        mine, theirs = error.mine, error.theirs
+        st.warning(
+            f"This judgment was changed in another window. Other window: {_said(theirs)}. This window: {_said(mine)}.",
+            icon=":material/sync_problem:",
+        )
+        with st.container(horizontal=True):
+            st.button(
+                "Save mine",
+                key=_key(prediction_id, position, "mine"),
+                on_click=_store,
+                args=(prediction_id, position, mine.verdict, mine.note, theirs.version if theirs else 0),
+            )
+            st.button(
+                "Keep the other",
+                key=_key(prediction_id, position, "theirs"),
+                on_click=lambda: st.session_state.pop(key, None),
+            )
+    elif error is not None:
+        shared.show_error(error)
+
+
+def controls(prediction_id: str, position: int, judgments: list[Judgment], side: str = "") -> None:
+    """Label and note of the current annotator.  `side`: where two predictions are compared, which one it is."""
+    own = next((j for j in judgments if j.annotator == shared.annotator()), None)
+    choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
+    # the store's word goes before a widget's: another tab may have changed it; this tab's change was stored by its callback
+    st.session_state[choice] = own.verdict if own else None
+    st.session_state[note] = own.note if own else ""
+    version = own.version if own else 0
+    st.segmented_control(
+        f"Label of answer {position + 1}{side}",
+        LABELS,
+        format_func=str.capitalize,
+        key=choice,
+        on_change=_save,
+        args=(prediction_id, position, version),
+        label_visibility="collapsed",
+        help=HELP,
+        wrap=True,
+    )
+    with st.popover(
+        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}{side}"), icon=":material/edit_note:"
+    ):
+        st.text_area(
+            f"Note on answer {position + 1}{side}",
+            key=note,
+            max_chars=MAX_NOTE,
+            on_change=_save,
+            args=(prediction_id, position, version),
+        )
+
+
+def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
+    """The note, what others said, and trouble with saving."""
+    own = next((j for j in judgments if j.annotator == shared.annotator()), None)
+    if own and own.note:
+        st.caption(f"Your note: {escape(own.note)}")
+    others = [f"{escape(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
+    if others:
+        st.caption("Other people's labels: " + "; ".join(others))
+    _trouble(prediction_id, position)

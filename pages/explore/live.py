@@ -1,0 +1,145 @@
+"""Runs while they last: started, drawn event by event, stopped, saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import types as t
+from core.errors import AmbiscopeError, CancelledError
+from core.text import answer_key
+from pages.explore import labels
+from pages.explore.runner import Plan, Run
+from pages.explore.trace import TraceView
+from pages.session import libraries, shared
+from pages.ui.formatting import percent
+from pages.ui.markup import escape
+
+POLL_SECONDS = 0.15  # seconds between two looks at a worker
+QUIET_SECONDS = 15.0  # without anything new, after which a run says that the machine may be busy
+STATE_SECONDS = (
+    0.6  # between two drawings of the state while nothing happens: the browser needs the cores that the models work on
+)
+
+
+def runs() -> list[Run]:
+    """The runs of this browser tab that are going on, or could not be saved."""
+    return list(st.session_state.get("explore.runs", ()))
+
+
+def drop() -> None:
+    for run in runs():
+        run.stop()
+    st.session_state["explore.runs"] = []
+
+
+def start(plans: Sequence[Plan]) -> None:
+    """Raises NotAllowedError."""
+    shared.store().allow("ask questions")
+    drop()
+    st.query_params.clear()
+    st.session_state["explore.link"] = ("", "")
+    engine = shared.light_engine()
+    st.session_state["explore.runs"] = [Run(engine, plan, lambda: libraries.load_for(engine)) for plan in plans]
+
+
+def stop() -> None:
+    for run in runs():
+        run.stop()
+
+
+def save(run: Run) -> None:
+    """Stores a finished run, once; keeps the error where the store refuses."""
+    prediction = run.prediction()
+    if run.saved or run.error is not None or prediction is None:
+        return
+    try:
+        run.saved, run.save_error = shared.store().predictions.save_prediction(prediction, key=run.key), None
+    except Exception as error:
+        run.save_error = error
+        return
+    wanted = {answer_key(text) for text in run.plan.added}
+    labels.imply(run.saved, [i for i, a in enumerate(prediction.answers) if answer_key(a.text) in wanted], "correct")
+
+
+class _Side:
+    """The place of one run on the page: what it is doing, the answers so far, the trace."""
+
+    def __init__(self, run: Run, place: DeltaGenerator, narrow: bool) -> None:
+        self.run, self.answers = run, dict[str, t.Answer]()
+        self.state = place.empty()
+        self.summary = place.empty()
+        self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
+        self.drawn = 0
+        self.stated = 0.0  # when the state was drawn last
+        self.news = "", 0, time.monotonic()  # stage and number of events, and since when they are the same
+
+    def _cancelling(self) -> str:
+        """How to cancel, for a person who waits: for other questions, or longer than usual."""
+        stage, events = self.run.stage, len(self.run.events)
+        if self.news[:2] != (stage, events):
+            self.news = stage, events, time.monotonic()
+        if self.run.done or self.run.stopping:
+            return ""
+        if self.run.waits:
+            return "  \n:gray[**Stop** cancels it.]"
+        quiet = time.monotonic() - self.news[2]
+        if quiet < QUIET_SECONDS:
+            return ""
+        return f"  \n:gray[Nothing new for {quiet:.0f} s: the machine may be busy. **Stop** cancels the question.]"
+
+    def draw(self) -> None:
+        """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
+        if self.drawn < len(self.run.events) or time.monotonic() - self.stated >= STATE_SECONDS:
+            stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
+            icon = "pending" if self.run.waits else "hourglass_top"
+            self.state.markdown(
+                f":material/{icon}: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s{self._cancelling()}"
+            )
+            self.stated = time.monotonic()
+        for event in self.run.events[self.drawn :]:
+            if isinstance(event, t.StepFinished) and event.answer is not None:
+                self.answers[event.answer.text] = event.answer
+            elif isinstance(event, t.AnswerRejected):
+                self.answers.pop(event.answer, None)
+            if self.answers:
+                lines = [f"1. **{escape(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
+                self.summary.markdown("\n".join(lines))
+            self.view.add(event)
+            self.drawn += 1
+
+
+def watch(running: Sequence[Run]) -> None:
+    """Draws runs until they end, then saves them.  Returns when all of them have ended and everything of them was drawn."""
+    st.button("Stop", on_click=stop, icon=":material/stop_circle:", type="primary", key="explore.stop")
+    places = st.columns(len(running)) if len(running) > 1 else [st.container()]
+    sides = [_Side(run, place, len(running) > 1) for run, place in zip(running, places)]
+    while True:
+        ended = all(run.done for run in running)  # before drawing, so that the last events are not missed
+        for side in sides:
+            side.run.look()
+            side.draw()
+        if ended:
+            break
+        next(run for run in running if not run.done or run is running[-1]).wait(POLL_SECONDS)
+    for run in running:
+        save(run)
+
+
+def show_run_error(run: Run) -> None:
+    if isinstance(run.error, CancelledError):
+        st.info(escape(run.error), icon=":material/stop_circle:")
+    elif run.error is not None:
+        shared.show_error(run.error)
+    if run.save_error is not None:
+        shared.show_error(run.save_error)
+        st.warning("The result below is not saved. It stays here until you ask another question.")
+        st.button("Try to save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
+
+
+def keep_error(error: AmbiscopeError) -> None:
+    """Keeps an error of a callback for the next drawing."""
+    st.session_state["explore.error"] = error

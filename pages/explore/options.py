@@ -1,0 +1,210 @@
+"""The sidebar of the explore page: what to run over what, and recent predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import types as t
+from core.engine import SystemStatus
+from core.errors import AmbiscopeError
+from core.settings import Settings
+from core.systems import SYSTEMS, passages_to_read
+from core.systems.base.base import Options
+from core.text import listed
+from pages.explore.interpretations.options import HELP, LABELS, VALUE_LABELS
+from pages.explore.runner import Plan
+from pages.session import shared
+from pages.ui.markup import escape, short
+
+MAX_PASSAGES = 200
+RECENT = 12
+
+
+@dataclass(frozen=True)
+class Choices:
+    corpus: str
+    sides: tuple[tuple[str, Options], ...]  # system and options; two when comparing; none when no system is ready
+
+    def plans(self, question: t.Question) -> list[Plan]:
+        return [Plan(question, system, self.corpus, options) for system, options in self.sides]
+
+
+def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
+    """Names to choose from, the default first; a hidden system can be chosen only by being the setting."""
+    names = [s.name for s in found if s.ready]
+    if wanted not in [s.name for s in found]:
+        names.insert(0, wanted)
+    return sorted(names, key=lambda name: name != wanted)
+
+
+class _Fields:
+    """The fields of the sidebar: marks those that were changed, and knows how to set them back."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, Any] = {}  # key -> its default
+
+    def note(self, key: str, default: Any, said: str = "") -> None:
+        """Called after a field was drawn.  `said`: the default in words."""
+        if st.session_state.get(key, default) != default:
+            self.changed[key] = default
+            st.caption(f":orange[:material/edit: changed; default: {escape(said or default)}]")
+
+    def reset_button(self) -> None:
+        if self.changed:
+            st.button(
+                f"Reset {listed(len(self.changed), 'changed setting')}",
+                key="explore.reset",
+                icon=":material/restart_alt:",
+                on_click=_reset,
+                args=(self.changed,),
+            )
+
+
+def _reset(changed: dict[str, Any]) -> None:
+    st.session_state.update(changed)
+
+
+def _said(on: bool) -> str:
+    return "on" if on else "off"
+
+
+def _side(
+    label: str, mark: str, names: list[str], prefix: str, passages: int, fields: _Fields, read: DeltaGenerator
+) -> tuple[str, Options]:
+    """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not
+    known; `read`: where it is said how many of them are read."""
+    settings = shared.settings()
+    system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
+    fields.note(f"{prefix}.system", names[0])
+    bundled = all(getattr(settings, name) == getattr(Settings, name) for name in ("answerer", "reader", "seq2seq"))
+    if bundled and (expect := SYSTEMS[str(system)].expect):
+        st.caption(expect)
+    bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
+    key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
+    if bound != MAX_PASSAGES:
+        key = f"{key}.{bound}"  # what was set for a large corpus may be too much for a small one
+    usual = min(passages_to_read(str(system), settings.top_k), bound)
+    with read:
+        k = st.number_input(
+            f"Passages to read{mark}",
+            min_value=1,
+            max_value=bound,
+            value=usual,
+            key=key,
+            persist_state="session",
+            help=f"The corpus has {passages:,} passages." if passages else None,
+        )
+        fields.note(key, usual)
+    usual = min(settings.max_answers, 50)
+    most = st.number_input(
+        f"Maximum answers{mark}",
+        min_value=1,
+        max_value=50,
+        value=usual,
+        key=f"{prefix}.max_answers",
+        persist_state="session",
+    )
+    fields.note(f"{prefix}.max_answers", usual)
+    above = None
+    if st.toggle(
+        f"Custom stopping threshold{mark}",
+        key=f"{prefix}.stopping",
+        persist_state="session",
+        help="[EOI] means that no answer is left. Off: the run stops when [EOI] is more probable than every candidate. On: it stops when the probability of [EOI] exceeds your threshold.",
+    ):
+        above = st.slider(
+            f"Stop when P([EOI]) exceeds{mark}", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
+        )
+    fields.note(f"{prefix}.stopping", False, _said(False))
+    clarify = st.toggle(
+        f"Disambiguated questions{mark}",
+        value=True,
+        key=f"{prefix}.clarify",
+        persist_state="session",
+        help="Rewrites the question for each answer, then asks it again to check.",
+    )
+    fields.note(f"{prefix}.clarify", True, _said(True))
+    extra = _choices(str(system), prefix, fields)
+    return str(system), Options(int(k), int(most), above, clarify=bool(clarify), extra=extra)
+
+
+def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
+    """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
+    entry, chosen = SYSTEMS[system], dict[str, str]()
+    clustered = entry.view == "interpretations"
+    with st.expander("Clustering", icon=":material/bubble_chart:") if clustered else st.container():
+        for name, values in entry.choices.items():
+            value = st.selectbox(
+                LABELS.get(name, name.replace("_", " ").capitalize()),
+                values,
+                format_func=lambda value: VALUE_LABELS.get(value, value),
+                key=f"{prefix}.{system}.{name}",
+                help=HELP.get(name),
+                persist_state="session",
+            )
+            fields.note(f"{prefix}.{system}.{name}", values[0], VALUE_LABELS.get(values[0], values[0]))
+            if value and value != values[0]:
+                chosen[name] = value
+    return chosen
+
+
+def sidebar() -> Choices:
+    settings, found = shared.settings(), shared.systems()
+    names = shared.light_engine().library.names()
+    if not names:
+        st.sidebar.warning("There is no corpus yet. Upload one on the Corpora page.")
+    fields = _Fields()
+    with st.sidebar:
+        reset = st.container()
+        st.subheader("What to read", anchor=False)
+        start = names.index(settings.corpus) if settings.corpus in names else 0
+        corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
+        if names:
+            fields.note("explore.corpus", names[start])
+        read = st.container()
+        count = shared.passages_of(str(corpus))
+        ready = ready_systems(found, settings.system)
+        sides: list[tuple[str, Options]] = []
+        if ready:
+            st.subheader("How to answer", anchor=False)
+            sides.append(_side("System", "", ready, "explore.first", count, fields, read))
+            st.subheader("Compare", anchor=False)
+            if st.toggle("Compare with a second system", key="explore.compare", persist_state="session"):
+                second = _side("Second system", " (second system)", ready, "explore.second", count, fields, st.container())
+                sides.append(second)
+            fields.note("explore.compare", False, _said(False))
+        with reset:
+            fields.reset_button()
+        waiting = [s for s in found if not s.ready]
+        if waiting:
+            with st.expander(f"{listed(len(waiting), 'system')} not available"):
+                for status in waiting:
+                    st.markdown(f"**{escape(status.name)}**: {escape(status.summary)}")
+                    st.caption(f"Needs {escape(', '.join(status.needs))}. {escape(status.why_not)}")
+        recent()
+    return Choices(str(corpus or ""), tuple(sides))
+
+
+def recent() -> None:
+    """Links to stored predictions, the newest first."""
+    with st.expander("Recent predictions", icon=":material/history:"):
+        text = st.text_input("Search the questions", key="explore.filter", max_chars=200)
+        try:
+            rows = shared.store().predictions.recent_predictions(RECENT, text=text.strip())
+        except AmbiscopeError as error:
+            shared.show_error(error)
+            return
+        if not rows:
+            st.caption("No matches." if text.strip() else "None yet. Ask a question to make one.")
+        for row in rows:
+            st.page_link(
+                "pages/explore/page.py",
+                label=escape(short(row.question, 60)),
+                help=escape(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                query_params={"prediction": row.id},
+            )

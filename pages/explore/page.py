@@ -1,0 +1,152 @@
+"""Ask an ambiguous question, watch the answers come, correct and judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import streamlit as st
+
+from core.errors import AmbiscopeError, InputError
+from core.systems.base.base import check_question
+from core.types import Prediction, Question
+from pages.explore import corrections, live, options
+from pages.explore import sides as aligned
+from pages.explore.result import draw_result
+from pages.explore.runner import Run
+from pages.quality import learning
+from pages.session import shared
+from pages.ui.markup import escape
+from storage.records.results import StoredPrediction
+
+STARTER = "starter"
+EXAMPLES = (  # of the starter corpus, each ambiguous in another way
+    "When did the N64 come out?",
+    "How tall is Godzilla?",
+    "Who did the Doctor Who theme tune?",
+    "Where does The Office take place?",
+    "How many times was Cats performed in its original run?",
+)
+SIDES = (", left side", ", right side")  # read aloud after the names of what two compared runs both have
+
+
+def ask(text: str | None = None) -> None:
+    """Callback: notes what to ask; the run starts when the sidebar's choices are known."""
+    if text is not None:
+        st.session_state["explore.question"] = text
+    st.session_state["explore.ask"] = st.session_state.get("explore.question", "")
+
+
+def question_box(corpus: str, empty: bool) -> None:
+    form = st.form("explore.form", border=False, enter_to_submit=True)
+    with form.container(horizontal=True, vertical_alignment="bottom"):
+        left, right = st.container(), st.container(width="content")
+    # first: Enter does nothing in a form whose button is not there yet, and whoever is quick would wait for nothing
+    right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
+    left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
+    if empty and corpus == STARTER:
+        st.caption("Or try an example:")
+        with st.container(horizontal=True):
+            for number, example in enumerate(EXAMPLES):
+                st.button(escape(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
+
+
+def begin(choices: options.Choices) -> None:
+    """Starts what a callback noted.  A bad question is told before anything is loaded."""
+    text = st.session_state.pop("explore.ask", None)
+    if text is None:
+        return
+    st.session_state.pop("explore.error", None)
+    try:
+        question = check_question(Question(text), shared.settings().max_question_chars)
+        if not choices.sides:
+            raise InputError("no system is ready; the sidebar shows what each one needs")
+        if not choices.corpus:
+            raise InputError("there is no corpus; upload one on the Corpora page")
+        live.start(choices.plans(question))
+    except AmbiscopeError as error:
+        live.keep_error(error)
+
+
+def linked() -> list[StoredPrediction]:
+    """The predictions that the address names.  Raises NotFoundError, StorageError."""
+    ids = [st.query_params.get(name, "") for name in ("prediction", "other")]
+    if tuple(ids) != st.session_state.get("explore.link", ("", "")):  # another link was opened in this tab
+        live.drop()
+        st.session_state["explore.link"] = tuple(ids)
+        st.session_state.pop("explore.error", None)
+        found = [shared.store().predictions.get_prediction(i) for i in ids if i]
+        if found:
+            st.session_state["explore.question"] = found[0].prediction.question.text
+        return found
+    return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
+
+
+def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[Run]) -> None:
+    """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
+    found = [p for p, *_ in sides if p is not None]
+    both: tuple[Set[int], ...] | None = None
+    if len(sides) > 1:
+        both = aligned.in_both(found[0].answers, found[1].answers) if len(found) == 2 else (frozenset(), frozenset())
+    if len(found) == 2:
+        aligned.draw(*found)
+    places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
+    for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, places)):
+        if runs:
+            with place:
+                live.show_run_error(runs[number])
+        if prediction is not None:
+            shared_answers = None if both is None else both[number]
+            draw_result(place, prediction, saved, prefix, shared_answers, SIDES[number] if len(sides) > 1 else "")
+    if stored := [(prediction, saved, prefix) for prediction, saved, prefix in sides if prediction is not None and saved]:
+        learning.draw("explore.learn", corrections.learn, (stored,))
+
+
+def finish(runs: list[Run]) -> None:
+    """After the last event: the address names what was saved; what went wrong stays on the page."""
+    for name, run in zip(("prediction", "other"), runs):
+        if run.saved:
+            st.query_params[name] = run.saved
+    st.session_state["explore.link"] = tuple(st.query_params.get(name, "") for name in ("prediction", "other"))
+    if all(run.saved for run in runs):
+        corrections.learn_after(runs)
+        st.session_state["explore.runs"] = []
+    st.rerun()
+
+
+def main() -> None:
+    st.header("Explore an ambiguous question")
+    st.markdown(
+        "Many questions have several right answers because they can be understood in several ways. Ask one: the system finds the "
+        "answers one by one, shows the passage behind each, and rewrites the question so that it has only that answer."
+    )
+    shared.warm()
+    stored: list[StoredPrediction] = []
+    problem: AmbiscopeError | None = None
+    try:
+        stored = linked()
+    except AmbiscopeError as error:
+        problem = error
+    choices = options.sidebar()
+    begin(choices)
+    runs = live.runs()
+    question_box(choices.corpus, empty=not runs and not stored)
+    if error := st.session_state.get("explore.error"):
+        shared.show_error(error)
+    elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
+        live.watch(runs)
+        finish(runs)
+    elif runs:
+        draw([(run.prediction(), run.saved, run.saved or run.key) for run in runs], runs)
+        if all(run.saved for run in runs):  # the second attempt at saving worked
+            finish(runs)
+    elif problem is not None:
+        shared.show_error(problem)
+    elif stored:
+        draw([(s.prediction, s.id, s.id) for s in stored], [])
+
+
+shared.enter("explore")
+try:
+    main()
+except AmbiscopeError as error:
+    shared.show_error(error)

@@ -1,0 +1,115 @@
+"""One run of a system in a worker thread: the worker computes and fills a list, the script thread draws it.
+
+No Streamlit call is made in the worker.  It stops when it is told to, and also when nobody has looked for a while: the browser
+was closed, or shows another page.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from core import types as t
+from core.engine import Engine
+from core.errors import CancelledError
+from core.systems.base.base import Options, queue_note
+from core.trace import fold
+from pages.jobs.worker import Worker
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
+
+LEFT_AFTER = 15.0  # seconds without a look after which a run counts as abandoned
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.  `added`: answers that a person has added to the set so far."""
+
+    question: t.Question
+    system: str
+    corpus: str
+    options: Options = field(default_factory=Options)
+    added: tuple[str, ...] = ()
+
+
+class Run(Worker):
+    """A run that has begun.  `events` only grows; `stage` says what it is doing; `error` is set before `done`."""
+
+    def __init__(self, engine: Engine | RemoteEngine, plan: Plan, prepare: Callable[[], None] = lambda: None) -> None:
+        """`prepare` is called first, in the worker: it may wait for what the engine needs."""
+        self.plan, self.key = plan, uuid.uuid4().hex  # the key under which the prediction is saved, once
+        super().__init__(f"run-{self.key[:8]}")
+        self.events: list[t.Event] = []
+        self.waits = False  # other questions run first
+        self.info = t.SystemInfo(plan.system, corpus=plan.corpus)
+        self.stage = "loading the libraries"
+        self.saved = ""  # id of the stored prediction
+        self.save_error: Exception | None = None
+        self._engine, self._prepare, self._looked = engine, prepare, time.monotonic()
+        self.start()
+
+    # ------------------------------------------------------------ for the script thread
+
+    def look(self) -> None:
+        """Tells the worker that somebody is watching."""
+        self._looked = time.monotonic()
+
+    def prediction(self) -> t.Prediction | None:
+        """The fold of the events so far; None before the first one."""
+        events = tuple(self.events)
+        return fold(self.plan.question, self.info, events) if events else None
+
+    # ------------------------------------------------------------ in the worker
+
+    def _cancelled(self) -> bool:
+        return self.stopping or time.monotonic() - self._looked > LEFT_AFTER
+
+    def _progress(self, done: int, total: int, stage: str) -> None:
+        share = f" {done / total:.0%}" if total else ""
+        self.stage = f"building the corpus, {stage}{share}"
+        if self.stopping:
+            raise CancelledError("the run was stopped while its corpus was being built; ask again to resume")
+
+    def work(self) -> None:
+        self._prepare()
+        self.stage = "opening the corpus"
+        self._engine.corpus(self.plan.corpus, self._progress)
+        self.stage = "loading the model"
+        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled)
+        self.info = system.info
+        self.stage = "retrieving passages"
+        for event in system.run(self.plan.question):
+            self.waits = isinstance(event, t.QuestionQueued) and event.position > 0
+            if not isinstance(event, t.QuestionQueued):
+                if isinstance(event, t.Finished) and not self.events and self.stopping:
+                    raise CancelledError("the question was cancelled before its turn came; ask again")
+                self.events.append(event)
+            self.stage = _stage(event)
+
+
+def _stage(event: t.Event) -> str:
+    match event:
+        case t.QuestionQueued(position=0, part=part):
+            return "looking for answers" if part == "answers" else "rewriting the questions"
+        case t.QuestionQueued():
+            return queue_note(event)
+        case t.QuestionsImagined():
+            return "searching for each imagined question"
+        case t.PassagesRetrieved() | t.PassagesPruned() | t.QuestionVerified():
+            return "reading the passages"
+        case t.InterpretationProposed():
+            return "reading the passages"
+        case t.InterpretationsClustered():
+            return "rewriting the interpretations"
+        case t.StepStarted(number=number):
+            return f"looking for answer {number}"
+        case t.StepFinished(answer=None) | t.QuestionClarified():
+            return "rewriting the questions"
+        case t.Finished():
+            return "done"
+        case _:
+            return "working"

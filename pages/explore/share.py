@@ -1,0 +1,102 @@
+"""One result to take away: as Markdown, and as a card (PNG) that says what it is, what made it and where to see it again."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from datetime import date
+
+from PIL import Image, ImageDraw, ImageFont
+
+from core import types as t
+from core.installation.version import application_version
+from pages.ui.formatting import percent
+from pages.ui.markup import escape, short
+
+WIDTH, MARGIN = 1200, 48  # pixels
+INK, PALE, MARK, PAPER = "#1f2937", "#5b6675", "#0068c9", "#ffffff"
+FONTS = (
+    "DejaVuSans.ttf",
+    "NotoSans-Regular.ttf",
+    "Arial.ttf",
+)  # of the system, for more scripts than the one that comes with Pillow
+
+
+def source_of(prediction: t.Prediction, passage_id: str) -> str:
+    passage = prediction.passage(passage_id)
+    return passage.title or passage.id if passage else passage_id
+
+
+def citation(prediction: t.Prediction, link: str, day: date) -> str:
+    """One line that tells what made the answers, and where they are."""
+    info = prediction.system
+    made = f"system {info.name}" + (f", corpus {info.corpus}" if info.corpus else "")
+    weights = f", weights {info.checkpoint_digest[:12]}" if info.checkpoint_digest else ""
+    return f"Ambiscope {application_version()}, {made}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
+
+
+def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:
+    """(answer with its probability, its disambiguated question, titles of its passages)."""
+    found = []
+    for answer in prediction.answers:
+        rewritten = prediction.clarification_of(answer.text)
+        titles = dict.fromkeys(source_of(prediction, e.passage_id) for e in answer.evidence)
+        chance = "set by a person" if answer.pinned else percent(answer.probability)
+        found.append((f"{answer.text} ({chance})", rewritten.question if rewritten else "", "; ".join(titles)))
+    return found
+
+
+def markdown(prediction: t.Prediction, link: str, day: date) -> str:
+    """The answer set as a document; what corpora, models and people wrote is escaped."""
+    lines = [f"# {escape(prediction.question.text)}", ""]
+    for number, (answer, question, titles) in enumerate(rows(prediction), 1):
+        lines.append(f"{number}. **{escape(answer)}**")
+        lines += [f"   - Question: {escape(question)}"] if question else []
+        lines += [f"   - Evidence: {escape(titles)}"] if titles else []
+    if not prediction.answers:
+        lines.append("No answer was found.")
+    return "\n".join([*lines, "", escape(citation(prediction, link, day)), ""])
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    for name in FONTS:
+        try:
+            return ImageFont.truetype(name, size)
+        except OSError:
+            continue
+    return ImageFont.load_default(size)
+
+
+def card(prediction: t.Prediction, link: str, day: date) -> bytes:
+    """PNG, 1200 pixels wide and as high as it needs to be."""
+    lines: list[tuple[str, int, str, int]] = []  # text, size, colour, indent
+
+    def add(text: str, size: int, colour: str, indent: int = 0, most: int = 6) -> None:
+        wide = max(20, int((WIDTH - 2 * MARGIN - indent) / (size * 0.56)))
+        cut = textwrap.wrap(short(text, wide * most), wide) or [""]
+        lines.extend((line, size, colour, indent) for line in cut[:most])
+
+    add("Ambiscope", 22, MARK)
+    add(prediction.question.text, 40, INK)
+    for number, (answer, question, titles) in enumerate(rows(prediction), 1):
+        lines.append(("", 10, INK, 0))
+        add(f"{number}. {answer}", 30, INK)
+        if question:
+            add(question, 22, PALE, 36)
+        if titles:
+            add(f"Evidence: {titles}", 20, PALE, 36, 2)
+    if not prediction.answers:
+        add("No answer was found.", 30, INK)
+    lines.append(("", 16, INK, 0))
+    add(citation(prediction, link, day), 18, PALE)
+    height = 2 * MARGIN + sum(round(size * 1.4) for _, size, _, _ in lines)
+    image = Image.new("RGB", (WIDTH, height), PAPER)
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((0, 0, 10, height), fill=MARK)
+    y = MARGIN
+    for text, size, colour, indent in lines:
+        draw.text((MARGIN + indent, y), text, fill=colour, font=_font(size))
+        y += round(size * 1.4)
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True)
+    return out.getvalue()

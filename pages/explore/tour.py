@@ -1,0 +1,45 @@
+"""The tour of a first visit: ask, judge, compare.  It follows what the person does, and is never shown again once it was ended."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import AmbiscopeError
+from pages.session import shared
+
+PREFERENCE, ENDED = "tour", "ended"
+ASK, JUDGE, COMPARE = (
+    "**1 of 3: ask.** Choose one of the example questions below, or write your own. The answers come one by one.",
+    "**2 of 3: judge.** Open the passage behind an answer, then choose a label below it. Your labels train and measure the next model.",
+    "**3 of 3: compare.** Here systems answer the same questions. Open Charts, or Two runs, to see where they differ.",
+)
+
+
+def step(page: str) -> str:
+    """What to say on this page (its address); empty on pages that are no part of the tour."""
+    if page == "evaluate":
+        return COMPARE
+    if page in ("", "home", shared.FIRST):
+        return JUDGE if st.query_params.get("prediction") else ASK
+    return ""
+
+
+def draw(page: str) -> None:
+    """Above the page."""
+    said = step(page)
+    if not said or st.session_state.get("guide.tour") == ENDED or shared.preferred(PREFERENCE) == ENDED:
+        return
+    with st.container(border=True, key="guide.tour.card"), st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":material/tour: {said}", width="stretch")
+        if said == JUDGE:
+            st.page_link("pages/evaluate/page.py", label="Then compare", icon=":material/bar_chart:")
+        st.button("Finish" if said == COMPARE else "End the tour", key="guide.tour.end", icon=":material/close:", on_click=_end)
+
+
+def _end() -> None:
+    """Callback.  A disk that refuses does not bring the tour back in this tab."""
+    st.session_state["guide.tour"] = ENDED
+    try:
+        shared.prefer(PREFERENCE, ENDED)
+    except AmbiscopeError as error:
+        shared.log.warning("the end of the tour was not kept: %s", error)

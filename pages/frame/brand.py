@@ -1,0 +1,54 @@
+"""Name, mark and version, on every page."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from core.installation.version import application_version
+from core.settings import ROOT
+from pages.frame import glossary as sheet
+from pages.jobs import background as jobs
+from pages.server.tab_icon import ICON
+from pages.session import shared
+
+LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark on a light and on a dark page
+CHANGELOG = "brand.changelog"
+
+
+@lru_cache(maxsize=2)
+def _logo(dark: bool) -> str:
+    text = (ROOT / "pages" / "guide" / "logo.svg").read_text(encoding="utf-8")
+    for light, on_dark in zip(LIGHT, DARK, strict=True) if dark else ():
+        text = text.replace(light, on_dark)
+    return text
+
+
+def name(page: StreamlitPage) -> None:
+    """The tab's title says which page it is."""
+    st.set_page_config(page_title=f"{page.title} · Ambiscope", layout="wide")
+    st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
+
+
+@st.dialog("What is new", width="large")
+def _changelog() -> None:
+    """Our own text, shown as it is."""
+    st.markdown((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2])
+
+
+def footer() -> None:
+    """At the end of the sidebar: what runs, and the version with its change log."""
+    with st.sidebar:
+        running = sum(not job.done for *_, job in jobs.every())
+        if running:
+            st.page_link("pages/jobs/page.py", label=f"{running} running: see Jobs", icon=shared.PAGES["jobs"][1])
+        is_open = sheet.draw()
+        version = application_version()
+        pressed = st.button(
+            f"Ambiscope {version.lower()}: what is new", key=CHANGELOG, type="tertiary", icon=":material/new_releases:"
+        )
+        if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog a run
+            _changelog()
+        sheet.listen()

@@ -1,0 +1,85 @@
+"""The sheet of words and keys, on every page: a button in the sidebar, or the key `?`."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.markup import escape
+
+BUTTON = "guide.sheet"
+WORDS = {
+    "answer set": "All plausible answers to one question, each with its evidence.",
+    "disambiguated question": "The question with a small change, so that it has exactly one of the answers.",
+    "evidence": "The passage, and the place in it, that an answer was read from.",
+    "[EOI]": "End of iteration: the model says that no answer is left.",
+    "passage": "At most 100 words of a document with a title.",
+    "step": "One turn of the loop: the answers so far, the candidates, and the choice among them.",
+    "interpretation": "A disambiguated question, its answer, and the passage that supports it.",
+    "system": "What turns a question into an answer set.",
+    "trace": "All that happened in one run; enough to draw its page again.",
+    "label": "What a person says of an answer: correct, wrong, unsupported or duplicate.",
+    "judge": "A model that grades answers; never a person.",
+}
+EXPLORE = (("Enter", "ask the question"),)
+JUDGING = (("1–4", "label of the answer"), ("N", "next answer"), ("P", "previous"), ("U", "undo"), ("Ctrl+Enter", "submit"))
+
+# Trusted, constant script: it presses one button, that of this sheet.
+_SCRIPT = """
+export default function() {
+  if (window.__ambiscopeSheet) return;
+  window.__ambiscopeSheet = true;
+  window.addEventListener('keydown', (e) => {
+    if (e.key !== '?' || e.ctrlKey || e.metaKey || e.altKey || !e.isTrusted) return;
+    const at = e.composedPath()[0];
+    if (at && (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName || '') || at.isContentEditable)) return;
+    const button = document.querySelector('.st-key-guide-sheet button');
+    if (button && !document.querySelector('[role=dialog]')) { e.preventDefault(); button.click(); }
+  });
+}
+"""
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> object:
+    return st.components.v2.component("ambiscope.sheet", js=_SCRIPT)
+
+
+@st.dialog("Words and keys", width="large")
+def _sheet() -> None:
+    from pages.annotate.generation import KEYS
+    from pages.annotate.validation import KEYS_1, KEYS_2  # late: what Annotate is made of is not needed for the first page
+
+    st.markdown("**Words**")
+    st.markdown(
+        "\n".join(["| word | what it means |", "|---|---|", *(f"| **{escape(w)}** | {escape(m)} |" for w, m in WORDS.items())])
+    )
+    st.markdown("**Keys**")
+    groups = {
+        "every page": (("?", "this sheet"),),
+        "Explore": EXPLORE,
+        "Annotate, write answers": KEYS,
+        "Annotate, validate, step 1": KEYS_1,
+        "Annotate, validate, step 2": KEYS_2,
+        "Annotate, judge": JUDGING,
+    }
+    rows = [
+        f"| {escape(where)} | {' · '.join(f':gray-badge[{escape(k)}] {escape(what)}' for k, what in keys)} |"
+        for where, keys in groups.items()
+    ]
+    st.markdown("\n".join(["| where | key |", "|---|---|", *rows]))
+    st.caption("Keys of Annotate are off while you type in a field, except Ctrl+Enter.")
+
+
+def draw() -> bool:
+    """In the sidebar.  Whether the sheet was opened."""
+    pressed = st.button("Words and keys (?)", key=BUTTON, type="tertiary", icon=":material/help:")
+    if pressed:
+        _sheet()
+    return pressed
+
+
+def listen() -> None:
+    """Drawn last: the key `?` presses the button of the sheet from here on."""
+    mount = _component()
+    if callable(mount):
+        mount(key="guide.keys", height=1)

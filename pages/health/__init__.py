@@ -1,0 +1,1 @@
+"""Health: the state of the installation."""

@@ -1,0 +1,1 @@
+"""Jobs: work that goes on in the background, and its page."""

@@ -1,0 +1,1 @@
+"""Manage: projects, people, items and exports."""

@@ -1,0 +1,102 @@
+"""A new project.  Its form stays open, with everything in it, until the project is made or somebody closes it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import streamlit as st
+
+from core import datasets
+from core.errors import AmbiscopeError, InputError
+from core.types import ReferenceQuestion
+from pages.annotate.stage_info import STAGES
+from pages.manage import question_upload
+from pages.manage import settings as project_settings
+from pages.manage.guidelines import first_examples, template
+from pages.manage.items import ERROR, MESSAGE
+from pages.session import shared
+from storage.records.enumerations import WorkStage
+
+SOURCES = ("Starter questions", "Upload a file", "None yet")
+KEY = "manage.new"
+FILE, OPEN, REFUSED = f"{KEY}.file", f"{KEY}.open", f"{KEY}.refused"
+
+
+def draw(who: str, first: bool) -> None:
+    """`first`: there is no project yet."""
+    state = st.session_state
+    if OPEN not in state:  # at the first visit, and when somebody comes back to the page
+        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or question_upload.uploaded_file(FILE) is not None
+    # with a key and a state: without, Streamlit closes it whenever something above appears or goes
+    with st.expander("New project", key=OPEN, on_change="rerun", icon=":material/add:"):
+        st.text_input(
+            "Name", key=f"{KEY}.name", max_chars=200, placeholder="Ambiguous questions, round 1", persist_state="session"
+        )
+        st.pills(
+            "Stages",
+            list(get_args(WorkStage)),
+            selection_mode="multi",
+            default=["generation", "validation"],
+            format_func=lambda s: STAGES[s],
+            key=f"{KEY}.stages",
+            persist_state="session",
+            help="Write answers: people write answer sets. Validate: another person merges them. Judge: people label a system's answers.",
+        )
+        source = st.radio("Questions", SOURCES, horizontal=True, key=f"{KEY}.source", persist_state="session")
+        with st.container():
+            if source == SOURCES[1]:
+                question_upload.uploader(FILE)
+        project_settings.fields(KEY, None)
+        st.caption(
+            "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
+        )
+        if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
+            question_upload.show_upload_error(error)
+        st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
+
+
+def _questions(source: str) -> list[ReferenceQuestion]:
+    if source == SOURCES[0]:
+        return datasets.load(shared.settings().starter_dir / "questions.json")
+    if source == SOURCES[2]:
+        return []
+    return question_upload.questions(FILE, ", or another source")
+
+
+def _create(who: str) -> None:
+    """Callback.  The questions are read before anything is stored."""
+    state = st.session_state
+    name = str(state.get(f"{KEY}.name") or "").strip()
+    stages: list[WorkStage] = list(state.get(f"{KEY}.stages") or ())
+    source = str(state.get(f"{KEY}.source"))
+    store = shared.store()
+    try:
+        if not name:
+            raise InputError("the project has no name; enter one")
+        store.people.require(who, "manager")
+        if not stages:
+            raise InputError("the project has no stage; choose at least one")
+        values = project_settings.values(KEY, None)
+        if "judging" in stages and not values["systems"]:
+            raise InputError("the judging stage needs one or two systems; choose them under Systems")
+        questions = _questions(source)
+        project = store.projects.create_project(
+            who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
+        )
+    except AmbiscopeError as error:
+        state[REFUSED], state[OPEN] = error, True
+        return
+    state[MESSAGE] = f"Project {name} was created."
+    state["manage.project"] = project.id
+    state[f"{KEY}.name"] = ""
+    try:
+        if questions:
+            report = store.intake.add_items(who, project.id, questions)
+            state[MESSAGE] += f" {question_upload.summary(report.added, report.known, report.linked)}"
+    except AmbiscopeError as error:  # the project stands: its questions are added under Items
+        state[MESSAGE] += " Its questions were not added; add them under Items."
+        state[ERROR] = error
+        return
+    if source == SOURCES[1]:
+        question_upload.discard(FILE)
+    state[OPEN] = False

@@ -1,0 +1,98 @@
+"""Question files of a project: which are read, an upload that is kept until it is used, and what was wrong with it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import InputError
+from core.types import ReferenceQuestion
+from pages.corpora import builds
+from pages.session import shared
+from pages.ui.markup import escape
+from storage.exchange.imports.question_files import SUFFIXES, questions_to_annotate
+from storage.records.results import RejectedRowsError
+
+LAYOUTS = (
+    "Formats: text with one question per line (.txt); JSON Lines or a JSON list whose rows have `question` (`id` and `passages` are "
+    "optional, and `answers` must be in all rows or in none); AmbigNQ. Each may be compressed (.gz). Annotation needs no answers."
+)
+
+
+def uploader(key: str) -> None:
+    """The field, and the file that it holds or held: a field that is not drawn for a while, or drawn anew, forgets its file."""
+    state = st.session_state
+    field = _field(key)
+    st.file_uploader(
+        "Question file",
+        type=list(SUFFIXES),
+        max_upload_size=shared.settings().max_upload_mb,
+        key=field,
+        on_change=_keep,
+        args=(key, field),
+    )
+    st.caption(LAYOUTS)
+    file = uploaded_file(key)
+    if file is not None and state.get(field) is None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/attach_file: {escape(file.name)} :gray[uploaded]")
+            st.button("Remove file", key=f"{key}.remove", type="tertiary", on_click=discard, args=(key,))
+
+
+def _field(key: str) -> str:
+    """Another one after each file that was used: the content of the field cannot be taken away otherwise."""
+    used = int(st.session_state.get(f"{key}.used", 0))
+    return f"{key}.{used}" if used else key
+
+
+def _keep(key: str, field: str) -> None:
+    """Callback."""
+    st.session_state[f"{key}.kept"] = st.session_state.get(field)
+
+
+def uploaded_file(key: str) -> builds.Uploaded | None:
+    found: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
+    return found
+
+
+def discard(key: str) -> None:
+    """The file was used, or is not wanted."""
+    st.session_state.pop(f"{key}.kept", None)
+    st.session_state[f"{key}.used"] = int(st.session_state.get(f"{key}.used", 0)) + 1
+
+
+def questions(key: str, otherwise: str = "") -> list[ReferenceQuestion]:
+    """Of the file that was uploaded.  Raises RejectedRowsError with the wrong rows by line, else FormatError, InputError."""
+    file = uploaded_file(key)
+    if file is None:
+        raise InputError(f"no file is selected; choose a question file{otherwise}")
+    return questions_to_annotate(bytes(file.getbuffer()), file.name)
+
+
+def show_rejected(error: RejectedRowsError) -> None:
+    """The wrong lines, each with its reason."""
+    many = "1 row was" if error.total == 1 else f"{error.total:,} rows were"
+    st.error(f"{many} not valid, so nothing was stored. Correct the file and upload it again.", icon=":material/error:")
+    st.dataframe(
+        pd.DataFrame(error.rejected, columns=["Line", "Reason"]),
+        hide_index=True,
+        width="stretch",
+        alt="Rows that are not valid, with the reason",
+    )
+
+
+def show_upload_error(error: BaseException) -> None:
+    if isinstance(error, RejectedRowsError):
+        show_rejected(error)
+    else:
+        shared.show_error(error)
+
+
+def summary(added: int, known: int, linked: int) -> str:
+    """As text; whoever draws it escapes it."""
+    parts = [f"{added:,} question{'' if added == 1 else 's'} added"]
+    if known:
+        parts.append(f"{known:,} already in the project or listed twice")
+    if linked:
+        parts.append(f"{linked:,} stored predictions linked")
+    return "; ".join(parts) + "."

@@ -1,1 +1,0 @@
-"""What Manage is made of: projects, items, guidelines, people, progress."""

@@ -1,0 +1,1 @@
+"""Quality: agreement, snapshots and the training loop."""

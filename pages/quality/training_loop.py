@@ -1,0 +1,175 @@
+"""The loop on the quality page: a run that goes on when the browser leaves, its progress, and its result."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import CancelledError, InputError
+from core.settings import Settings
+from pages.jobs import background as jobs
+from pages.jobs.worker import Worker
+from pages.quality.tables import UNDEFINED
+from pages.session import shared
+from pages.session.actions import action
+from pages.ui.markup import escape
+from storage.analysis.loop import HUNDREDS, LoopOptions, LoopResult, run_loop
+from storage.exchange.filters import Filters
+from storage.store import Store
+
+MOST_MINUTES = 24 * 60
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+
+
+class LoopRun(Worker):
+    """A loop that has begun; then `result` or `error`."""
+
+    result: LoopResult | None = None
+
+    def __init__(self, store: Store, settings: Settings, options: LoopOptions) -> None:
+        super().__init__(f"loop-{options.out.name}")
+        self.title = options.out.name
+        self._store, self._settings, self.options = store, settings, options
+        self.start()
+
+    def _progress(self, what: str, share: float | None) -> None:
+        self.stage, self.share = what, share
+        if self.stopping:
+            raise CancelledError(
+                "the training loop was stopped; finished work is kept, and starting it under the same name resumes it"
+            )
+
+    def work(self) -> None:
+        self.result = run_loop(self._store, self._settings, self.options, progress=self._progress)
+
+
+def _loops() -> dict[str, LoopRun]:
+    """The loop that this process has begun, under "loop"."""
+    return shared.running("loops")
+
+
+def current() -> LoopRun | None:
+    """The loop that runs, or the last one, until somebody dismisses its report."""
+    return _loops().get("loop")
+
+
+def start(options: LoopOptions) -> None:
+    """Begins a loop in the background.  Raises NotAllowedError, and InputError while another one runs."""
+    shared.store().allow("run the loop")
+    if elsewhere := shared.light_engine().elsewhere:
+        raise InputError(elsewhere)
+    running = current()
+    if running is not None and not running.done:
+        raise InputError("a training loop is already running; wait until it is finished, or stop it")
+    _loops()["loop"] = LoopRun(shared.servers_store(), shared.settings(), options)
+
+
+def folder(name: str) -> Path:
+    return shared.settings().runs_dir / f"loop-{name}"
+
+
+@action("run the loop", "quality.error")
+def _begin(filters: Filters) -> None:
+    """Callback of the form."""
+    state = st.session_state
+    name = str(state.get("quality.loop.name") or "").strip()
+    if not _NAME.fullmatch(name):
+        raise InputError(f"'{name[:60]}' is not a valid name; use up to 60 characters of a-z, 0-9, '-' and '_'")
+    chosen = state.get("quality.loop.snapshot")
+    limit = int(state.get("quality.loop.limit") or 0)
+    start(
+        LoopOptions(
+            out=folder(name),
+            snapshot=int(chosen) if chosen else None,
+            filters=Filters() if chosen else filters,
+            minutes=float(state["quality.loop.minutes"]),
+            limit=limit or None,
+        )
+    )
+
+
+def draw(filters: Filters, snapshots: list[int]) -> None:
+    st.markdown(
+        "Takes a snapshot of people's judgments and annotations, fits the ranking of candidates to it, and evaluates the default system "
+        "before and after on the starter questions that are **not** in the snapshot. What does not help is not kept. "
+        f"From {HUNDREDS} judged questions on it also trains the answering model. It runs in the background, even if you leave this page."
+    )
+    running = current()
+    if running is not None and not running.done:
+        jobs.watch("loops")
+        return
+    if running is not None:
+        _ended(running)
+    if elsewhere := shared.light_engine().elsewhere:
+        st.info(escape(elsewhere), icon=":material/dns:")
+        return
+    with st.form("quality.loop", border=True):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input(
+                "Name",
+                value=f"{datetime.now(UTC):%Y%m%d-%H%M}",
+                key="quality.loop.name",
+                max_chars=60,
+                width=200,
+                help="To resume a loop that was stopped, enter its name.",
+            )
+            st.selectbox(
+                "Snapshot",
+                [None, *snapshots],
+                format_func=lambda n: "Take one now" if n is None else f"Snapshot {n}",
+                key="quality.loop.snapshot",
+                width=200,
+            )
+            st.number_input(
+                "Training time (minutes)",
+                min_value=1,
+                max_value=MOST_MINUTES,
+                value=30,
+                key="quality.loop.minutes",
+                width=180,
+                help=f"Used only if the snapshot has {HUNDREDS} questions or more.",
+            )
+            st.number_input(
+                "Test questions (0 = all)", min_value=0, max_value=100_000, value=0, key="quality.loop.limit", width=180
+            )
+        st.form_submit_button(
+            "Fit and evaluate", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
+        )
+
+
+def _ended(run: LoopRun) -> None:
+    if not jobs.ended(run) and run.result is not None:
+        result(run.result)
+    jobs.close_button("loops", "loop")
+
+
+def result(made: LoopResult) -> None:
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[made.verdict]
+    show(escape(made.words()))
+    rows = [
+        {
+            "Metric": d.metric,
+            "Before": UNDEFINED if d.before is None else f"{d.before:.3f}",
+            "After": UNDEFINED if d.after is None else f"{d.after:.3f}",
+            "Difference": UNDEFINED if d.difference is None else f"{d.difference:+.3f}",
+            "95% interval": f"{d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else "",
+            "p": "" if d.p_value is None else f"{d.p_value:.3f}",
+            "n": d.n,
+        }
+        for d in made.differences
+    ]
+    st.dataframe(rows, hide_index=True, width="stretch", alt="Each metric before and after training")
+    left = f"{made.left_out} questions were left out because the model was trained on them. " if made.left_out else ""
+    st.caption(
+        f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
+        + (
+            ""
+            if made.verdict in ("unchanged", "worse")
+            else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
+        )
+    )
+    if "evaluate" in shared.PAGES:
+        st.page_link("pages/evaluate/page.py", label="Compare both runs question by question", icon=":material/query_stats:")

@@ -1,0 +1,1 @@
+"""Everything outside Streamlit's script runs: launch, request guard, headers, icon."""

@@ -1,0 +1,1 @@
+"""What several pages draw: markup, formatting, keyboard, glossary, style."""

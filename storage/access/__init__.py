@@ -1,0 +1,1 @@
+"""People, passwords, sessions, throttle, and who may call which store method."""

@@ -1,0 +1,119 @@
+"""Who acts, and what they may do: the rows of people, looked up at the begin of what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError, NotAllowedError, StorageError
+from core.text import confusable_name, stored_name
+from storage.access.permissions import check_role
+from storage.records.checks import check_annotator
+from storage.records.enumerations import Role
+from storage.records.projects import AUTOMATIC
+from storage.schema import tables, workbench
+from storage.schema.engine import ACCOUNTS_FILE, now
+
+VISITOR = "visitor"  # of a database session's info: the name that it may speak for
+
+
+def annotator_row(session: Session, name: str) -> tables.Annotator:
+    """The row of this name, made if need be.  Raises InputError for a blank or unprintable name, and for one that looks like another's."""
+    name = check_annotator(name)
+    row = session.scalar(select(tables.Annotator).filter_by(name=name))
+    if row is None:
+        refuse_confusable(name, session.scalars(select(tables.Annotator.name)))
+        row = tables.Annotator(name=name, created=now())
+        session.add(row)
+        session.flush()
+    return row
+
+
+def refuse_confusable(name: str, taken: Iterable[str]) -> None:
+    """Raises InputError where one of the taken names looks like this one (`core.text.name_shapes`) without being it."""
+    if other := confusable_name(name, taken):
+        raise InputError(f"the name '{name[:80]}' looks like '{other[:80]}', which is taken: use that one, or choose another")
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    id: int  # of the annotator's row
+    name: str
+    role: Role
+
+
+def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
+    """Who acts: a visitor under their own name only, the local operator under any.  In a write transaction an open house makes the
+    row of a new name; in a read it has id 0.
+
+    Raises NotAllowedError for a name without an active account (unless the house is open) or with a lesser role, InputError for a
+    blank name or the reserved one.
+    """
+    only_oneself(session, name)
+    return rights_of(session, name, needed)
+
+
+def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
+    """What `name` may do, whoever asks.  Raises as `actor`."""
+    name = check_annotator(name)
+    if name == AUTOMATIC:
+        raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
+    found = session.execute(
+        select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in())
+        .outerjoin(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
+        .where(tables.Annotator.name == name)
+    ).first()
+    if not (found[3] if found else in_use(session)):
+        refuse_lost_accounts(session)
+        if found is None and not session.info.get("writing"):
+            return Actor(0, name, "manager")
+        return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
+    if found is None or not found.active:
+        raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
+    check_role(name, found.role, needed)
+    return Actor(found.id, name, cast(Role, found.role))
+
+
+def somebody_signs_in() -> ColumnElement[bool]:
+    account = workbench.Account.__table__.alias()
+    return select(account.c.id).where(or_(account.c.password.is_not(None), account.c.subject.is_not(None))).exists()
+
+
+def in_use(session: Session) -> bool:
+    """Whether anybody can sign in.  Raises StorageError where nobody can any more."""
+    if session.scalar(select(somebody_signs_in())):
+        return True
+    refuse_lost_accounts(session)
+    return False
+
+
+def note_accounts(file: Path | None) -> None:
+    """Beside the database, that the installation has accounts.  Where the disk refuses, the next call tries again."""
+    if file is not None and not file.exists():
+        with suppress(OSError):
+            file.write_text(
+                "This installation of Ambiscope has accounts. While this file is here, its database does not open without them.\n"
+            )
+
+
+def refuse_lost_accounts(session: Session) -> None:
+    """Where nobody has an account everybody may do everything: never by losing the accounts.  Raises StorageError."""
+    file: Path | None = session.info.get(ACCOUNTS_FILE)
+    if file is not None and file.exists():
+        raise StorageError(
+            f"{file.with_suffix('')}: the installation has accounts, but this database has none: put the right database back, or a backup "
+            f"with `python -m storage restore BACKUP`; to go on without accounts, delete {file}"
+        )
+
+
+def only_oneself(session: Session, name: str) -> None:
+    """Raises NotAllowedError where a visitor's transaction would act under another name.  The local operator's may."""
+    own = session.info.get(VISITOR)
+    if own is not None and own != stored_name(name):
+        raise NotAllowedError(f"you are '{own[:80]}': nothing is done in the name of '{name[:80]}'")

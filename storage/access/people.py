@@ -1,0 +1,319 @@
+"""People: roles, passwords (argon2id), OpenID Connect subjects, and who may do what.
+
+Open house: while no account has a password or a subject, every name has all rights, so that one person needs no password.
+The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
+without one has none.  There is always a manager who can sign in.
+
+A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.door`, `storage.access.visitors`).
+Without a door the store is the local operator's: it acts in the name that it is given, with the rights of that name's account.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError, NotFoundError
+from core.text import stored_name
+from storage.access import passwords
+from storage.access.actors import actor, annotator_row, in_use, note_accounts
+from storage.access.log import ACTIONS, note
+from storage.access.permissions import can
+from storage.access.throttle import Attempt, digest
+from storage.access.visitors import Visitor, visitor_of
+from storage.records.annotation import SignInError
+from storage.records.checks import check_annotator, check_choice, check_page, check_text
+from storage.records.enumerations import Role
+from storage.records.projects import AUTOMATIC, Activity, Person
+from storage.records.results import Annotator
+from storage.schema import engine, tables, workbench
+
+MAX_SUBJECT_CHARS = 1000
+_PEOPLE = select(tables.Annotator, workbench.Account).outerjoin(
+    workbench.Account, workbench.Account.annotator_id == tables.Annotator.id
+)
+
+
+def joined_subject(issuer: object, subject: object) -> str:
+    """How an account keeps whom a provider of OpenID Connect vouches for: issuer and subject, a blank between.
+
+    Raises InputError where one is missing or holds white space (other pairs would read the same), or cannot be stored.
+    """
+    for part, what in ((issuer, "issuer"), (subject, "subject")):
+        if not isinstance(part, str) or not part or any(c.isspace() for c in part):
+            raise InputError(
+                f"the {what} of the sign-in provider is missing or holds white space: 'ISSUER SUBJECT' is expected"
+            )
+    return check_text(f"{issuer} {subject}", "the subject", limit=MAX_SUBJECT_CHARS)
+
+
+def _person(row: tables.Annotator, account: workbench.Account | None, open_house: bool) -> Person:
+    role = "manager" if open_house else account.role if account else "annotator"
+    return Person(
+        row.name,
+        role,
+        account.active if account else open_house,
+        account is not None and account.password is not None,
+        account is not None and account.subject is not None,
+        row.created,
+    )
+
+
+def _load(session: Session, name: str) -> Person:
+    found = session.execute(_PEOPLE.where(tables.Annotator.name == stored_name(name))).first()
+    if found is None:
+        raise NotFoundError(f"there is nobody named '{name[:80]}'")
+    return _person(found[0], found[1], not in_use(session))
+
+
+class People(engine.Part):
+    """The part of the Store about people and the log of what they did."""
+
+    def accounts_in_use(self) -> bool:
+        """False: open house, every name has all rights.  Raises StorageError where the accounts were lost."""
+        with self.reading() as session:
+            found = in_use(session)
+        if found:
+            note_accounts(self.database.accounts_file)
+        return found
+
+    def require(self, by: str, role: Role = "annotator") -> Person:
+        """Who `by` is.  Raises NotAllowedError where their role is a lesser one."""
+        check_choice(role, Role, "the role")
+        with self.reading() as session:
+            found = actor(session, by, role)
+            return Person(by, found.role, True, False, False, engine.now()) if not found.id else _load(session, by)
+
+    def people(self, by: str, limit: int = 50, offset: int = 0) -> list[Person]:
+        """Everybody, in the order in which they came.  Raises NotAllowedError for annotators, InputError for a wrong page."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            actor(session, by, "validator")
+            open_house = not in_use(session)
+            query = _PEOPLE.where(tables.Annotator.name != AUTOMATIC).order_by(tables.Annotator.id).limit(limit).offset(offset)
+            return [_person(row, account, open_house) for row, account in session.execute(query)]
+
+    def annotator(self, name: str) -> Annotator:
+        """Gets or creates.  Raises InputError for a name that is blank or unprintable, or looks like another's."""
+        name = check_annotator(name)
+        with self.reading() as session:  # a page asks at each rerun: no writer lock for that
+            row = session.scalar(select(tables.Annotator).filter_by(name=name))
+        if row is None:
+            with self.writing() as session:
+                row = annotator_row(session, name)
+        return Annotator(row.name, row.created)
+
+    def annotators(self) -> list[Annotator]:
+        """In the order in which they came."""
+        with self.reading() as session:
+            return [
+                Annotator(row.name, row.created)
+                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
+            ]
+
+    def sign_in(self, name: str, password: str, address: str = "") -> Visitor:
+        """`address`: where the person is, as far as it is known.
+
+        Raises SignInError: wrong (never says what), or `seconds` to wait (`storage.access.throttle`).  Takes as long for an unknown name.
+        """
+        name = stored_name(name)
+        with self.writing() as session:
+            attempt = Attempt(session, name, address)
+            found = session.execute(
+                select(tables.Annotator.id, workbench.Account.password, workbench.Account.active)
+                .join(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
+                .where(tables.Annotator.name == name)
+            ).first()
+        stored = found.password if found is not None and found.active and found.password else None
+        right = passwords.is_right(stored, password)  # outside of the transaction: it is slow on purpose
+        renewed = passwords.renewed(stored, password) if right and stored else None
+        with self.writing() as session:
+            account = session.scalar(select(workbench.Account).filter_by(annotator_id=found.id)) if right and found else None
+            if account is None or not account.active or account.password != stored:  # it may have been changed meanwhile
+                note(session, None, "sign-in failed", details={"name_digest": digest(name)[:16]})
+            else:
+                attempt.succeeded(session)
+                account.password = renewed or stored
+                session.flush()
+                note(session, account.annotator_id, "signed in", details={"with": "password"})
+                return visitor_of(session, account.annotator_id)
+        raise SignInError
+
+    def sign_in_subject(self, subject: str) -> Visitor:
+        """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
+        with self.writing() as session:
+            found = session.scalar(
+                select(workbench.Account.annotator_id).where(
+                    workbench.Account.subject == subject,
+                    workbench.Account.active == True,  # noqa: E712
+                )
+            )
+            if found is not None:
+                note(session, found, "signed in", details={"with": "subject"})
+                return visitor_of(session, found)
+            note(session, None, "sign-in failed", details={"with": "subject"})
+        raise SignInError
+
+    def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
+        """Gives a name an account.  The first one that can sign in must be a manager.
+
+        Raises NotAllowedError unless `by` is a manager, InputError for a name that has an account or looks like another, a wrong role, a short
+        password or a subject that is taken.
+        """
+        check_choice(role, Role, "the role")
+        name = check_annotator(name)
+        hashed = passwords.hashed(password) if password is not None else None
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            if name == AUTOMATIC:
+                raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
+            before, row = in_use(session), annotator_row(session, name)
+            if session.scalar(select(workbench.Account.id).filter_by(annotator_id=row.id)) is not None:
+                raise InputError(f"'{name[:80]}' has an account already: change its role or password")
+            self._check_subject(session, subject, None)
+            moment = engine.now()
+            account = workbench.Account(annotator_id=row.id, role=role, active=True, created=moment, updated=moment)
+            account.password, account.subject = hashed, subject
+            session.add(account)
+            self._keep_a_manager(session, before)
+            note(session, who.id, "person added", details={"name": name, "role": role})
+            made = _load(session, name)
+            signs_in = in_use(session)
+        if signs_in:
+            note_accounts(self.database.accounts_file)
+        return made
+
+    @staticmethod
+    def _check_subject(session: Session, subject: str | None, own: int | None) -> None:
+        """Raises InputError for what is no subject, or another account's than `own`."""
+        if subject is None:
+            return
+        issuer, _, own_part = subject.partition(" ")
+        joined_subject(issuer, own_part)
+        if session.scalar(select(workbench.Account.id).filter_by(subject=subject)) not in (None, own):
+            raise InputError("this subject belongs to another account")
+
+    @staticmethod
+    def _account(session: Session, name: str) -> workbench.Account:
+        found = session.scalar(
+            select(workbench.Account)
+            .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
+            .where(tables.Annotator.name == stored_name(name))
+        )
+        if found is None:
+            raise NotFoundError(f"'{name[:80]}' has no account: add one first")
+        return found
+
+    @staticmethod
+    def _keep_a_manager(session: Session, before: bool) -> None:
+        """After a change, where anybody can sign in now or could `before`: the house is never opened again by taking the last way
+        to sign in away.  Raises InputError where no manager can.
+        """
+        session.flush()
+        account = workbench.Account
+        managers = select(account.id).where(
+            account.role == "manager",
+            account.active == True,  # noqa: E712
+            or_(account.password.is_not(None), account.subject.is_not(None)),
+        )
+        if (before or in_use(session)) and session.scalar(managers.limit(1)) is None:
+            raise InputError(
+                "nobody who manages could sign in any more: give somebody else the role and a password first"
+                if before
+                else "the first account that can sign in must be an active manager's: else nobody could manage"
+            )
+
+    def set_role(self, by: str, name: str, role: Role) -> Person:
+        """Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
+        check_choice(role, Role, "the role")
+        return self._change(by, name, "role set", {"role": role}, {"role": role})
+
+    def set_active(self, by: str, name: str, active: bool) -> Person:
+        """An inactive account cannot sign in or do anything; its words stay.  Raises as `set_role`."""
+        return self._change(by, name, "activity of account set", {"active": active}, {"active": active})
+
+    def _change(
+        self, by: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], needed: Role = "manager"
+    ) -> Person:
+        """Sets these columns of an account; `details` go into the log."""
+        with self.writing() as session:
+            who = actor(session, by, needed)
+            account, before = self._account(session, name), in_use(session)
+            self._check_subject(session, values.get("subject"), account.id)
+            for key, value in values.items():
+                setattr(account, key, value)
+            account.updated = engine.now()
+            self._keep_a_manager(session, before)
+            note(session, who.id, action, details={"name": name, **details})
+            changed = _load(session, name)
+            signs_in = in_use(session)
+        if signs_in:
+            note_accounts(self.database.accounts_file)
+        return changed
+
+    def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
+        """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.  Whoever is
+        signed in to this account has to sign in again.
+
+        Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
+        """
+        passwords.check_password(password)
+        if by == name:
+            with self.reading() as session:
+                stored = self._account(session, name).password
+            if stored is not None:
+                self.sign_in(name, old or "", address)  # counted as an attempt
+        values = {"password": passwords.hashed(password)}
+        return self._change(by, name, "password set", values, {}, "annotator" if by == name else "manager")
+
+    def set_subject(self, by: str, name: str, subject: str | None) -> Person:
+        """Links an OpenID Connect subject to an account, or (None) takes it away.  Raises as `set_role`."""
+        return self._change(by, name, "subject set", {"subject": subject}, {"linked": subject is not None})
+
+    def activity(
+        self,
+        by: str,
+        *,
+        project: str | None = None,
+        item: str | None = None,
+        who: str | None = None,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Activity]:
+        """The newest first; `before` is the id of the last one of the page before.  Who is no manager sees their own lines.
+
+        Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
+        """
+        check_page(limit, 0)
+        if action is not None and action not in ACTIONS:
+            raise InputError(f"unknown action '{action[:80]}'; known: {', '.join(ACTIONS)}")
+        with self.reading() as session:
+            person = actor(session, by)
+            line = workbench.Activity
+            query = (
+                select(line, tables.Annotator.name, workbench.Project.public_id, workbench.ProjectItem.public_id)
+                .outerjoin(tables.Annotator, tables.Annotator.id == line.annotator_id)
+                .outerjoin(workbench.Project, workbench.Project.id == line.project_id)
+                .outerjoin(workbench.ProjectItem, workbench.ProjectItem.id == line.item_id)
+                .order_by(line.id.desc())
+                .limit(limit)
+            )
+            if not can(person.role, "manager"):
+                query = query.where(line.annotator_id == person.id)
+            for value, column in (
+                (project, workbench.Project.public_id),
+                (item, workbench.ProjectItem.public_id),
+                (who, tables.Annotator.name),
+                (action, line.action),
+            ):
+                if value is not None:
+                    query = query.where(column == value)
+            if before is not None:
+                query = query.where(line.id < before)
+            return [
+                Activity(row.id, name or "", row.action, of or "", about or "", row.details, row.created)
+                for row, name, of, about in session.execute(query)
+            ]

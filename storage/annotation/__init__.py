@@ -1,0 +1,1 @@
+"""Projects, guidelines, items, queue, leases, drafts, submissions, reviews and qualification."""

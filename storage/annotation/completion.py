@@ -1,0 +1,210 @@
+"""Who gets a slot, and what follows when a piece of work begins or ceases to count, inside its write transaction: the item's state,
+the next stage's, and automatic validation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from core.annotating.agreement import agree, merged
+from core.errors import InputError
+from core.trace import to_json
+from core.types import Annotation
+from storage.access.actors import Actor, annotator_row
+from storage.access.log import note
+from storage.annotation.contents import annotations_from_json
+from storage.annotation.places import Place
+from storage.annotation.queue_order import update_disagreement
+from storage.annotation.slots import free_slot, holders, promotable, stage_row
+from storage.annotation.tasks import lease_end, new_task, task_row
+from storage.records.annotation import ValidationWork
+from storage.records.answer_sets import annotation_from_json
+from storage.records.projects import AUTOMATIC
+from storage.results.standing import counted
+from storage.schema import engine, tables, workbench
+
+
+def add_version(
+    session: Session,
+    task: workbench.Task,
+    body: dict[str, Any],
+    *,
+    guidelines: int | None = None,
+    seconds: float = 0.0,
+    restores: int | None = None,
+    score: float | None = None,
+    automatic: bool = False,
+) -> workbench.Submission:
+    """The next version of a task's work.  `body`: core.trace.to_json of the content; `guidelines`: the version shown, None: the latest."""
+    task.version += 1
+    task.seconds += seconds
+    task.state, task.expires, task.reason, task.updated = "submitted", None, "", engine.now()
+    line = workbench.Guideline
+    if guidelines is None:
+        guidelines = session.scalar(select(func.max(line.version)).where(line.project_id == task.project_id)) or 0
+    made = workbench.Submission(
+        project_id=task.project_id,
+        item_id=task.item_id,
+        stage=task.stage,
+        annotator_id=task.annotator_id,
+        version=task.version,
+        restores=restores,
+        body=body,
+        seconds=seconds,
+        guidelines=guidelines,
+        score=score,
+        automatic=automatic,
+        created=task.updated,
+    )
+    session.add(made)
+    session.flush()
+    return made
+
+
+def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str, int, Annotation]]:
+    """(annotator, version, annotation) of what is validated, by slot: counted annotations; without a generation stage, those of
+    the question file as 'file 1', 'file 2', ... of version 0.
+    """
+    queue = stage_row(session, item.id, "generation")
+    if queue is None:
+        return [(f"file {n}", 0, a) for n, a in enumerate(annotations_from_json(item.references), 1)]
+    sent = workbench.Submission
+    rows = session.execute(
+        counted(tables.Annotator.name, sent.version, sent.body)
+        .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
+        .where(sent.item_id == item.id, sent.stage == "generation")
+        .order_by(workbench.Task.slot)
+    )
+    return [(name, version, annotation_from_json(body["annotation"])) for name, version, body in rows]
+
+
+def began_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
+    """After a submission got its slot, or a new version of one that had it."""
+    session.flush()
+    other = workbench.Task
+    work = select(func.count()).where(other.item_id == queue.item_id, other.stage == queue.stage, other.slot.is_not(None))
+    filled = session.scalar(work.where(other.state == "submitted")) or 0
+    if filled >= queue.slots:
+        queue.state = "done"
+    if queue.stage == "generation":
+        session.flush()
+        if filled > 1:  # there is a disagreement
+            update_disagreement(session, project, [task.item_id])
+        if queue.state == "done" and "validation" in project.stages:
+            _open_validation(session, project, session.get_one(workbench.ProjectItem, task.item_id))
+
+
+def ceased_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
+    """After a submission was returned or reopened; it keeps its slot for its annotator."""
+    session.flush()
+    queue.state = "open"
+    if queue.stage == "generation":
+        session.flush()
+        update_disagreement(session, project, [task.item_id])
+        retract_automatic(session, task.item_id)
+        later = stage_row(session, task.item_id, "validation")
+        if later is not None:
+            later.state = "waiting"
+    session.flush()
+
+
+def retract_automatic(session: Session, item: int) -> None:
+    """Takes back a validation that nobody made.  Raises InputError where a person validated the item: that has to be returned
+    first.
+    """
+    for held in holders(session, item, "validation"):
+        if held.state == "submitted":
+            if session.get_one(tables.Annotator, held.annotator_id).name != AUTOMATIC:
+                raise InputError("this item is validated already: the validation has to be returned first")
+            held.state, held.slot, held.updated = "released", None, engine.now()
+            later = stage_row(session, item, "validation")
+            if later is not None:
+                later.state = "open"
+    session.flush()
+
+
+def fill_free_slots(session: Session, project: workbench.Project, queue: workbench.ItemStage) -> bool:
+    """After a slot became free: work over the number takes it, the earliest first.  True where some did."""
+    session.flush()
+    filled = False
+    while (late := promotable(session, queue)) is not None:
+        taken = {row.slot for row in holders(session, queue.item_id, queue.stage)}
+        free = next((n for n in range(queue.slots) if n not in taken), None)
+        if free is None:
+            break
+        late.slot = free
+        began_to_count(session, project, queue, late)
+        filled = True
+    return filled
+
+
+def _open_validation(session: Session, project: workbench.Project, item: workbench.ProjectItem) -> None:
+    queue = stage_row(session, item.id, "validation")
+    if queue is None or queue.state == "done":
+        return
+    queue.state = "open"
+    sources = sources_of(session, item)
+    if holders(session, item.id, "validation") or not agree([annotation for _, _, annotation in sources]):
+        return
+    who = annotator_row(session, AUTOMATIC)
+    task = task_row(session, item.id, "validation", who.id) or new_task(session, queue, who.id, "released")
+    task.slot = 0
+    content = ValidationWork(
+        merged([annotation for _, _, annotation in sources]), sources=tuple((name, version) for name, version, _ in sources)
+    )
+    add_version(session, task, to_json(content), guidelines=0, automatic=True)
+    queue.state = "done"
+    note(session, None, "item validated automatically", project=project.id, item=item.id, details={"version": task.version})
+    session.flush()
+
+
+def lease(
+    session: Session, project: workbench.Project, queue: workbench.ItemStage, who: Actor, row: workbench.Task | None
+) -> bool:
+    """Gives this person a free slot, unless earlier work over the number takes it."""
+    moment = engine.now()
+    while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
+        if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
+            continue
+        take(session, project, queue, who, row, slot)
+        return True
+    return False
+
+
+def take(
+    session: Session,
+    project: workbench.Project,
+    queue: workbench.ItemStage,
+    who: Actor,
+    row: workbench.Task | None,
+    slot: int | None,
+) -> workbench.Task:
+    """Opens an item for this person, with this slot (None: gold)."""
+    moment = engine.now()
+    end = lease_end(project, moment)
+    fresh = row is None or row.state != "leased"
+    if row is None:
+        row = new_task(session, queue, who.id, "leased", slot=slot, expires=end)
+    else:
+        row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
+        session.flush()
+    if fresh:
+        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
+    return row
+
+
+def renew(session: Session, place: Place) -> None:
+    """Extends an open lease; work whose lease ran out takes a slot again where one is free."""
+    row = place.need_task()
+    moment = engine.now()
+    if row.state == "leased":
+        row.expires = lease_end(place.project, moment)
+    elif row.state in ("expired", "released") and not place.queue.gold and place.queue.state == "open":
+        fill_free_slots(session, place.project, place.queue)
+        slot = free_slot(session, place.queue, moment, row.annotator_id)
+        if slot is not None:
+            row.state, row.slot, row.expires, row.updated = "leased", slot, lease_end(place.project, moment), moment
+    session.flush()

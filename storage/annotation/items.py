@@ -1,0 +1,215 @@
+"""A project's items as people see them: one, pages of them, and how far the work is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy.orm import undefer
+
+from core.errors import NotFoundError
+from storage.access.actors import actor
+from storage.access.permissions import can
+from storage.annotation.contents import annotations_from_json, passages_from_json
+from storage.annotation.jobs import there
+from storage.annotation.rows import project_row
+from storage.records.checks import check_choice, check_page
+from storage.records.enumerations import ItemState, WorkStage
+from storage.records.projects import Item, ItemSummary, LinkedPrediction, StageProgress
+from storage.schema import engine, tables, workbench
+
+
+class Items(engine.Part):
+    """The part of the Store that reads a project's items."""
+
+    def get_item(self, item: str, by: str) -> Item:
+        """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
+        with self.reading() as session:
+            who = actor(session, by)
+            row = session.execute(
+                select(workbench.ProjectItem, workbench.Project, tables.Question)
+                .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
+                .join(tables.Question, tables.Question.id == workbench.ProjectItem.question_id)
+                .where(workbench.ProjectItem.public_id == item)
+                .options(undefer(workbench.ProjectItem.references), undefer(workbench.ProjectItem.passages))
+            ).first()
+            if row is None:
+                raise NotFoundError(f"there is no item '{item[:80]}'")
+            found, project, question = row
+            blind = "judging" in project.stages and not can(who.role, "validator")
+            predictions = session.execute(
+                select(tables.Prediction.system, tables.Prediction.public_id)
+                .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
+                .where(workbench.ItemPrediction.item_id == found.id)
+                .order_by(workbench.ItemPrediction.side)
+            )
+            states = session.execute(
+                select(workbench.ItemStage.stage, workbench.ItemStage.state).where(workbench.ItemStage.item_id == found.id)
+            )
+            return Item(
+                id=found.public_id,
+                project=project.public_id,
+                position=found.position,
+                question_id=question.public_id,
+                question=question.text,
+                gold=found.gold is not None,
+                predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
+                passages=passages_from_json(found.passages),
+                references=annotations_from_json(found.references) if can(who.role, "validator") else (),
+                states={row.stage: row.state for row in states},
+            )
+
+    def items(
+        self,
+        project: str,
+        by: str,
+        *,
+        stage: WorkStage,
+        state: ItemState | None = None,
+        text: str = "",
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[ItemSummary]:
+        """A stage's items in the order of its queue.  Raises NotAllowedError for annotators, NotFoundError, InputError."""
+        check_page(limit, offset)
+        check_choice(stage, WorkStage, "the stage")
+        with self.reading() as session:
+            actor(session, by, "validator")
+            queue, item = workbench.ItemStage, workbench.ProjectItem
+            number = project_row(session, project).id
+            query = (
+                select(queue, item, tables.Question.text)
+                .join(item, item.id == queue.item_id)
+                .join(tables.Question, tables.Question.id == item.question_id)
+                .where(queue.project_id == number, queue.stage == stage, there(session, number, queue.item_id))
+                .order_by(queue.rank, queue.item_id)
+                .limit(limit)
+                .offset(offset)
+            )
+            if state is not None:
+                query = query.where(queue.state == state)
+            if text:
+                query = query.where(tables.Question.folded.contains(text.casefold(), autoescape=True))
+            rows = session.execute(query).all()
+            task = workbench.Task
+            found = session.execute(
+                select(task.item_id, *_tallies(engine.now()))
+                .where(task.item_id.in_([q.item_id for q, _, _ in rows]), task.stage == stage)
+                .group_by(task.item_id)
+            )
+            tally = {t.item_id: t for t in found}
+            return [
+                ItemSummary(
+                    i.public_id,
+                    i.position,
+                    words,
+                    q.gold,
+                    stage,
+                    q.state,
+                    q.slots,
+                    getattr(tally.get(q.item_id), "submitted", 0),
+                    getattr(tally.get(q.item_id), "leased", 0),
+                    getattr(tally.get(q.item_id), "over", 0),
+                    i.margin,
+                    i.disagreement,
+                )
+                for q, i, words in rows
+            ]
+
+    def progress(
+        self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
+    ) -> dict[WorkStage, StageProgress]:
+        """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
+        in SQL, items from an index."""
+        with self.reading() as session:
+            actor(session, by, "annotator" if annotator in (None, by) else "validator")
+            row = project_row(session, project)
+            queue, task, draft, item = workbench.ItemStage, workbench.Task, workbench.Draft, workbench.ProjectItem
+            stages = [one for one in row.stages if stage in (None, one)]
+            totals: dict[str, dict[str, int]] = {}
+            for one, state, count in session.execute(
+                select(queue.stage, queue.state, func.count())
+                .where(
+                    queue.project_id == row.id,
+                    queue.stage.in_(stages),
+                    queue.gold == False,  # noqa: E712
+                    there(session, row.id, queue.item_id),
+                )
+                .group_by(queue.stage, queue.state)
+            ):
+                totals.setdefault(one, {})[state] = count
+            done = select(task.stage, *_tallies(engine.now())).where(task.project_id == row.id, task.stage.in_(stages))
+            drafts = (
+                select(draft.stage, func.count())
+                .join(item, item.id == draft.item_id)
+                .where(item.project_id == row.id, draft.stage.in_(stages), draft.open == True)  # noqa: E712
+                .group_by(draft.stage)
+            )
+            if annotator is not None:
+                who = session.scalar(select(tables.Annotator.id).filter_by(name=annotator)) or 0
+                done, drafts = done.where(task.annotator_id == who), drafts.where(draft.annotator_id == who)
+            tally = {t.stage: t for t in session.execute(done.group_by(task.stage))}
+            written: dict[str, int] = {row[0]: row[1] for row in session.execute(drafts)}
+            return {
+                cast(WorkStage, one): _progress(
+                    one,
+                    totals.get(one, {}),
+                    1 if one == "validation" else row.annotators_per_item,  # one person validates
+                    tally.get(one),
+                    written.get(one, 0),
+                )
+                for one in stages
+            }
+
+    def submitted(self, project: str, by: str, stage: WorkStage) -> int:
+        """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
+        with self.reading() as session:
+            actor(session, by)
+            task = workbench.Task
+            query = (
+                select(func.count())
+                .select_from(task)
+                .where(
+                    task.project_id == project_row(session, project).id,
+                    task.stage == stage,
+                    task.state == "submitted",
+                    task.slot.is_not(None),
+                )
+            )
+            return session.scalar(query) or 0
+
+
+_TALLIED = ("submitted", "leased", "returned", "skipped", "over", "gold")
+
+
+def _tallies(moment: Any) -> list[Any]:
+    task = workbench.Task
+
+    def count(condition: Any, name: str) -> Any:
+        return func.coalesce(func.sum(case((condition, 1), else_=0)), 0).label(name)
+
+    sent = task.state == "submitted"
+    return [
+        count(and_(sent, task.slot.is_not(None)), "submitted"),
+        count(and_(task.state == "leased", task.expires > moment), "leased"),
+        count(task.state == "returned", "returned"),
+        count(task.state == "skipped", "skipped"),
+        count(and_(sent, task.slot.is_(None), task.slots > 0), "over"),
+        count(and_(sent, task.slots == 0), "gold"),
+        func.coalesce(func.sum(case((or_(sent, task.version > 0), task.seconds), else_=0.0)), 0.0).label("seconds"),
+    ]
+
+
+def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
+    counts = {state: totals.get(state, 0) for state in get_args(ItemState)}
+    counts |= {name: int(getattr(tally, name, 0)) for name in _TALLIED}
+    items = sum(totals.values())
+    return StageProgress(
+        stage=cast(WorkStage, stage),
+        items=items,
+        slots=slots * items,
+        drafts=drafts,
+        seconds=float(getattr(tally, "seconds", 0.0)),
+        **counts,
+    )

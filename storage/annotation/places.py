@@ -1,0 +1,55 @@
+"""Whose work on which item: found and allowed, at the begin of a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import and_, select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError, NotFoundError
+from storage.access.actors import Actor, actor
+from storage.records.checks import check_choice
+from storage.records.enumerations import Role, WorkStage
+from storage.schema import workbench
+
+NEEDED: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose work on what, found and allowed.  `task` is None before it is opened for the first time."""
+
+    who: Actor
+    project: workbench.Project
+    item: workbench.ProjectItem
+    queue: workbench.ItemStage
+    task: workbench.Task | None
+    draft: workbench.Draft | None
+
+    def need_task(self) -> workbench.Task:
+        """Raises InputError where the item was never opened."""
+        if self.task is None:
+            raise InputError("open the item first (next_item or claim_item)")
+        return self.task
+
+
+def find_place(session: Session, item: str, annotator: str, stage: WorkStage) -> Place:
+    """Raises InputError for a stage that the project has not, NotFoundError, NotAllowedError."""
+    check_choice(stage, WorkStage, "the stage")
+    who = actor(session, annotator, NEEDED[stage])
+    entry, task, draft = workbench.ItemStage, workbench.Task, workbench.Draft
+    found = session.execute(
+        select(workbench.ProjectItem, workbench.Project, entry, task, draft)
+        .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
+        .outerjoin(entry, and_(entry.item_id == workbench.ProjectItem.id, entry.stage == stage))
+        .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == who.id))
+        .outerjoin(draft, and_(draft.item_id == task.item_id, draft.stage == stage, draft.annotator_id == who.id))
+        .where(workbench.ProjectItem.public_id == item)
+    ).first()
+    if found is None:
+        raise NotFoundError(f"there is no item '{item[:80]}'")
+    row, project, queue, mine, written = found
+    if queue is None:
+        raise InputError(f"this item has no stage {stage}; its project has {', '.join(project.stages)}")
+    return Place(who, project, row, queue, mine, written)

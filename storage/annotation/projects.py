@@ -1,0 +1,295 @@
+"""Projects and their guidelines.
+
+Orders of a queue: `file`; `random` (by a digest of seed and question, so the same seed gives the same order anywhere);
+`uncertainty` (smallest margin first, see storage.annotation.queue_order.margin_of); `disagreement` (largest first, see
+core.metrics.agreement.answer_sets.disagreement).  Items without the value come last, in the order of the file.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import date
+from typing import Unpack, cast, get_args
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from core.errors import ConflictError, InputError
+from core.text import stored_name
+from storage.access.actors import actor, refuse_confusable, rights_of
+from storage.access.log import note
+from storage.annotation.batches import put_in_order, resume_order
+from storage.annotation.contents import examples_from_json, examples_to_json
+from storage.annotation.jobs import begin
+from storage.annotation.qualification import qualification_of
+from storage.annotation.rows import latest_guidelines, project_row
+from storage.annotation.slots import refresh_states
+from storage.records.annotation import Qualification
+from storage.records.answer_sets import check_annotation
+from storage.records.checks import check_page, check_text
+from storage.records.defaults import THRESHOLDS
+from storage.records.enumerations import ProjectState, WorkStage
+from storage.records.projects import Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
+from storage.records.rows import record_of
+from storage.schema import engine, tables, workbench
+
+MAX_GUIDELINE_CHARS = 200_000
+MAX_EXAMPLES = 100
+
+
+def project_record(row: workbench.Project) -> Project:
+    return record_of(
+        Project,
+        row,
+        id=row.public_id,
+        stages=tuple(row.stages),
+        systems=tuple(row.systems),
+        order=row.ordering,
+        reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
+        thresholds={**THRESHOLDS, **row.thresholds},
+    )
+
+
+def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
+    check_text(text, "the guidelines", limit=MAX_GUIDELINE_CHARS)
+    if len(examples) > MAX_EXAMPLES:
+        raise InputError(f"{len(examples)} examples; at most {MAX_EXAMPLES} are allowed")
+    for example in examples:
+        check_text(example.prompt, "an example's question", limit=20_000, empty=False)
+        check_text(example.why, "an example's reason", limit=20_000)
+        check_annotation(example.annotation, complete=False)  # a wrong example may well be incomplete
+
+
+class Projects(engine.Part):
+    """The part of the Store about projects."""
+
+    def create_project(
+        self,
+        by: str,
+        name: str,
+        *,
+        stages: Sequence[WorkStage] = ("generation",),
+        guidelines: str = "",
+        examples: Sequence[Example] = (),
+        **values: Unpack[ProjectValues],
+    ) -> Project:
+        """An open project without items.  Stages cannot be changed later; `values` are those of `ProjectValues`.
+
+        Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken, or looks like one.
+        """
+        wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
+        if not wanted or set(stages) - set(wanted):
+            raise InputError(f"the stages are {tuple(stages)!r}; use one or more of {', '.join(get_args(WorkStage))}")
+        if "judging" in wanted and not values.get("systems"):
+            raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
+        columns = checked_project({**values, "name": name})
+        _check_guidelines(guidelines, examples)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            self._free_name(session, columns["name"], None)
+            moment = engine.now()
+            row = workbench.Project(
+                public_id=uuid.uuid4().hex,
+                stages=list(wanted),
+                version=1,
+                created=moment,
+                updated=moment,
+                **columns,
+            )
+            session.add(row)
+            session.flush()
+            note(session, who.id, "project created", project=row.id, details={"name": row.name})
+            if guidelines or examples:
+                self._add_guidelines(session, row, who.id, guidelines, examples)
+            return project_record(row)
+
+    @staticmethod
+    def _free_name(session: Session, name: str, own: int | None) -> None:
+        taken = session.scalar(select(workbench.Project.id).filter_by(name=name))
+        if taken is not None and taken != own:
+            raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
+        others = select(workbench.Project.name)
+        refuse_confusable(name, session.scalars(others if own is None else others.where(workbench.Project.id != own)))
+
+    def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
+        """Changes the name or any of the `ProjectValues`.
+
+        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
+        More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
+        Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
+        """
+        columns = checked_project(changes)
+        with self.reading() as session:
+            actor(session, by, "manager")
+            number = project_row(session, project).id
+        resume_order(self.database, number)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            columns = {k: v for k, v in columns.items() if getattr(row, k) != v}
+            if not columns:
+                return project_record(row)
+            if row.version != expected_version:
+                raise ConflictError(
+                    f"the project was changed by somebody else (it is version {row.version}, yours was made from "
+                    f"{expected_version}): load it again, then save"
+                )
+            if "name" in columns:
+                self._free_name(session, columns["name"], row.id)
+            if "judging" in row.stages and columns.get("systems") == []:
+                raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
+            for key, value in columns.items():
+                setattr(row, key, value)
+            row.version += 1
+            row.updated = engine.now()
+            session.flush()
+            if "annotators_per_item" in columns:
+                self._set_slots(session, row)
+            reorder = "ordering" in columns or "seed" in columns
+            token = begin(session, number, "order", -1).token if reorder else ""
+            note(session, who.id, "project changed", project=row.id, details=columns)
+            record = project_record(row)
+        if reorder:
+            put_in_order(self.database, number, token)
+        return record
+
+    @staticmethod
+    def _set_slots(session: Session, row: workbench.Project) -> None:
+        task, queue, number = workbench.Task, workbench.ItemStage, row.annotators_per_item
+        held = session.scalar(
+            select(func.count())
+            .select_from(task)
+            .where(task.project_id == row.id, task.stage != "validation", task.slot >= number)
+        )
+        if held:
+            raise InputError(f"{held} pieces of work are held beyond {number} annotators an item: release or return them first")
+        for stage in row.stages:
+            if stage != "validation":  # one person validates
+                session.execute(
+                    update(queue)
+                    .where(queue.project_id == row.id, queue.stage == stage, queue.gold == False)  # noqa: E712
+                    .values(slots=number)
+                )
+        session.expire_all()
+        refresh_states(session, row.id, row.stages)
+
+    def projects(self, state: ProjectState | None = None, limit: int = 50, offset: int = 0) -> list[Project]:
+        """The newest first.  Raises InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        with self.reading() as session:
+            query = select(workbench.Project).order_by(workbench.Project.id.desc()).limit(limit).offset(offset)
+            if state is not None:
+                query = query.where(workbench.Project.state == state)
+            return [project_record(row) for row in session.scalars(query)]
+
+    def get_project(self, project: str) -> Project:
+        """Raises NotFoundError."""
+        with self.reading() as session:
+            return project_record(project_row(session, project))
+
+    def find_project_named(self, name: str) -> Project | None:
+        with self.reading() as session:
+            row = session.scalar(select(workbench.Project).filter_by(name=stored_name(name)))
+            return project_record(row) if row else None
+
+    # ---------------------------------------------------------------- guidelines
+
+    @staticmethod
+    def _add_guidelines(
+        session: Session, row: workbench.Project, who: int, text: str, examples: Sequence[Example]
+    ) -> workbench.Guideline:
+        made = workbench.Guideline(
+            project_id=row.id,
+            version=latest_guidelines(session, row.id) + 1,
+            text=text,
+            examples=examples_to_json(examples),
+            annotator_id=who,
+            created=engine.now(),
+        )
+        session.add(made)
+        session.flush()
+        note(session, who, "guidelines saved", project=row.id, details={"version": made.version})
+        return made
+
+    def save_guidelines(
+        self, by: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
+    ) -> Guidelines:
+        """A new version; equal content changes nothing, every version is kept.
+
+        Raises ConflictError when there is a newer one than `expected_version` (0: none), NotAllowedError, NotFoundError,
+        InputError.
+        """
+        _check_guidelines(text, examples)
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            last = session.scalar(
+                select(workbench.Guideline).filter_by(project_id=row.id).order_by(workbench.Guideline.version.desc()).limit(1)
+            )
+            if last is None or (last.text, last.examples) != (text, examples_to_json(examples)):
+                found = last.version if last else 0
+                if expected_version is not None and expected_version != found:
+                    raise ConflictError(
+                        f"the guidelines were changed by somebody else (they are version {found}, yours was made from "
+                        f"{expected_version}): load them again, then save"
+                    )
+                last = self._add_guidelines(session, row, who.id, text, examples)
+            return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
+
+    def guidelines(self, project: str, version: int | None = None) -> Guidelines | None:
+        """The version in force, or another; None where there is none.  Raises NotFoundError for an unknown project."""
+        found = self._guidelines(project, version, 1, 0)
+        return found[0] if found else None
+
+    def guideline_versions(self, project: str, limit: int = 50, offset: int = 0) -> list[Guidelines]:
+        """All versions, the newest first.  Raises NotFoundError, InputError for a limit outside 1..500."""
+        check_page(limit, offset)
+        return self._guidelines(project, None, limit, offset)
+
+    def _guidelines(self, project: str, version: int | None, limit: int, offset: int) -> list[Guidelines]:
+        with self.reading() as session:
+            line = workbench.Guideline
+            query = (
+                select(line, tables.Annotator.name)
+                .join(tables.Annotator, tables.Annotator.id == line.annotator_id)
+                .where(line.project_id == project_row(session, project).id)
+                .order_by(line.version.desc())
+            )
+            if version is not None:
+                query = query.where(line.version == version)
+            return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit).offset(offset))]
+
+    # ---------------------------------------------------------------- qualification
+
+    def qualification(self, project: str, annotator: str) -> Qualification:
+        """Raises NotFoundError for an unknown project, NotAllowedError."""
+        with self.reading() as session:
+            who = actor(session, annotator)
+            return qualification_of(session, project_row(session, project), who.id)
+
+    def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
+        """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        """
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            row = project_row(session, project)
+            whom = cast(int, session.execute(select(tables.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
+            if whom is None:
+                whom = rights_of(session, annotator).id
+            found = session.scalar(select(workbench.Admission).filter_by(project_id=row.id, annotator_id=whom))
+            if found is not None and admitted is None:
+                session.delete(found)
+            elif found is not None and admitted is not None:
+                found.admitted = admitted
+            elif admitted is not None:
+                session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
+            session.flush()
+            note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
+            return qualification_of(session, row, whom)
+
+
+def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
+    return record_of(Guidelines, row, project=project, examples=examples_from_json(row.examples), by=by)

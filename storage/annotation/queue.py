@@ -1,0 +1,273 @@
+"""The queue: who works on which item next.  Each call is one write transaction; the database itself refuses a slot too many."""
+
+from __future__ import annotations
+
+from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from core.errors import InputError
+from storage.access.actors import Actor, actor
+from storage.access.log import note
+from storage.annotation.completion import fill_free_slots, lease, take
+from storage.annotation.jobs import there
+from storage.annotation.places import NEEDED, Place, find_place
+from storage.annotation.qualification import qualification_of
+from storage.annotation.rows import project_row
+from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
+from storage.records.annotation import NotQualifiedError, Task
+from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
+from storage.records.enumerations import TaskState, WorkStage
+from storage.schema import engine, tables, workbench
+
+CANDIDATES = 20  # looked at together
+
+
+def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
+    """How many predictions of an item are there to be judged."""
+    link = workbench.ItemPrediction
+    return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
+
+
+class Queue(engine.Part):
+    """The part of the Store about leases and what becomes of them."""
+
+    def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
+        """Leases the next item to this person, and returns their task; None when nothing is left for them.
+
+        In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, gold items
+        while they are not qualified, then the queue: what they never had before what they gave back, and for validators other
+        people's items before those that they annotated.  Raises NotQualifiedError after too many wrong gold items, InputError for
+        a closed project or a stage that it has not, NotFoundError, NotAllowedError.
+        """
+        check_choice(stage, WorkStage, "the stage")
+        with self.writing() as session:
+            who = actor(session, annotator, NEEDED[stage])
+            row = project_row(session, project)
+            if stage not in row.stages:
+                raise InputError(f"this project has no stage {stage}; it has {', '.join(row.stages)}")
+            if row.state == "closed":
+                raise InputError("this project is closed: a manager can open it again")
+            _bring_back(session, row, stage)
+            found = self._own(session, row, who, stage)
+            if found is None and stage != "validation":
+                found = self._gold(session, row, who, stage)
+            if found is None:
+                found = self._open(session, row, who, stage)
+            return load_task(session, found) if found else None
+
+    def _own(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+        task, draft = workbench.Task, workbench.Draft
+        mine = select(task).where(task.project_id == project.id, task.stage == stage, task.annotator_id == who.id)
+        first = case((task.state == "returned", 0), else_=1)
+        held = session.scalar(
+            mine.where(task.state.in_(("returned", "leased"))).order_by(first, task.updated, task.id).limit(1)
+        )
+        if held is not None:
+            if held.state == "leased":
+                held.expires = lease_end(project, engine.now())
+            return held
+        written = (
+            select(draft.id)
+            .where(
+                draft.item_id == task.item_id,
+                draft.stage == stage,
+                draft.annotator_id == who.id,
+                draft.open == True,  # noqa: E712
+            )
+            .exists()
+        )
+        for row in session.scalars(mine.where(task.state == "expired", written).order_by(task.updated).limit(CANDIDATES)).all():
+            queue = session.scalar(select(workbench.ItemStage).filter_by(item_id=row.item_id, stage=stage))
+            if queue is not None and lease(session, project, queue, who, row):
+                return row
+        return None
+
+    def _gold(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+        state = qualification_of(session, project, who.id, brief=True)
+        if state.passed is False:
+            raise NotQualifiedError(state)
+        if state.passed:
+            return None
+        queue, task = workbench.ItemStage, workbench.Task
+        had = (
+            select(task.id)
+            .where(task.item_id == queue.item_id, task.annotator_id == who.id, task.state.in_(("submitted", "skipped")))
+            .exists()
+        )
+        found = session.scalar(
+            select(queue)
+            .where(
+                queue.project_id == project.id,
+                queue.stage == stage,
+                queue.gold == True,  # noqa: E712
+                there(session, project.id, queue.item_id),
+                ~had,
+            )
+            .order_by(queue.rank, queue.item_id)
+            .limit(1)
+        )
+        if found is None:  # the rest belongs to another stage, or was skipped
+            return None
+        row = task_row(session, found.item_id, stage, who.id)
+        return take(session, project, found, who, row, None)
+
+    def _open(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+        for again in (False, True):
+            for own in (False, True) if stage == "validation" else (True,):
+                found = self._candidate(session, project, who, stage, again=again, own=own)
+                if found is not None:
+                    return found
+        return None
+
+    def _candidate(
+        self, session: Session, project: workbench.Project, who: Actor, stage: str, *, again: bool, own: bool
+    ) -> workbench.Task | None:
+        """The first item with a free slot.  `again`: among those that this person gave back or lost; `own`: also among those that
+        they annotated."""
+        queue, task = workbench.ItemStage, workbench.Task
+        moment = engine.now()
+        mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == who.id)
+        live = (
+            select(func.count())
+            .select_from(task)
+            .where(
+                task.item_id == queue.item_id,
+                task.stage == queue.stage,
+                task.slot.is_not(None),
+                or_(task.state != "leased", task.expires > moment),
+            )
+            .scalar_subquery()
+        )
+        query = (
+            select(queue)
+            .where(
+                queue.project_id == project.id,
+                queue.stage == stage,
+                queue.gold == False,  # noqa: E712
+                queue.state == "open",
+                there(session, project.id, queue.item_id),
+                live < queue.slots,
+            )
+            .order_by(queue.rank, queue.item_id)
+            .limit(CANDIDATES)
+        )
+        query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
+        if not own:
+            written = select(task.id).where(
+                task.item_id == queue.item_id, task.stage == "generation", task.annotator_id == who.id, task.slot.is_not(None)
+            )
+            query = query.where(~written.exists())
+        if stage == "judging":
+            query = query.where(_linked(queue.item_id) >= len(project.systems))
+        refused: list[int] = []
+        while True:
+            found = session.scalars(query.where(queue.id.not_in(refused)) if refused else query).all()
+            if not found:
+                return None
+            for entry in found:
+                row = task_row(session, entry.item_id, stage, who.id) if again else None
+                if lease(session, project, entry, who, row):
+                    return row or task_row(session, entry.item_id, stage, who.id)
+                refused.append(entry.id)  # work over the number took the slot
+
+    def claim_item(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
+        """Leases this very item; None when all its slots are taken, or it still waits for the stage before.
+
+        Somebody who holds, submitted or got it back gets their task as it is (an open lease renewed).  Raises as `next_item`.
+        """
+        with self.writing() as session:
+            place = find_place(session, item, annotator, stage)
+            row = place.task
+            if row is not None and row.state in ("submitted", "returned"):
+                return load_task(session, row)
+            if row is not None and row.state == "leased":
+                row.expires = lease_end(place.project, engine.now())
+                return load_task(session, row)
+            if place.project.state == "closed":
+                raise InputError("this project is closed: a manager can open it again")
+            if place.queue.gold:
+                return load_task(session, take(session, place.project, place.queue, place.who, row, None))
+            if stage != "validation":
+                state = qualification_of(session, place.project, place.who.id, brief=True)
+                if state.passed is False:
+                    raise NotQualifiedError(state)
+                if state.passed is None:
+                    raise InputError("qualification items come first: take the next item of the queue")
+            if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
+                raise InputError("this item has no prediction to judge yet: a manager answers it first")
+            _bring_back(session, place.project, stage)
+            if place.queue.state != "open" or not lease(session, place.project, place.queue, place.who, row):
+                return None
+            found = row or task_row(session, place.item.id, stage, place.who.id)
+            return load_task(session, found) if found else None
+
+    def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
+        """Back into the queue; the draft stays with its author.  Raises InputError for submitted or skipped work."""
+        with self.writing() as session:
+            place = find_place(session, item, annotator, stage)
+            self._give_up(session, place, "released", "item released", "")
+            return load_task(session, place.need_task())
+
+    def skip_item(self, item: str, annotator: str, stage: WorkStage, reason: str) -> Task:
+        """Frees the slot for another person; this one is not offered the item again.  Raises InputError without a reason, or for
+        submitted work."""
+        check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
+        with self.writing() as session:
+            place = find_place(session, item, annotator, stage)
+            self._give_up(session, place, "skipped", "item skipped", reason)
+            return load_task(session, place.need_task())
+
+    @staticmethod
+    def _give_up(session: Session, place: Place, state: TaskState, action: str, reason: str) -> None:
+        row = place.need_task()
+        if row.state == state and row.reason == reason:
+            return
+        if row.state in ("submitted", "skipped"):
+            raise InputError(f"this item is {row.state}: undo that first")
+        row.state, row.slot, row.expires, row.reason, row.updated = state, None, None, reason, engine.now()
+        details = {"stage": row.stage} | ({"reason": reason} if reason else {})
+        note(session, place.who.id, action, project=row.project_id, item=row.item_id, details=details)
+        fill_free_slots(session, place.project, place.queue)
+
+    def tasks(
+        self,
+        project: str,
+        by: str,
+        *,
+        annotator: str | None = None,
+        stage: WorkStage | None = None,
+        state: TaskState | None = None,
+        over: bool | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[Task]:
+        """The latest changed first.  `over`: only work over the number, or only the rest.  Other people's are for validators and
+        managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
+        """
+        check_page(limit, offset)
+        with self.reading() as session:
+            actor(session, by, "annotator" if annotator == by else "validator")
+            task = workbench.Task
+            query = tasks_query().where(task.project_id == project_row(session, project).id)
+            if annotator is not None:
+                query = query.where(tables.Annotator.name == annotator)
+            if stage is not None:
+                query = query.where(task.stage == stage)
+            if state is not None:
+                query = query.where(task.state == state)
+            if over is not None:
+                late = and_(task.state == "submitted", task.slot.is_(None), task.slots > 0)
+                query = query.where(late if over else ~late)
+            rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
+            return [task_record(*row) for row in rows]
+
+
+def _bring_back(session: Session, project: workbench.Project, stage: str) -> None:
+    """Where the clock was set back: from now on no lease lasts longer than a new one.  (It does not end at once: somebody may be at it.)"""
+    task, end = workbench.Task, lease_end(project, engine.now())
+    session.execute(
+        update(task)
+        .where(task.project_id == project.id, task.stage == stage, task.state == "leased", task.expires > end)
+        .values(expires=end)
+        .execution_options(synchronize_session=False)
+    )

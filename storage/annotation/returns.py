@@ -1,0 +1,116 @@
+"""Work that comes back: returned by a validator, or taken back by its author.  Nothing submitted is changed; versions are added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.errors import InputError
+from storage.access.actors import actor
+from storage.access.log import note
+from storage.annotation.completion import add_version, began_to_count, ceased_to_count, lease, retract_automatic, take
+from storage.annotation.places import Place, find_place
+from storage.annotation.tasks import lease_end, load_task, task_row
+from storage.records.annotation import Task
+from storage.records.checks import MAX_NOTE_CHARS, check_text
+from storage.records.enumerations import WorkStage
+from storage.schema import engine, tables, workbench
+
+
+class Returns(engine.Part):
+    """The part of the Store about returning and undoing."""
+
+    def return_item(self, item: str, annotator: str, stage: WorkStage, reason: str, by: str) -> Task:
+        """Sends submitted work back to its annotator: it keeps its slot, counts no longer, and comes first in their queue.
+
+        Raises InputError without a reason, for work that is not submitted, gold items, and a generation that a person validated
+        already; NotFoundError, NotAllowedError unless `by` is a validator.
+        """
+        check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
+        with self.writing() as session:
+            sender = actor(session, by, "validator")
+            whom = session.scalar(select(tables.Annotator.id).filter_by(name=annotator))
+            place = find_place(session, item, by, stage)
+            row = task_row(session, place.item.id, stage, whom) if whom is not None else None
+            if row is None or row.state != "submitted":
+                raise InputError(f"'{annotator[:80]}' has submitted nothing here that could be returned")
+            if place.queue.gold:
+                raise InputError("a qualification item is answered once: it cannot be returned")
+            if stage == "generation" and row.slot is not None:
+                retract_automatic(session, place.item.id)
+            was_counted = row.slot is not None
+            row.state, row.reason, row.expires, row.updated = "returned", reason, None, engine.now()
+            if was_counted:
+                ceased_to_count(session, place.project, place.queue, row)
+            reopen_draft(session, row)
+            details = {"stage": stage, "to": annotator, "reason": reason}
+            note(session, sender.id, "item returned", project=row.project_id, item=row.item_id, details=details)
+            return load_task(session, row)
+
+    def undo(self, item: str, annotator: str, stage: WorkStage) -> Task:
+        """Takes the last step back.  After a submission: a new version equal to the one before; after the first one: reopened as
+        a draft, its slot kept.  After a skip: open again, with a slot where one is free.
+
+        Raises InputError where there is nothing to undo, a person validated the item already, or it is a qualification item.
+        """
+        with self.writing() as session:
+            place = find_place(session, item, annotator, stage)
+            row = place.need_task()
+            if row.state == "skipped":
+                if place.queue.gold:
+                    take(session, place.project, place.queue, place.who, row, None)
+                elif not lease(session, place.project, place.queue, place.who, row):
+                    row.state, row.reason, row.updated = "expired", "", engine.now()
+                return load_task(session, row)
+            if row.state != "submitted":
+                raise InputError("there is nothing to undo")
+            if place.queue.gold:
+                raise InputError("a qualification item is answered once: its answer was shown")
+            if stage == "generation" and row.slot is not None:
+                retract_automatic(session, place.item.id)
+            earlier = self._earlier(session, row)
+            details = {"stage": stage, "version": row.version}
+            if earlier is None:
+                self._reopen(session, place, row)
+                note(session, place.who.id, "item reopened", project=row.project_id, item=row.item_id, details=details)
+                return load_task(session, row)
+            brought = earlier.restores or earlier.version
+            add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=brought)
+            if row.slot is not None:
+                began_to_count(session, place.project, place.queue, row)
+            note(session, place.who.id, "submission undone", project=row.project_id, item=row.item_id, details=details)
+            return load_task(session, row)
+
+    @staticmethod
+    def _earlier(session: Session, row: workbench.Task) -> workbench.Submission | None:
+        """The version before what stands now; an undone one stands for what it brought back."""
+        sent = workbench.Submission
+        mine: Sequence[workbench.Submission] = session.scalars(
+            select(sent)
+            .where(sent.item_id == row.item_id, sent.stage == row.stage, sent.annotator_id == row.annotator_id)
+            .order_by(sent.version.desc())
+        ).all()
+        base = mine[0].restores or mine[0].version
+        return next((s for s in mine if s.version < base), None)
+
+    @staticmethod
+    def _reopen(session: Session, place: Place, row: workbench.Task) -> None:
+        counts = row.slot is not None
+        moment = engine.now()
+        row.state, row.expires = ("leased", lease_end(place.project, moment)) if counts else ("expired", None)
+        row.updated = moment
+        if counts:
+            ceased_to_count(session, place.project, place.queue, row)
+        reopen_draft(session, row)
+
+
+def reopen_draft(session: Session, task: workbench.Task) -> None:
+    """The last draft of submitted work becomes work in progress again, as a new version."""
+    same = {"item_id": task.item_id, "stage": task.stage, "annotator_id": task.annotator_id}
+    draft = session.scalar(select(workbench.Draft).filter_by(**same))
+    if draft is not None and not draft.open:
+        draft.open, draft.updated = True, engine.now()
+        draft.version += 1
+        session.flush()

@@ -1,0 +1,133 @@
+"""What validators and judges are shown, and what annotators see of the outcome."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, undefer
+
+from core.errors import InputError
+from core.types import Annotation, Passage
+from storage.access.actors import actor
+from storage.annotation.completion import sources_of
+from storage.annotation.contents import content_from_json
+from storage.annotation.places import find_place
+from storage.annotation.shuffling import order, side_order
+from storage.annotation.slots import holders
+from storage.annotation.tasks import task_row
+from storage.records.annotation import (
+    JudgingSheet,
+    JudgingWork,
+    MineAndFinal,
+    ShownAnswer,
+    Side,
+    ValidationInput,
+    ValidationWork,
+)
+from storage.records.enumerations import SideName
+from storage.records.projects import AUTOMATIC
+from storage.results.predictions import evidence_of
+from storage.schema import engine, tables, workbench
+
+
+class Reviews(engine.Part):
+    """The part of the Store about the validation and judging stages."""
+
+    def validation_input(self, item: str, by: str) -> ValidationInput:
+        """The annotations to validate.  Raises InputError while annotations are missing, NotFoundError,
+        NotAllowedError unless `by` is a validator.
+        """
+        with self.reading() as session:
+            place = find_place(session, item, by, "validation")
+            if place.queue.state == "waiting":
+                raise InputError("this item waits for its annotations: nothing to validate yet")
+            sources = sources_of(session, place.item)
+            named = tuple((name, annotation) for name, _, annotation in sources)
+            return ValidationInput(
+                item=item,
+                question=session.get_one(tables.Question, place.item.question_id).text,
+                annotations=named,
+                expected_version=place.task.version if place.task else 0,
+                sources=tuple((name, version) for name, version, _ in sources),
+            )
+
+    def mine_and_final(self, item: str, annotator: str) -> MineAndFinal:
+        """A person's own annotation of an item beside the validated one.  Raises InputError where they did not annotate it,
+        NotFoundError, NotAllowedError.
+        """
+        with self.reading() as session:
+            place = find_place(session, item, annotator, "generation")
+            who = actor(session, annotator)
+            mine = self._annotation(session, task_row(session, place.item.id, "generation", who.id))
+            if mine is None:
+                raise InputError("you have submitted no annotation of this item: there is nothing of yours to compare")
+            done = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
+            final = self._annotation(session, done)
+            automatic = done is not None and session.get_one(tables.Annotator, done.annotator_id).name == AUTOMATIC
+            question = session.get_one(tables.Question, place.item.question_id).text
+            return MineAndFinal(
+                item,
+                question,
+                mine[0],
+                final[0] if final else None,
+                automatic,
+                final[1] if final else "",
+                done.updated if done is not None else None,
+            )
+
+    @staticmethod
+    def _annotation(session: Session, task: workbench.Task | None) -> tuple[Annotation, str] | None:
+        """The last submitted annotation of a task and its note."""
+        if task is None or not task.version:
+            return None
+        row = session.scalar(
+            select(workbench.Submission).filter_by(
+                item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id, version=task.version
+            )
+        )
+        if row is None:
+            return None
+        content = content_from_json(row.body, task.stage)
+        if isinstance(content, JudgingWork):
+            return None
+        return content.annotation, content.note if isinstance(content, ValidationWork) else ""
+
+    def judging_sheet(self, item: str, annotator: str) -> JudgingSheet:
+        """The answer sets to judge, without the names of their systems, shuffled by the seed of the person's task.
+
+        Raises InputError for an item that was never opened or has no predictions, NotFoundError, NotAllowedError.
+        """
+        with self.reading() as session:
+            place = find_place(session, item, annotator, "judging")
+            seed = place.task.seed if place.task else None
+            if seed is None:
+                raise InputError("open the item first (next_item or claim_item)")
+            predictions = session.scalars(
+                select(tables.Prediction)
+                .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
+                .where(workbench.ItemPrediction.item_id == place.item.id)
+                .order_by(workbench.ItemPrediction.side)
+                .options(undefer(tables.Prediction.trace))
+            ).all()
+            if not predictions:
+                raise InputError("no prediction is linked to this item: run the system, then link predictions")
+            sides = []
+            passages: dict[tuple[str, str], Passage] = {}
+            for name, number in zip("ab", side_order(seed, len(predictions)), strict=False):
+                row = predictions[number]
+                answers = session.scalars(
+                    select(tables.PredictedAnswer)
+                    .where(tables.PredictedAnswer.prediction_id == row.id)
+                    .order_by(tables.PredictedAnswer.position)
+                ).all()
+                shown = tuple(
+                    ShownAnswer(row.public_id, a.position, a.text, a.clarified, evidence_of(a))
+                    for a in (answers[i] for i in order(seed, name, len(answers)))
+                )
+                sides.append(Side(cast(SideName, name), row.public_id, shown))
+                for found in row.trace["passages"]:
+                    p = found["passage"]
+                    passages[(p["id"], p["text"])] = Passage(p["id"], p["title"], p["text"])
+            question = session.get_one(tables.Question, place.item.question_id).text
+            return JudgingSheet(item, question, tuple(sides), tuple(passages[key] for key in sorted(passages)))

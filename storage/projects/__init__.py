@@ -1,1 +1,0 @@
-"""Projects: their settings, items, linked predictions and qualification."""

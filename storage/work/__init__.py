@@ -1,1 +1,0 @@
-"""The work on an item: queue, drafts, submissions, reviews, returns, and what follows when it counts."""

@@ -1,0 +1,231 @@
+"""Checkpoints by a hub's name, against a hub on this machine: push, load, pin, offline, no access, and nothing but data."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import hub_server
+import pytest
+from huggingface_hub import ModelCard, constants
+
+from core import cli
+from core.engine import statuses
+from core.errors import CheckpointError, DownloadError
+from core.models.loading.files import digest
+from core.models.loading.finding import BUNDLED, find_answering, find_checkpoint, find_fid, find_verifier, is_span_model
+from core.models.loading.hub import fetched, is_name, put
+from core.settings import ROOT, Settings
+
+SPAN = {"config.json": json.dumps({"kind": "span"}).encode(), "model.safetensors": b"weights"}
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hub_server.FakeHub]:
+    with hub_server.serving() as running:
+        hub_server.use(running, monkeypatch, tmp_path / "cache", running.token)
+        yield running
+    fetched.cache_clear()
+
+
+def test_a_checkpoint_goes_there_and_comes_back(
+    hub: hub_server.FakeHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["push", "answerer", "ada/mine", "--licence", "apache-2.0", "--private", "--json"]) == 0
+    told = capsys.readouterr()
+    pushed = json.loads(told.out)
+    assert hub.token not in told.out + told.err
+    assert pushed["name"] == f"ada/mine@{hub.repos['ada/mine']['main']}"
+    assert hub.private == {"ada/mine"}
+    there = hub.commits[pushed["commit"]]
+    assert "model.packed" not in there  # weights of the bundled one travel as plain safetensors
+    folder = find_checkpoint(pushed["name"], "answerer")
+    assert digest(folder) == digest(BUNDLED / "answerer")
+    assert (folder / "calibration.json").read_bytes() == (BUNDLED / "answerer" / "calibration.json").read_bytes()
+    assert is_span_model(pushed["name"])
+    card = ModelCard(there["README.md"].decode())
+    assert (card.data.license, card.data.library_name) == ("apache-2.0", "ambiscope")
+    assert card.text.strip() == (BUNDLED / "answerer" / "README.md").read_text().strip()
+
+
+def test_a_name_that_is_pinned_stays_what_it_was(hub: hub_server.FakeHub) -> None:
+    first = hub.commit("ada/reader", SPAN)
+    hub.commit("ada/reader", {"model.safetensors": b"others"})
+    assert (find_checkpoint(f"ada/reader@{first}", "reader") / "model.safetensors").read_bytes() == b"weights"
+    assert (find_checkpoint("ada/reader", "reader") / "model.safetensors").read_bytes() == b"others"
+    with pytest.raises(CheckpointError, match="no such revision"):
+        find_checkpoint("ada/reader@v9", "reader")
+
+
+def test_only_data_is_fetched(hub: hub_server.FakeHub) -> None:
+    hub.commit(
+        "ada/reader", {**SPAN, "modeling.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "tokenizer.json": b"{}"}
+    )
+    assert {p.name for p in find_checkpoint("ada/reader", "reader").iterdir()} == {*SPAN, "tokenizer.json"}
+    hub.commit("ada/pickled", {"config.json": b'{"model_type": "t5"}', "pytorch_model.bin": b"pickle"})
+    with pytest.raises(CheckpointError, match="no safetensors weights"):
+        find_fid("ada/pickled")
+
+
+def test_another_kind_is_refused(hub: hub_server.FakeHub) -> None:
+    hub.commit("ada/reader", SPAN)
+    with pytest.raises(CheckpointError, match="holds a span model, not an encoder-decoder"):
+        find_fid("ada/reader")
+    with pytest.raises(CheckpointError, match="holds a span model, not a verifier"):
+        find_verifier("ada/reader")
+    hub.commit("ada/t5", {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"})
+    with pytest.raises(CheckpointError, match="holds a t5 model, not a span model"):
+        find_checkpoint("ada/t5", "reader")
+    assert Path(find_fid("ada/t5")).is_dir()
+    find_answering("ada/t5")
+
+
+def test_a_full_disk_is_no_fault_of_the_hub(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.commit("ada/reader", SPAN)
+
+    def full(*_: object, **__: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    with pytest.raises(CheckpointError, match=r"its files cannot be read or written here .*No space left.*HF_HOME"):
+        find_checkpoint("ada/reader", "reader")
+
+
+def test_a_revision_may_have_slashes(hub: hub_server.FakeHub) -> None:
+    hub.commit("ada/t5", {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"})
+    with pytest.raises(CheckpointError, match="no such revision"):
+        find_fid("ada/t5@refs/pr/1")
+
+
+def test_no_access(hub: hub_server.FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.commit("ada/secret", SPAN)
+    hub.private.add("ada/secret")
+    hub.commit("ada/gated", SPAN)
+    hub.gated.add("ada/gated")
+    find_checkpoint("ada/secret", "reader")
+    with pytest.raises(CheckpointError, match="accepted its terms"):
+        find_checkpoint("ada/gated", "reader")
+    hub_server.use(hub, monkeypatch, tmp_path / "other", token="hf_wrong")
+    for name in ("ada/secret", "ada/none"):
+        with pytest.raises(CheckpointError, match="no repository of that name on the hub that you may read") as caught:
+            find_checkpoint(name, "reader")
+        assert "hf_wrong" not in str(caught.value)
+    with pytest.raises(DownloadError, match=r"refuses access \(401\)") as refused:
+        put("ada/new", {"config.json": b"{}"})
+    assert "hf_wrong" not in str(refused.value)
+
+
+def test_offline_stays_offline(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.commit("ada/reader", SPAN)
+    hub.commit("ada/other", SPAN)
+    kept = find_checkpoint("ada/reader", "reader")
+    hub.asked.clear()
+    fetched.cache_clear()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert find_checkpoint("ada/reader", "reader") == kept
+    with pytest.raises(CheckpointError, match="HF_HUB_OFFLINE forbids asking the hub"):
+        find_checkpoint("ada/other", "reader")
+    with pytest.raises(DownloadError, match="nothing was sent"):
+        put("ada/new", {"config.json": b"{}"})
+    assert hub.asked == []
+
+
+def test_a_hub_that_is_away(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(CheckpointError, match="the hub cannot be reached"):
+        find_checkpoint("ada/reader", "reader")
+
+
+def test_looking_what_can_run_asks_no_hub(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+    names = Settings(home=tmp_path, answerer="ada/a", reader="ada/b", seq2seq="ada/c", verifier="ada/d")
+    assert {s.name: s.ready for s in statuses(names)}["ambiscope"]
+    assert hub.asked == []
+
+
+def test_a_path_is_no_name() -> None:
+    assert is_name("ada/reader@0a1b")
+    assert not any(
+        map(is_name, ("reader", "./ada", "/ada/reader", "~/reader", "runs/a/best", "ada/reader@", "ada/..", "ada/a b"))
+    )
+    with pytest.raises(CheckpointError, match="no checkpoint 'runs/a/best'"):
+        find_checkpoint("runs/a/best", "reader")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "repo", "code", "said"),
+    [
+        ("no/such/folder", "ada/x", 3, "there is no folder no/such/folder"),
+        ("notes", "ada/x", 3, "config.json"),
+        ("t5", "ada/x", 3, "holds no checkpoint of Ambiscope"),
+        ("retriever", "ada/x", 3, "holds a retriever model; push takes span"),
+        ("unlicensed", "ada/x", 2, "states no licence; give one with --licence"),
+        ("weightless", "ada/x", 3, "has no model.safetensors"),
+        ("licensed", "../x", 2, "is no name of a repository"),
+        ("licensed", "ada/x/y", 2, "is no name of a repository"),
+    ],
+)
+def test_what_push_refuses(
+    hub: hub_server.FakeHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    checkpoint: str,
+    repo: str,
+    code: int,
+    said: str,
+) -> None:
+    made = {
+        "notes": {"notes.txt": b"no checkpoint"},
+        "t5": {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"},
+        "unlicensed": SPAN,
+        "weightless": {"config.json": SPAN["config.json"], "model.pt": b"pickle"},
+        "licensed": {**SPAN, "README.md": b"---\nlicense: mit\n---\n# Mine\n"},
+    }
+    for folder, files in made.items():
+        (tmp_path / folder).mkdir()
+        for name, content in files.items():
+            (tmp_path / folder / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["push", checkpoint, repo]) == code
+    assert said in capsys.readouterr().err
+    assert not hub.repos
+
+
+def test_a_run_without_a_card_gets_one(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+    run = tmp_path / "best"
+    run.mkdir()
+    (run / "config.json").write_text(
+        json.dumps({"kind": "span", "config": {"base": "minilm"}, "about": {"figures": {"F1": 0.5}}})
+    )
+    (run / "model.safetensors").write_bytes(b"weights")
+    (run / "optimizer.bin").write_bytes(b"pickle")
+    assert cli.main(["push", str(run), "ada/mine", "--licence", "mit", "--branch", "trial"]) == 0
+    there = hub.commits[hub.repos["ada/mine"]["trial"]]
+    assert "optimizer.bin" not in there
+    assert '"F1": 0.5' in there["README.md"].decode()
+    assert ModelCard(there["README.md"].decode()).data.license == "mit"
+    assert "model.safetensors" not in hub.commits[hub.repos["ada/mine"]["main"]]
+
+
+def test_the_command_line_takes_the_usual_variables(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+    """HF_ENDPOINT and HF_TOKEN, in a process of its own."""
+    run = tmp_path / "best"
+    shutil.copytree(BUNDLED / "verifier", run)
+    env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": hub.token, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf")}
+    done = subprocess.run(
+        [sys.executable, "-m", "core", "push", str(run), "ada/verifier", "--licence", "apache-2.0"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"AMBISCOPE_VERIFIER=ada/verifier@{hub.repos['ada/verifier']['main']}" in done.stdout
+    assert hub.token not in done.stdout + done.stderr

@@ -1,0 +1,103 @@
+"""The digest of weights is computed once a file: a stamp says whether it changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from core.errors import CheckpointError
+from core.models.loading import files
+from core.models.loading.files import TICK_NS, digest
+from core.models.loading.finding import WEIGHTS
+from core.models.span.checkpoints import training_of
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(files, "_DIGESTS", {})
+    (tmp_path / WEIGHTS).write_bytes(b"one" * 100)
+    return tmp_path
+
+
+def age(path: Path, seconds: float = 60) -> None:
+    then = time.time_ns() - int(seconds * 1e9)
+    os.utime(path, ns=(then, then))
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    counted: list[int] = []
+    whole = hashlib.file_digest
+
+    def counting(file: object, name: str) -> object:
+        counted.append(1)
+        return whole(file, name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files.hashlib, "file_digest", counting)
+    return counted
+
+
+def test_an_unchanged_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    age(folder / WEIGHTS)
+    counted = reads(monkeypatch)
+    assert [digest(folder) for _ in range(5)] == [sha(b"one" * 100)] * 5
+    assert len(counted) == 1
+
+
+def test_a_fresh_file_is_not_remembered_yet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two writings within one tick of the clock could have one stamp: same size, same time, same inode."""
+    counted = reads(monkeypatch)
+    assert digest(folder) == sha(b"one" * 100)
+    stamp = (folder / WEIGHTS).stat()
+    with (folder / WEIGHTS).open("r+b") as file:
+        file.write(b"two")
+    os.utime(folder / WEIGHTS, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert digest(folder) == sha(b"two" + b"one" * 99)
+    assert len(counted) == 2
+    assert TICK_NS >= 2_000_000_000
+
+
+@pytest.mark.parametrize("how", ["written over", "replaced", "replaced with an old time", "longer"])
+def test_other_content_is_noticed(folder: Path, how: str) -> None:
+    path = folder / WEIGHTS
+    age(path)
+    assert digest(folder) == sha(b"one" * 100)
+    stamp = path.stat()
+    new = b"two" * (120 if how == "longer" else 100)
+    if how.startswith("replaced"):
+        (folder / "new").write_bytes(new)
+        if how.endswith("time"):
+            os.utime(folder / "new", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        (folder / "new").replace(path)
+    else:
+        path.write_bytes(new)
+        if how == "longer":
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert digest(folder) == sha(new)
+
+
+def test_a_missing_file(folder: Path) -> None:
+    age(folder / WEIGHTS)
+    digest(folder)
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(CheckpointError, match="incomplete"):
+        digest(folder)
+
+
+def test_what_a_checkpoint_says_of_its_training(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"kind": "span", "config": {"prompting": "learned"}, "about": {"arguments": {"stage": "pretrain"}}}')
+    assert (training_of(tmp_path).prompting, training_of(tmp_path).stage) == ("learned", "pretrain")
+    config.write_text('{"kind": "span", "config": {}}')
+    assert (training_of(tmp_path).prompting, training_of(tmp_path).stage) == ("interleaved", "")
+    for damaged in ("[]", "{", '{"config": 3}'):
+        config.write_text(damaged)
+        with pytest.raises(CheckpointError, match="damaged"):
+            training_of(tmp_path)

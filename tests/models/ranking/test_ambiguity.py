@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.cli import main
+from core.errors import CheckpointError, InputError
+from core.models.encoders import sentence_encoder as encoders
+from core.models.ranking import ambiguity
+from core.models.ranking.ambiguity import ANY, AmbiguityModel, Lexicon, find_ambiguity, load_ambiguity, opening, save_ambiguity
+from core.training.ambiguity import added, fit, learn_lexicon
+from core.types import Annotation, QAPair, ReferenceQuestion
+
+
+class WordEncoder:
+    """A dimension for "come", one for "open"."""
+
+    name, dimension = "table", 2
+
+    def encode(self, texts: Sequence[str], kind: str = "passage") -> Any:
+        return np.array([["come" in t, "open" in t] for t in texts], np.float32)
+
+
+def asked(question: str, *clarified: str) -> ReferenceQuestion:
+    if not clarified:
+        return ReferenceQuestion(question, question, (Annotation("single", (QAPair(question, ("x",)),)),))
+    pairs = tuple(QAPair(c, (str(i),)) for i, c in enumerate(clarified))
+    return ReferenceQuestion(question, question, (Annotation("multiple", pairs),))
+
+
+QUESTIONS = [
+    *(
+        asked(f"when did film {i} come out", f"When did film {i} come out in theaters?", f"When did film {i} come out on dvd?")
+        for i in range(8)
+    ),
+    *(asked(f"when did shop {i} open") for i in range(8)),
+    asked("who sang it", "Who sang the 1990 song it?", "Who sang it first in a rare recording?"),
+]
+
+
+def test_the_added_phrase() -> None:
+    assert added("who sang it?", "Who sang it live?") == "live"
+    assert added("who sang it?", "Who sang the song it?") == ""  # changed inside
+    assert added("who sang it", "Who sang it?") == ""
+    assert added("who sang it", "who sang it of the") == ""  # nothing said
+    assert added("a b", "a b " + "c " * 7) == ""  # too long for a minimal edit
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("When did it open?", "when"),
+        ("How many are there?", "how many"),
+        ("Name the film", "other"),
+        ("the man who sold it", "who"),
+        ("in what year and where", "what"),
+    ],
+)
+def test_the_opening(question: str, expected: str) -> None:
+    assert opening(question) == expected
+
+
+def test_the_lexicon_learns_what_many_people_add() -> None:
+    lexicon = learn_lexicon(QUESTIONS)
+    assert set(lexicon.phrases) == {"when"}  # the phrase of "who" was added once
+    assert {p for p, _ in lexicon.phrases["when"]["come out"]} == {"in theaters", "on dvd"}
+    assert lexicon.rewrite("When did Alien come out?", 4) == [
+        "When did Alien come out in theaters?",
+        "When did Alien come out on dvd?",
+    ]
+    assert lexicon.rewrite("When did Alien come out on DVD", 4) == ["When did Alien come out on DVD in theaters?"]
+    assert lexicon.rewrite("Who sang it?", 4) == []
+    assert len(lexicon.rewrite("When did it come out?", 1)) == 1
+
+
+def test_phrases_that_say_the_same_are_one_meaning() -> None:
+    found = [
+        ("in the united states", 0.4),
+        ("in united states", 0.35),
+        ("in the united kingdom", 0.3),
+        ("as of 2016", 0.2),
+        ("in 2016", 0.1),
+    ]
+    lexicon = Lexicon({"when": {ANY: found}})
+    asked = [q.removeprefix("When was it ") for q in lexicon.rewrite("When was it?", 4)]
+    assert asked == ["in the united states?", "in the united kingdom?", "as of 2016?"]
+    assert lexicon.rewrite("When was it in 2016?", 1) == ["When was it in 2016 in the united states?"]
+
+
+@given(st.text(max_size=60), st.integers(0, 5))
+def test_any_question_can_be_rewritten(question: str, limit: int) -> None:
+    lexicon = Lexicon({"when": {ANY: [("in 2017", 0.4)]}, "other": {ANY: [("in total", 0.1)]}})
+    found = lexicon.rewrite(question, limit)
+    assert len(found) <= max(limit, 1)
+    assert all(q.endswith("?") for q in found)
+
+
+def write(path: Path, questions: Sequence[ReferenceQuestion]) -> Path:
+    rows = []
+    for number, q in enumerate(questions):
+        (a,) = q.annotations
+        if a.type == "single":
+            annotation: dict[str, Any] = {"type": "singleAnswer", "answer": list(a.pairs[0].answers)}
+        else:
+            annotation = {
+                "type": "multipleQAs",
+                "qaPairs": [{"question": p.question, "answer": list(p.answers)} for p in a.pairs],
+            }
+        rows.append({"id": str(number), "question": q.question, "annotations": [annotation]})
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_training_tells_the_questions_apart(tmp_path: Path) -> None:
+    file = write(tmp_path / "train.json", QUESTIONS * 3)
+    fitted = fit(file, write(tmp_path / "dev.json", QUESTIONS), WordEncoder())  # type: ignore[arg-type]
+    assert fitted.figures["dev_accuracy"] >= 16 / 17  # the vectors know nothing of "who sang it"
+    assert fitted.figures["dev_majority"] == pytest.approx(9 / 17, abs=1e-4)
+    model = AmbiguityModel(fitted.weights, fitted.bias, fitted.lexicon, WordEncoder())  # type: ignore[arg-type]
+    assert model.probability("When did it come out?") > 0.5 > model.probability("when did it open")
+    with pytest.raises(InputError, match="both needed"):
+        fit(write(tmp_path / "one.json", QUESTIONS[:3]), None, WordEncoder())  # type: ignore[arg-type]
+
+
+def test_command_and_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(encoders, "load_encoder", lambda settings: WordEncoder())
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
+    file, out = write(tmp_path / "train.json", QUESTIONS * 3), tmp_path / "out"
+    assert main(["train", "ambiguity", "--ambignq", str(file), "--ambignq-dev", str(file), "--out", str(out)]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["dev_questions"] == 51
+    assert sum(f.stat().st_size for f in out.iterdir()) < 1_000_000
+    assert str(tmp_path) not in (out / "config.json").read_text()  # a checkpoint travels
+    model, digest = load_ambiguity(str(out))
+    assert model.rewrite("When did it come out?") == ["When did it come out in theaters?", "When did it come out on dvd?"]
+    assert load_ambiguity(str(out))[0] is model
+    (out / "lexicon.json").write_text("{}")
+    assert load_ambiguity(str(out))[1] != digest
+    assert load_ambiguity(str(out))[0].rewrite("When did it come out?") == []
+    assert main(["train", "ambiguity"]) == 2
+    assert "--ambignq" in capsys.readouterr().err
+
+
+def test_damaged_and_missing_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "load_encoder", lambda settings: WordEncoder())
+    with pytest.raises(CheckpointError, match="train ambiguity"):
+        find_ambiguity(str(tmp_path))
+    save_ambiguity(tmp_path, np.zeros(3, np.float32), 0.0, Lexicon({}), {})
+    with pytest.raises(CheckpointError, match="vectors of 2"):
+        load_ambiguity(str(tmp_path))
+    for name, content in (("lexicon.json", "[1]"), ("lexicon.json", "{"), ("model.safetensors", "x")):
+        save_ambiguity(tmp_path, np.zeros(2, np.float32), 0.0, Lexicon({}), {})
+        (tmp_path / name).write_text(content)
+        with pytest.raises(CheckpointError, match="damaged"):
+            load_ambiguity(str(tmp_path))
+    (tmp_path / "lexicon.json").unlink()
+    with pytest.raises(CheckpointError, match="incomplete"):
+        load_ambiguity(str(tmp_path))
+    (tmp_path / "config.json").write_text('{"kind": "span"}')
+    with pytest.raises(CheckpointError, match="kind span"):
+        find_ambiguity(str(tmp_path))
+
+
+def test_the_bundled_one_is_small_and_described() -> None:
+    folder = find_ambiguity()
+    assert sum(f.stat().st_size for f in folder.iterdir()) < 1_000_000
+    assert {f.name for f in folder.iterdir()} == {"README.md", "config.json", "lexicon.json", "model.safetensors"}
+    figures = json.loads((folder / "config.json").read_text())["about"]["figures"]
+    assert f"{100 * figures['dev_accuracy']:.1f}%" in (folder / "README.md").read_text()
+    assert ambiguity.ENCODER == "minilm"

@@ -1,0 +1,60 @@
+"""The health page: what is shown, the backup button, and that secrets stay hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from page_helpers import button, texts
+from storage_samples import noted_exports
+from streamlit.testing.v1 import AppTest
+
+from pages.session import installation as health
+from storage.store import Store
+
+pytestmark = pytest.mark.usefixtures("light")
+Open = Callable[..., AppTest]
+
+
+def test_launches_and_backs_up(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_LM_KEY", "sk-very-secret")
+    app = open_app("health")
+    assert not app.exception
+    assert {m.label: m.value for m in app.metric}["Last backup"] == "never"
+    everything = texts(app) + "".join(str(d.value) for d in app.dataframe)
+    assert "sk-very-secret" not in everything
+    versions, settings = (d.value for d in app.dataframe)
+    assert {"Python", "streamlit"} <= set(versions["Component"])
+    row = settings[settings["Variable"] == "AMBISCOPE_LM_KEY"].iloc[0]
+    assert (row["Value"], row["Source"]) == (health.HIDDEN, "set")
+    button(app, "Back up now").click().run()
+    assert not app.error
+    (record,) = noted_exports(store)
+    assert record.format == "backup"
+    assert Path(record.file).exists()
+    assert {m.label: m.value for m in app.metric}["Last backup"] == "just now"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql+pg8000://ann:pw@db.example:5432/a?x=secret", "postgresql+pg8000://ann:…@db.example:5432/a?…"),
+        ("sqlite:////home/x/a.db", "sqlite:////home/x/a.db"),
+        ("http://127.0.0.1:8123/v1", "http://127.0.0.1:8123/v1"),
+        ("", ""),
+    ],
+)
+def test_addresses_without_passwords(url: str, shown: str) -> None:
+    assert health.without_password(url) == shown
+
+
+def test_age() -> None:
+    assert [health.age(x) for x in (None, 5, 61, 7300, 90000, 200000)] == [
+        "never",
+        "just now",
+        "1 minute ago",
+        "2 hours ago",
+        "1 day ago",
+        "2 days ago",
+    ]

@@ -1,0 +1,68 @@
+"""The first page is drawn while the libraries are still being imported: nothing that it draws may need them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from page_helpers import QUESTION
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.engine import Engine
+from core.settings import ROOT, Settings
+from pages.explore.runner import Plan, Run
+from pages.session import libraries
+
+DRAWN = """
+import sys
+from core.engine import Engine, statuses
+from core.settings import Settings
+from pages.explore import live, options
+settings = Settings.from_env()
+assert any(s.ready for s in statuses(settings))
+Engine(settings).library.list()
+print(sorted({"torch", "transformers", "faiss", "sklearn"} & set(sys.modules)))
+"""
+
+
+def test_what_the_first_page_draws_imports_no_model() -> None:
+    done = subprocess.run([sys.executable, "-c", DRAWN], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_run_waits_for_the_libraries_in_its_worker(settings: Settings, corpus: str) -> None:
+    there = threading.Event()
+    run = Run(Engine(settings), Plan(t.Question(QUESTION), "scripted", corpus), there.wait)  # type: ignore[arg-type]
+    assert not run.wait(0.2)
+    assert (run.stage, run.events) == ("loading the libraries", [])
+    there.set()
+    assert run.wait(30)
+    assert run.error is None
+    assert isinstance(run.events[-1], t.Finished)
+
+
+def test_the_page_is_there_before_the_libraries(
+    corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise AssertionError("the page waited for the libraries")
+
+    monkeypatch.setattr(libraries, "load", refused)
+    monkeypatch.setattr(libraries, "loaded", lambda: False)
+    app = open_app()
+    assert not app.exception
+    assert app.text_input(key="explore.question")
+    assert app.selectbox(key="explore.corpus").value == "small"
+
+
+def test_libraries_are_loaded_once() -> None:
+    usual = sys.getswitchinterval()
+    libraries.load()
+    assert libraries.loaded()
+    assert sys.getswitchinterval() == usual
+    assert "core.models.span.answerer" in sys.modules

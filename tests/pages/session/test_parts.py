@@ -1,0 +1,166 @@
+"""Parts of the pages without a browser: corrections, runs in their thread, comparing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from page_helpers import QUESTION
+
+from core import types as t
+from core.engine import Engine
+from core.settings import Settings
+from core.systems.base.base import Options
+from pages.explore import runner
+from pages.explore.candidates import CELLS, bar, candidates_note, candidates_table
+from pages.explore.corrections import Corrections, corrected, options_of
+from pages.explore.runner import Plan, Run
+from pages.explore.sides import in_both
+from pages.session import shared
+
+
+def answers(*texts: str) -> tuple[t.Answer, ...]:
+    return tuple(t.Answer(x, 0.5) for x in texts)
+
+
+@pytest.mark.parametrize(
+    ("struck", "added", "pinned", "banned"),
+    [
+        ({1}, {}, ("a",), ("b",)),
+        ({0, 2}, {}, (), ("a", "c")),
+        (set(), {1: "x"}, ("a", "b", "x"), ()),
+        ({0}, {0: "x"}, ("x",), ("a",)),
+        ({2}, {0: "x"}, ("a", "x"), ("c",)),
+        (set(), {-1: "x"}, ("x",), ()),
+        ({1}, {2: "B"}, ("a", "B"), ()),  # struck and added again, in other letters: the person wants it
+    ],
+)
+def test_corrections(struck: set[int], added: dict[int, str], pinned: tuple[str, ...], banned: tuple[str, ...]) -> None:
+    question = corrected(t.Question("q"), answers("a1"[:1], "b", "c"), Corrections(struck, added))
+    assert (question.pinned, question.banned) == (pinned, banned)
+
+
+def test_an_unexpected_error_is_logged_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        shared.show_error(ZeroDivisionError("the same twice"))
+    numbers = [record.args[0] for record in caplog.records if record.exc_info and record.args]
+    assert len(set(numbers)) == 2
+
+
+def test_earlier_corrections_stay() -> None:
+    before = t.Question("q", pinned=("c",), banned=("z",))
+    found = (*answers("a", "b"), t.Answer("c", 1.0, pinned=True))
+    question = corrected(before, found, Corrections({0}))
+    assert (question.pinned, question.banned) == (("c",), ("z", "a"))
+
+
+def test_options_of_a_prediction() -> None:
+    info = t.SystemInfo(
+        "one-pass", {"top_k": 3, "max_answers": 2, "stop_above": None, "clarify": False, "extra": {}, "threshold": 0.5}
+    )
+    assert options_of(info) == Options(3, 2, None, False)
+
+
+def test_agreement_is_of_normalised_answers() -> None:
+    assert in_both(answers("The Beatles", "Wings"), answers("Queen", "beatles!")) == ({0}, {1})
+
+
+def test_candidates_are_a_table_of_text() -> None:
+    candidates = tuple(t.Candidate(f"<b>{i}|</b>", 0.5 / i) for i in range(1, 12))
+    _, _, *rows = candidates_table(t.Step(1, (), "", candidates, candidates[1], 0.1, 0.0)).split("\n")
+    assert len(rows) == 9
+    assert rows[0] == r"| \<b\>1\|\<\/b\> | :gray[█████] 50% |"
+    assert rows[1].startswith(r"| **\<b\>2\|\<\/b\>** | :blue[██▌] 25%")
+    assert "EOI" in rows[-1]
+    assert ":orange[█] 10%" in rows[-1]
+    one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0))
+    assert "EOI" not in one_pass
+
+
+def test_what_model_and_verifier_say_stands_beside_the_probability() -> None:
+    told = (t.Candidate("Ada", 0.5, None, 0.25, 0.75), t.Candidate("Eve", 0.25, None, 0.5))
+    step = t.Step(1, (), "", told, told[0], 0.25, 0.0)
+    head, rule, ada, eve, eoi = candidates_table(step).split("\n")
+    assert head == "| Candidate | Probability | Model | Verifier |"
+    assert rule == "|:--|:--|--:|--:|"
+    assert ada.endswith("50% | 25% | 75% |")
+    assert eve.endswith("25% | 50% |  |")
+    assert eoi.endswith("25% |  |  |")
+    assert "Verifier how sure another model is" in candidates_note(step)
+    assert "Verifier" not in candidates_note(t.Step(1, (), "", told[1:], None, 0.25, 0.0))
+    assert candidates_note(t.Step(1, (), "", (t.Candidate("Ada", 0.5),), None, 0.25, 0.0)) == ""
+
+
+def test_a_bar_grows_with_the_probability() -> None:
+    assert (bar(0.0), bar(1e-9), bar(1.0), bar(2.0)) == ("", "▏", "█" * CELLS, "█" * CELLS)
+    widths = [len(bar(i / 50)) for i in range(51)]
+    assert widths == sorted(widths)
+
+
+class Slow:
+    """A system whose steps last until they are cancelled."""
+
+    info = t.SystemInfo("slow")
+
+    def __init__(self, cancelled: Any) -> None:
+        self.cancelled = cancelled
+
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        yield t.PassagesRetrieved((), 0.0, question.text)
+        while not self.cancelled():
+            time.sleep(0.01)
+        yield t.Finished(0.1, "stopped by a person")
+
+
+@pytest.fixture
+def slow(corpus: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Run:
+    engine = Engine(settings)
+    monkeypatch.setattr(engine, "system", lambda name, corpus, options, cancelled: Slow(cancelled))
+    return Run(engine, Plan(t.Question(QUESTION), "slow", corpus))
+
+
+def test_a_run_stops_when_told_and_keeps_what_it_has(slow: Run) -> None:
+    assert not slow.wait(0.3)
+    slow.stop()
+    assert slow.wait(10)
+    prediction = slow.prediction()
+    assert prediction is not None
+    assert [type(e) for e in prediction.events] == [t.PassagesRetrieved, t.Finished]
+    assert slow.error is None
+
+
+def test_a_run_that_nobody_watches_stops(slow: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LEFT_AFTER", 0.2)
+    for _ in range(4):
+        slow.look()
+        time.sleep(0.05)
+    assert slow.wait(10)
+
+
+def test_an_error_of_the_worker_is_kept(corpus: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(settings)
+    monkeypatch.setattr(engine, "system", lambda *a: 1 / 0)
+    run = Run(engine, Plan(t.Question(QUESTION), "x", corpus))
+    assert run.wait(10)
+    assert isinstance(run.error, ZeroDivisionError)
+    assert run.prediction() is None
+    assert threading.active_count() < 50
+
+
+def test_listing_while_a_build_drops_its_folder(monkeypatch: pytest.MonkeyPatch, corpus: str) -> None:
+    from pages.session import shared
+
+    library, tries = shared.engine().library, []
+    real = library.list
+
+    def gone_once() -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            raise FileNotFoundError(2, "No such file or directory")
+        return real()
+
+    monkeypatch.setattr(library, "list", gone_once)
+    assert [c.name for c in shared.corpora()] == [corpus]

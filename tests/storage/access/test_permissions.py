@@ -1,0 +1,313 @@
+"""Who may do what: every method of the store, for everybody who may stand before its door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotation_samples import project, work
+from argon2 import PasswordHasher
+from storage_samples import prediction
+
+from core.errors import AmbiscopeError, NotAllowedError
+from storage.access import passwords
+from storage.access.permissions import ACTION_OF, ACTIONS, can
+from storage.access.visitors import Visitor
+from storage.door import Door
+from storage.records.annotation import SignedOutError
+from storage.schema import engine
+from storage.schema.engine import Part
+from storage.store import Store
+
+SECRET = "a long password"
+ROLES = ("annotator", "validator", "manager")
+NAMES = {"annotator": "Ann", "validator": "Val", "manager": "Mia"}
+NOWHERE = "none"  # of a project, an item, a run: what is allowed ends in "there is none"
+
+# for the local operator: no page calls them
+OPERATORS = {
+    "annotator",
+    "counts",
+    "find_question",
+    "import_file",
+}
+
+
+def through(store: Store, visitor: Visitor | None) -> Door:
+    return Door(store, lambda: visitor)
+
+
+# method -> a call of it by `who` that does as little as it can; what is made is a prediction, a run, a project, or a file in `folder`
+Call = Callable[[Any, str, Path], Any]
+CALLS: dict[str, Call] = {
+    "accounts_in_use": lambda s, who, folder: s.people.accounts_in_use(),
+    "sign_in": lambda s, who, folder: s.people.sign_in("Mia", SECRET),
+    "sign_in_subject": lambda s, who, folder: s.people.sign_in_subject("https://issuer mia"),
+    "save_prediction": lambda s, who, folder: s.predictions.save_prediction(prediction(), key="again"),
+    "find_prediction": lambda s, who, folder: s.predictions.find_prediction(NOWHERE),
+    "get_prediction": lambda s, who, folder: s.predictions.get_prediction(NOWHERE),
+    "recent_predictions": lambda s, who, folder: s.predictions.recent_predictions(),
+    "judge": lambda s, who, folder: s.labels.judge(NOWHERE, 0, who, "correct"),
+    "clear_judgment": lambda s, who, folder: s.labels.clear_judgment(NOWHERE, 0, who),
+    "judgments": lambda s, who, folder: s.labels.judgments(NOWHERE),
+    "judged_questions": lambda s, who, folder: s.labels.judged_questions(),
+    "evaluations": lambda s, who, folder: s.evaluations.evaluations(),
+    "count_evaluations": lambda s, who, folder: s.evaluations.count_evaluations(),
+    "evaluation_choices": lambda s, who, folder: s.evaluations.evaluation_choices(),
+    "evaluation_report": lambda s, who, folder: s.evaluations.evaluation_report(NOWHERE),
+    "evaluation_rows": lambda s, who, folder: s.evaluations.evaluation_rows(NOWHERE),
+    "count_evaluation_rows": lambda s, who, folder: s.evaluations.count_evaluation_rows(NOWHERE),
+    "evaluation_row": lambda s, who, folder: s.evaluations.evaluation_row(NOWHERE, NOWHERE),
+    "find_evaluation_trace": lambda s, who, folder: s.evaluations.find_evaluation_trace(NOWHERE, NOWHERE),
+    "error_counts": lambda s, who, folder: s.evaluations.error_counts([NOWHERE]),
+    "group_means": lambda s, who, folder: s.evaluations.group_means([NOWHERE], "F1 answer", "source"),
+    "paired_rows": lambda s, who, folder: s.evaluations.paired_rows(NOWHERE, NOWHERE, "F1 answer"),
+    "paired_values": lambda s, who, folder: s.evaluations.paired_values(NOWHERE, NOWHERE, "F1 answer"),
+    "require": lambda s, who, folder: s.people.require(who),
+    "projects": lambda s, who, folder: s.projects.projects(),
+    "get_project": lambda s, who, folder: s.projects.get_project(NOWHERE),
+    "find_project_named": lambda s, who, folder: s.projects.find_project_named(NOWHERE),
+    "guidelines": lambda s, who, folder: s.projects.guidelines(NOWHERE),
+    "qualification": lambda s, who, folder: s.projects.qualification(NOWHERE, who),
+    "next_item": lambda s, who, folder: s.queue.next_item(NOWHERE, who, "generation"),
+    "claim_item": lambda s, who, folder: s.queue.claim_item(NOWHERE, who, "generation"),
+    "release_item": lambda s, who, folder: s.queue.release_item(NOWHERE, who, "generation"),
+    "skip_item": lambda s, who, folder: s.queue.skip_item(NOWHERE, who, "generation", "why"),
+    "tasks": lambda s, who, folder: s.queue.tasks(NOWHERE, who, annotator=who),
+    "save_draft": lambda s, who, folder: s.drafts.save_draft(NOWHERE, who, "generation", {}),
+    "find_draft": lambda s, who, folder: s.drafts.find_draft(NOWHERE, who, "generation"),
+    "log_search": lambda s, who, folder: s.drafts.log_search(NOWHERE, who, "generation", "x"),
+    "log_view": lambda s, who, folder: s.drafts.log_view(NOWHERE, who, "generation", "p", "t"),
+    "interactions": lambda s, who, folder: s.drafts.interactions(NOWHERE, who, "generation"),
+    "get_item": lambda s, who, folder: s.items.get_item(NOWHERE, who),
+    "suggestions": lambda s, who, folder: s.submissions.suggestions(NOWHERE, who),
+    "judging_sheet": lambda s, who, folder: s.reviews.judging_sheet(NOWHERE, who),
+    "mine_and_final": lambda s, who, folder: s.reviews.mine_and_final(NOWHERE, who),
+    "submit": lambda s, who, folder: s.submissions.submit(NOWHERE, who, "generation", work("x"), seconds=1),
+    "undo": lambda s, who, folder: s.returns.undo(NOWHERE, who, "generation"),
+    "submissions": lambda s, who, folder: s.submissions.submissions(NOWHERE, who, annotator=who),
+    "submission_history": lambda s, who, folder: s.submissions.submission_history(NOWHERE, who, "generation", who),
+    "submitted": lambda s, who, folder: s.items.submitted(NOWHERE, who, "generation"),
+    "progress": lambda s, who, folder: s.items.progress(NOWHERE, who, annotator=who),
+    "activity": lambda s, who, folder: s.people.activity(who),
+    "set_password": lambda s, who, folder: s.people.set_password(who, "Nobody" if who == "Mia" else who, SECRET, "wrong"),
+    "validation_input": lambda s, who, folder: s.reviews.validation_input(NOWHERE, who),
+    "return_item": lambda s, who, folder: s.returns.return_item(NOWHERE, "Ann", "generation", "why", who),
+    "items": lambda s, who, folder: s.items.items(NOWHERE, who, stage="generation"),
+    "people": lambda s, who, folder: s.people.people(who),
+    "annotators": lambda s, who, folder: s.people.annotators(),
+    "save_evaluation": lambda s, who, folder: s.evaluations.save_evaluation(
+        system="x", corpus="x", questions="x", metrics={}, report={}
+    ),
+    "label_evaluation": lambda s, who, folder: s.evaluations.label_evaluation(NOWHERE, "mine"),
+    "delete_evaluation": lambda s, who, folder: s.evaluations.delete_evaluation(NOWHERE),
+    "create_project": lambda s, who, folder: s.projects.create_project(who, f"of {who}"),
+    "update_project": lambda s, who, folder: s.projects.update_project(who, NOWHERE, 1, name="mine"),
+    "add_items": lambda s, who, folder: s.intake.add_items(who, NOWHERE, []),
+    "save_guidelines": lambda s, who, folder: s.projects.save_guidelines(who, NOWHERE, "x"),
+    "guideline_versions": lambda s, who, folder: s.projects.guideline_versions(NOWHERE),
+    "link_predictions": lambda s, who, folder: s.intake.link_predictions(who, NOWHERE),
+    "unanswered": lambda s, who, folder: s.intake.unanswered(who, NOWHERE),
+    "save_for_item": lambda s, who, folder: s.intake.save_for_item(who, NOWHERE, prediction()),
+    "admit": lambda s, who, folder: s.projects.admit(who, NOWHERE, "Ann", True),
+    "add_person": lambda s, who, folder: s.people.add_person(who, f"New by {who}", "manager"),
+    "set_role": lambda s, who, folder: s.people.set_role(who, "Nobody", "manager"),
+    "set_active": lambda s, who, folder: s.people.set_active(who, "Nobody", False),
+    "set_subject": lambda s, who, folder: s.people.set_subject(who, "Nobody", None),
+    "take_snapshot": lambda s, who, folder: s.exports.take_snapshot(folder / "snapshots", formats=("training",)),
+    "snapshots": lambda s, who, folder: s.exports.snapshots(),
+    "get_snapshot": lambda s, who, folder: s.exports.get_snapshot(99),
+    "snapshot_files": lambda s, who, folder: s.exports.snapshot_files(99, folder),
+    "export": lambda s, who, folder: s.exports.export("csv", folder / "out.csv"),
+    "backup": lambda s, who, folder: s.maintenance.backup(folder / "copy.db"),
+    "health": lambda s, who, folder: s.maintenance.health(),
+}
+GUARDED = [name for name in CALLS if ACTION_OF[name].role is not None]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, Visitor]]]:
+    """A store with one person a role, and what stands before its door: a visitor for each name of `WHO`."""
+    with pytest.MonkeyPatch.context() as patch:
+        quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+        patch.setattr(passwords, "_hasher", lambda: quick)
+        patch.setattr(engine, "SYNCHRONOUS", "OFF")
+        passwords._nobodys_hash.cache_clear()
+        with Store(f"sqlite:///{tmp_path_factory.mktemp('house') / 'a.db'}") as store:
+            visitors = {"a tab from before": Visitor("Mia")}
+            store.people.add_person("Mia", "Mia", "manager", SECRET)
+            for name, role in (("Ann", "annotator"), ("Val", "validator"), ("Mia", "manager")):
+                if name != "Mia":
+                    store.people.add_person("Mia", name, role, SECRET)  # type: ignore[arg-type]
+                visitors[role] = store.people.sign_in(name, SECRET)
+            for name in ("Off", "New", "Low", "Sub"):
+                store.people.add_person("Mia", name, "manager", SECRET, subject=f"https://issuer {name}")
+                visitors[name] = store.people.sign_in(name, SECRET)
+            store.people.set_active("Mia", "Off", False)
+            store.people.set_active("Mia", "Off", True)  # was away for a moment: signed out all the same
+            store.people.add_person("Mia", "Gone", "manager", SECRET)
+            visitors["Gone"] = store.people.sign_in("Gone", SECRET)
+            store.people.set_active("Mia", "Gone", False)
+            store.people.set_password("Mia", "New", "another password")
+            store.people.set_role("Mia", "Low", "annotator")
+            store.people.set_subject("Mia", "Sub", "https://issuer else")
+            visitors["made up"] = Visitor("Mia", visitors["manager"].account, "0" * 64)
+            visitors["under another name"] = Visitor("Ann", visitors["manager"].account, visitors["manager"].epoch)
+            yield store, visitors
+        passwords._nobodys_hash.cache_clear()
+
+
+OUT = ("nobody", "a tab from before", "Gone", "Off", "New", "Low", "Sub", "made up", "under another name")
+
+
+def methods(store: Store) -> list[tuple[str, str]]:
+    """(part, method) of every public method of every part, but for the transactions that `Part` gives them all."""
+    found = [(part, name) for part, held in vars(store).items() if isinstance(held, Part) for name in dir(held)]
+    assert len({part for part, _ in found}) > 10
+    return [(part, name) for part, name in found if not name.startswith("_") and name not in vars(Part) | vars(Part(None))]  # type: ignore[arg-type]
+
+
+def test_every_method_is_an_actions_or_the_operators(store: Store) -> None:
+    public = [name for _, name in methods(store)]
+    assert len(public) == len(set(public))  # the table knows them by their names alone
+    assert set(public) == set(ACTION_OF) | OPERATORS
+    assert not set(ACTION_OF) & OPERATORS
+    assert sum(len(a.calls) for a in ACTIONS.values()) == len(ACTION_OF)  # none is in two
+    assert set(CALLS) == set(ACTION_OF)
+
+
+@pytest.mark.parametrize("who", OUT)
+def test_nobody_acts_who_is_not_signed_in_as_they_are_now(
+    house: tuple[Store, dict[str, Visitor]], who: str, tmp_path: Path
+) -> None:
+    store, visitors = house
+    visitor, before = visitors.get(who), store.maintenance.counts()
+    allowed = []
+    for name in GUARDED:
+        try:
+            CALLS[name](through(store, visitor), visitor.name if visitor else "Mia", tmp_path)
+            allowed.append(name)
+        except SignedOutError:
+            pass
+        except Exception as error:
+            allowed.append(f"{name}: {error!r}")
+    assert not allowed
+    assert store.maintenance.counts() == before
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", GUARDED)
+@pytest.mark.parametrize("role", ROLES)
+def test_every_action_asks_for_its_role(house: tuple[Store, dict[str, Visitor]], role: str, name: str, tmp_path: Path) -> None:
+    store, visitors = house
+    door, before = through(store, visitors[role]), store.maintenance.counts()
+    needed = ACTION_OF[name].role
+    assert needed is not None
+    if not can(role, needed):
+        with pytest.raises(NotAllowedError, match=f"needs the role {needed}"):
+            CALLS[name](door, NAMES[role], tmp_path)
+        assert store.maintenance.counts() == before
+        assert not list(tmp_path.iterdir())
+        return
+    try:
+        CALLS[name](door, NAMES[role], tmp_path)
+    except AmbiscopeError as error:  # there is no such thing
+        refused = isinstance(error, NotAllowedError)
+    else:
+        refused = False
+    assert refused == (name == "set_password" and role != "manager")  # their own old password was wrong
+
+
+def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visitor]]) -> None:
+    store, visitors = house
+    door = through(store, visitors["manager"])
+    operators = [(part, name) for part, name in methods(store) if name in OPERATORS]
+    assert len(operators) == len(OPERATORS)
+    for part, name in [*operators, ("people", "database"), ("people", "reading"), ("people", "writing")]:
+        with pytest.raises(NotAllowedError, match="local operator"):
+            getattr(getattr(door, part), name)
+    with pytest.raises(AttributeError):
+        door.people.people._change  # noqa: B018
+    with pytest.raises(AttributeError):
+        door.people.people.export  # type: ignore[attr-defined]  # noqa: B018
+    for name in ("database", "close", "gated", "_compose", "upgraded_from"):
+        with pytest.raises(AttributeError):
+            getattr(door, name)
+
+
+@pytest.mark.parametrize("action", [a for a in ACTIONS if ACTIONS[a].role is not None])
+def test_what_is_done_outside_of_the_store_asks_the_same_table(house: tuple[Store, dict[str, Visitor]], action: Any) -> None:
+    store, visitors = house
+    for who in OUT:
+        door = through(store, visitors.get(who))
+        assert not door.may(action)
+        for call in (lambda: door.allow(action), lambda: door.store_for(action).database.writing().__enter__()):  # noqa: B023
+            with pytest.raises(SignedOutError):
+                call()
+    for role in ROLES:
+        assert through(store, visitors[role]).may(action) == can(role, ACTIONS[action].role or "")
+
+
+def test_nothing_is_done_in_anothers_name(house: tuple[Store, dict[str, Visitor]], tmp_path: Path) -> None:
+    store, visitors = house
+    mia = through(store, visitors["manager"])
+    saved = store.predictions.save_prediction(prediction())
+    for call in (
+        lambda: mia.labels.judge(saved, 0, "Ann", "wrong"),
+        lambda: mia.labels.clear_judgment(saved, 0, "Ann"),
+        lambda: mia.projects.create_project("Val", "mine"),
+        lambda: mia.queue.next_item(NOWHERE, "Ann", "generation"),
+        lambda: mia.submissions.submit(NOWHERE, "Ann", "generation", work("x"), seconds=1),
+        lambda: mia.people.add_person("Val", "Eve", "manager"),
+        lambda: mia.people.activity("Ann"),
+    ):
+        with pytest.raises(NotAllowedError, match="in the name of"):
+            call()
+    mia.labels.judge(saved, 0, "Mia", "correct")
+    assert [j.annotator for j in store.labels.judgments(saved)] == ["Mia"]
+    assert mia.projects.admit("Mia", project(store, 0, by="Mia").id, "Ann", True).passed  # about somebody is not as somebody
+
+
+def test_an_open_house_stays_as_easy_as_it_was(store: Store) -> None:
+    door = through(store, Visitor("Ada"))
+    made = door.projects.create_project("Ada", "parts")
+    assert door.people.require("Ada", "manager").role == "manager"
+    with pytest.raises(NotAllowedError, match="in the name of"):
+        door.projects.create_project("Bob", "other")
+    assert [p.id for p in door.projects.projects()] == [made.id]
+    with pytest.raises(SignedOutError):
+        through(store, None).projects.projects()
+
+
+def test_the_tab_that_was_open_before_makes_no_manager(store: Store) -> None:
+    tab = through(store, Visitor("me"))
+    tab.people.add_person("me", "Mia", "manager", SECRET)
+    for call in (
+        lambda: tab.people.add_person("Mia", "Eve", "manager", SECRET),
+        lambda: through(store, Visitor("Mia")).people.add_person("Mia", "Eve", "manager", SECRET),
+    ):
+        with pytest.raises(SignedOutError):
+            call()
+    assert [p.name for p in store.people.people("Mia")] == ["me", "Mia"]
+
+
+def test_the_epoch_is_of_the_state_and_shown_nowhere(store: Store) -> None:
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
+    first, second = store.people.sign_in("Ada", SECRET), store.people.sign_in("Ada", SECRET)
+    assert first == second  # two tabs, both stand
+    assert first.epoch not in repr(first)
+    store.people.set_password("Ada", "Ada", "another password", SECRET)
+    assert not through(store, first).may("annotate")
+    assert through(store, store.people.sign_in("Ada", "another password")).may("annotate")
+
+
+def test_the_security_notes_hold_the_table() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
+    found = [line for line in text.splitlines() if line.endswith((" yes |", " no |"))]
+    wanted = []
+    for name, action in ACTIONS.items():
+        may = [action.role is None, *(action.role is None or can(role, action.role) for role in ROLES)]
+        wanted.append(f"| {name} | {action.about} | {' | '.join('yes' if m else 'no' for m in may)} |")
+    assert found == wanted
