@@ -23,7 +23,7 @@ else:
 
     page = shared.navigation()
     brand.name(page)
-    st.html(ROOT / "pages" / "app" / "style.css")
+    st.html(ROOT / "pages" / "ui" / "style.css")
     try:
         admission.note_who_comes_through(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known

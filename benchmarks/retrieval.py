@@ -18,14 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.cli import quiet_libraries
 from core.commands.training.retrieval.passages import pools
 from core.disk import plain_or_gz
 from core.engine import Engine
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN
 from core.training.data.mixtures import annotated_examples

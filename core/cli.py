@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
 from core.commands import COMMANDS
 from core.errors import AmbiscopeError, InputError
-from core.settings import Settings, keep_few_kernels
+from core.settings import Settings, quiet_libraries
 from core.text import text_problem
 
 
@@ -23,14 +22,6 @@ def parser() -> argparse.ArgumentParser:
     for name in COMMANDS:
         importlib.import_module(f"core.commands.{name}").add_parser(commands)
     return root
-
-
-def quiet_libraries() -> None:
-    """Silences the progress bars and load reports of libraries, and bounds oneDNN's cache.  Call before they are imported."""
-    keep_few_kernels()
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def check_text(args: argparse.Namespace) -> None:

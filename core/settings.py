@@ -162,3 +162,11 @@ def quiet_ray() -> None:
 def child_environment(**changes: str) -> dict[str, str]:
     """The environment of a child process: this one's, with settings changed: `child_environment(answerer="default")`."""
     return {**os.environ, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}
+
+
+def quiet_libraries() -> None:
+    """Silences the progress bars and load reports of libraries, and bounds oneDNN's cache.  Call before they are imported."""
+    keep_few_kernels()
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

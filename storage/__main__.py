@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core.cli import check_text, quiet_libraries
+from core.cli import check_text
 from core.cluster.connect import add_option, connected
 from core.errors import AmbiscopeError, CancelledError, InputError, StorageError
 from core.serve.choice import make_engine  # loads a model's libraries when it builds a system, not before
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.types import AnsweringSystem
 from storage.analysis.answering import Answering
 from storage.analysis.loop import HUNDREDS, PRACTICE, LoopOptions, run_loop

@@ -11,7 +11,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import make_map
 import pytest
 
 from core import cli
@@ -254,10 +253,6 @@ def test_recipes_name_what_the_files_hold() -> None:
         text = "".join(p.read_text(encoding="utf-8") for p in sources if p.suffix == ".py")
         missing += [name for name in names(cells[-1]) if re.fullmatch(r"[A-Z_]{4,}", name) and name not in text]
     assert missing == []
-
-
-def test_the_map_is_that_of_the_code() -> None:
-    assert make_map.page() == text_of("docs/architecture.md"), "write it anew: python tests/make_map.py"
 
 
 def test_the_architecture_names_every_folder() -> None:

@@ -6,7 +6,6 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -48,7 +47,7 @@ def inside(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-def stands_in(module: str, packages: tuple[str, ...]) -> bool:
+def is_in(module: str, packages: tuple[str, ...]) -> bool:
     return any(inside(module, package) for package in packages)
 
 
@@ -60,35 +59,14 @@ ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core.types": (("core",), ()),
     "core.errors": (("core",), ("core.types",)),
     "core.text": (("core",), ("core.types",)),
-    "core.short_names": (("core",), ("core.text", "core.types")),
     "core.metrics": (("core", "torch"), ("core.metrics", *BASICS)),
     "core.datasets": (("core",), ("core.datasets", "core.disk", "core.metrics", *BASICS)),
     "core.annotating": (("core",), ("core.annotating", *BASICS)),
-    "core.clarification": (("core",), ("core.clarification", "core.decoding", *BASICS)),
-    "core.retrieval": (
-        ("core.models", "core.systems", "core.training", "core.evaluation", "core.engine"),
-        ("core.models.encoders", "core.models.running"),
-    ),
+    "core.disambiguation": (("core",), ("core.disambiguation", "core.decoding", *BASICS)),
     "core.models": (("core.systems", "core.training", "core.evaluation", "core.engine"), ()),
-    "core.models.encoders": (("core.models",), ("core.models.encoders", "core.models.running", "core.models.weights")),
-    "core.models.running": (("core.models",), ("core.models.running",)),
-    "core.models.weights": (("core.models",), ("core.models.weights", "core.models.finding")),
-    "core.models.span": (("core.models.seq2seq", "core.models.ranking", "core.models.language"), ()),
-    "core.models.seq2seq": (("core.models.ranking", "core.models.language"), ()),
-    "core.models.ranking": (("core.models.seq2seq", "core.models.language"), ()),
     "core.systems": (("core.training", "core.evaluation", "core.metrics", "core.datasets", "core.engine"), ()),
-    "core.evaluation.run": (("core.models", "core.training"), ()),
     "storage.records": (("storage",), ("storage.records",)),
     "storage.schema": (("storage",), ("storage.schema", "storage.records")),
-    # the sign-in calls the store that it stands before
-    "storage.people": (("storage.work", "storage.tasks", "storage.projects", "storage.exchange", "storage.analysis"), ()),
-    "storage.results": (("storage.work", "storage.tasks", "storage.projects", "storage.exchange", "storage.analysis"), ()),
-    "storage.tasks": (("storage.work", "storage.projects", "storage.exchange", "storage.analysis", "storage.store"), ()),
-    "storage.projects": (("storage.work", "storage.analysis", "storage.store"), ()),
-    "storage.work": (("storage.exchange", "storage.analysis", "storage.store"), ()),
-    "storage.exchange": (("storage.work", "storage.analysis", "storage.store"), ()),
-    "storage.store": (("storage.analysis", "storage.__main__"), ()),
-    "pages.app": (("pages",), ("pages.app",)),
 }
 
 
@@ -100,53 +78,35 @@ def test_import_arrows(who: str, never: tuple[str, ...], but: tuple[str, ...]) -
         f"{path.relative_to(ROOT)}:{line} imports {module}"
         for path in checked
         for module, line in imports(path)
-        if module not in ("core", "storage", "pages") and stands_in(module, never) and not stands_in(module, but)
+        if module not in ("core", "storage", "pages") and is_in(module, never) and not is_in(module, but)
     ]
     assert not wrong
 
 
-def edges() -> dict[str, set[str]]:
-    """Module -> the modules of the product that it imports; lazily, and under TYPE_CHECKING, counts."""
-    found = {name: {home(module) for module, _ in imports(path)} & NAMES.keys() - {name} for name, path in NAMES.items()}
-    assert sum(map(len, found.values())) > len(found)
-    return found
+FOLDERS = {name_of(path) for path in MODULES if path.name == "__init__.py"}
+NESTED = {folder for folder in FOLDERS if any(inside(other, folder) for other in FOLDERS - {folder})}
 
 
-def in_order(graph: dict[str, set[str]]) -> list[str]:
-    """What is imported comes before what imports it.  Fails on a circle, and names it."""
+def room(module: str) -> str:
+    """The folder of a module; a file beside folders counts for itself."""
+    folder = module if module in FOLDERS else module.rpartition(".")[0]
+    return module if folder in NESTED else folder
+
+
+@pytest.mark.parametrize("level", ["files", "folders", "parts"])
+def test_there_is_no_import_cycle(level: str) -> None:
+    """Between files, between folders, and between the parts of core, storage and pages; lazy imports count."""
+    name = {"files": str, "folders": room, "parts": lambda module: ".".join(module.split(".")[:2])}[level]
+    graph: dict[str, set[str]] = {}
+    for path in MODULES:
+        module = name_of(path)
+        targets = {home(imported) for imported, _ in imports(path)} & NAMES.keys() - {module, "core", "storage", "pages"}
+        graph.setdefault(name(module), set()).update({name(target) for target in targets} - {name(module)})
+    assert sum(map(len, graph.values())) > len(graph)
     try:
-        return list(graphlib.TopologicalSorter(graph).static_order())
+        graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
-
-
-def test_there_is_no_import_circle() -> None:
-    """A circle is one idea in two files, or a file with two."""
-    in_order(edges())
-
-
-def test_the_folders_of_storage_import_in_one_direction() -> None:
-    """A file of `storage/` itself is a folder of its own."""
-    graph: dict[str, set[str]] = {}
-    for module, wanted in edges().items():
-        if inside(module, "storage"):
-            own = ".".join(module.split(".")[:2])
-            found = {".".join(name.split(".")[:2]) for name in wanted if inside(name, "storage") and name != "storage"}
-            graph[own] = graph.get(own, set()) | found - {own}
-    assert sum(map(len, graph.values())) > len(graph)
-    in_order(graph)
-
-
-STORAGE_LAYERS = 8
-
-
-def test_storage_has_few_layers() -> None:
-    """The longest chain of imports in storage: who reads its last file has to know no more files one behind another."""
-    graph = {name: {n for n in wanted if inside(n, "storage")} for name, wanted in edges().items() if inside(name, "storage")}
-    layer: dict[str, int] = {}
-    for name in in_order(graph):
-        layer[name] = 1 + max((layer[n] for n in graph[name]), default=0)
-    assert max(layer.values()) <= STORAGE_LAYERS, max(layer, key=lambda name: layer[name])
 
 
 def home(module: str) -> str:
@@ -230,17 +190,14 @@ def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
 
 
 def test_settings_is_the_only_reader_of_the_environment() -> None:
-    """`core.cli.quiet_libraries` sets variables of libraries before they are imported; it reads none."""
-    wrong = []
-    for path in MODULES:
-        allowed = set()
-        if name_of(path) == "core.cli":
-            quiet = next(n for n in tree(path).body if isinstance(n, ast.FunctionDef) and n.name == "quiet_libraries")
-            allowed = {id(n) for n in ast.walk(quiet)}
-        for node in ast.walk(tree(path)):
-            reads = isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
-            if reads and id(node) not in allowed and name_of(path) != "core.settings":
-                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("environ", "getenv", "environb")
+        and name_of(path) != "core.settings"
+    ]
     assert not wrong
 
 
@@ -269,34 +226,3 @@ def test_every_system_resolves_and_is_described(name: str) -> None:
     assert callable(SYSTEMS.resolve(name))
     assert entry.summary
     assert entry.hidden or (entry.source and entry.needs)
-
-
-# folders of more than 12 files, and why they have no rooms
-CROWDED = {
-    "core": "what every part of core builds on, one idea a file; a room for them would be called `shared`",
-    "tests/fakes": "one fake or set of samples a file, each used by several folders of tests",
-    "tests/systems": "mirrors core/systems, which has a file a system",
-}
-
-
-# folders that grow by a file for each entry of a registry: a further system or metric is one file there and one line
-REGISTERED = {"core/systems", "core/metrics"}
-
-
-def test_a_folder_is_one_room() -> None:
-    count = Counter(
-        str(p.parent.relative_to(ROOT))
-        for p in (*MODULES, *BESIDE)
-        if p.name not in ("__init__.py", "__main__.py", "conftest.py") and "migrations" not in p.parts
-    )
-    crowded = {folder: n for folder, n in count.items() if n > 12 and folder not in REGISTERED}
-    assert crowded.keys() == CROWDED.keys(), crowded
-
-
-# files of more than 600 lines that are one idea all the same, and why
-LONG: dict[str, str] = {}
-
-
-def test_long_files_say_why() -> None:
-    long = {str(p.relative_to(ROOT)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 600}
-    assert long.keys() == LONG.keys(), long

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core import types as t
-from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.metrics.base import Example
 from core.metrics.score.scoring import table, values_of
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems.base.base import answer, as_read
 from core.systems.base.coverage import Coverage
 from core.trace import fold

@@ -17,11 +17,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.cli import quiet_libraries
 from core.disambiguation.round_trip import ask_with, clarify
 from core.metrics.questions import edit_f1, normal_question, variants
 from core.models.answering import load_answering
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.text import find_spans
 from core.training.data.mixtures import annotated_examples
 from core.types import Answer, Evidence, Passage

@@ -17,12 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.evaluation.report import Report
 from core.evaluation.run import evaluate
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.systems.base.base import Options
 from core.types import ReferenceQuestion
 

@@ -14,9 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.cli import quiet_libraries
 from core.metrics.questions import bleu, edit_f1, normal_question, variants
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.training.data.mining import Miner
 from core.training.data.mixtures import context_passages
 from core.types import Passage

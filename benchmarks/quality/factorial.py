@@ -30,7 +30,6 @@ import torch
 from benchmarks.shipped_runs import corpus_of
 from core import disk
 from core import types as t
-from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError, InputError
@@ -38,7 +37,7 @@ from core.evaluation.report import build_provenance
 from core.metrics.answers import f1
 from core.metrics.significance.bootstrap import compare, interval
 from core.models.scheduling.device import bf16_autocast
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems.base.base import Options, answer
 from core.text import find_spans
 from core.training.data.held_out_passages import WRITTEN, held_out_passages

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from core.cli import quiet_libraries
 from core.decoding import run_answers
 from core.metrics.answers import matching
 from core.models.answering import load_answering
 from core.models.seq2seq.decoding import SequenceDecoding, Writer, match_end_bias
 from core.models.seq2seq.fid import load_fid
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.training.data.examples import MultiExample
 from core.training.data.mixtures import annotated_examples
 from core.types import Passage, RetrievedPassage

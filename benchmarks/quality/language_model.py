@@ -23,13 +23,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
 from core.evaluation.cost import Cost, cost_of, mean_cost
 from core.models.language.loading import require_language_model
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems.base.base import Options, answer
 from core.systems.dtv import DiversifyThenVerify
 from core.types import AnsweringSystem, Question, ReferenceQuestion

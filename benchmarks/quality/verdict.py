@@ -19,14 +19,13 @@ from typing import Any
 import torch
 
 from core import types as t
-from core.cli import quiet_libraries
 from core.commands.evaluate import read_pairs
 from core.datasets import load
 from core.engine import Engine
 from core.evaluation.judge import load_judge
 from core.evaluation.report import build_report
 from core.evaluation.run import run_one
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
 from core.systems.base.base import Options
 

@@ -18,12 +18,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
 from core.retrieval.readers.lines import Limits
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
 from core.systems.base.base import Options, answer
 from core.types import Question

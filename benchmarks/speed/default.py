@@ -23,11 +23,10 @@ from typing import Any
 import torch
 
 from benchmarks.speed.timing import seconds, show
-from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.model import collate
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems.base.base import Options
 from core.types import Question, RetrievedPassage, StepFinished
 

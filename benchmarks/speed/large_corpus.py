@@ -28,14 +28,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.cli import quiet_libraries
 from core.models.encoders.sentence_encoder import EncodeStats, Kind, Vectors, passage_text
 from core.retrieval import index as ix
 from core.retrieval import ivfpq, short_names
 from core.retrieval.corpus import PassageStore, PassageWriter
 from core.retrieval.library import CorpusLibrary
 from core.retrieval.words.searching import TANTIVY, build_words, open_words
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.types import Passage
 
 WIKIPEDIA = 21_015_324

@@ -29,9 +29,8 @@ import torch
 
 from benchmarks.speed.start import peak_mb as peak_of
 from benchmarks.speed.timing import show
-from core.cli import quiet_libraries
 from core.models.span.fast_loop import FastSpanLoop, Rereading
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 
 WAYS = ("single pass", "exact loop", "fast loop")
 PADDED = "single pass, padded rows"

@@ -14,10 +14,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from core.cli import quiet_libraries
 from core.datasets import load
 from core.engine import Engine, statuses
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
 from core.systems.base.base import Options, answer
 from core.types import Question

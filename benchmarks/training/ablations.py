@@ -15,8 +15,7 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.quality.comparison import Test, add_arguments, post_pretrained, shown, tune
-from core.cli import quiet_libraries
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.training.data.held_out_passages import WRITTEN
 
 

@@ -28,7 +28,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from core.cli import quiet_libraries
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
 from core.evaluation.folder import trim
@@ -37,7 +36,7 @@ from core.metrics.significance.bootstrap import compare
 from core.models.ranking.calibration import Calibration
 from core.models.ranking.reranker import Kind, Weights, read_weights
 from core.models.scheduling.device import bf16_autocast, pick_device
-from core.settings import OFF, Settings
+from core.settings import OFF, Settings, quiet_libraries
 from core.systems.base.base import Options
 from core.training.calibration import RecordedRun, fit_calibration, reliable
 from core.training.data.examples import read_multi

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.comparison import Test, add_arguments, post_pretrained, shown, tune
-from core.cli import quiet_libraries
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import SHARE, WRITTEN
 from core.training.data.mixtures import annotated_examples, load_multi

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 
 import torch
 
-from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.models.span.reader import load_reader
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages

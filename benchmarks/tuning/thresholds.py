@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from core import types as t
-from core.cli import quiet_libraries
 from core.engine import Engine
 from core.models.answering import load_answering
 from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, mixed, probability_of, recall
@@ -26,7 +25,7 @@ from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
-from core.settings import Settings
+from core.settings import Settings, quiet_libraries
 from core.systems.base.candidates import Scoring, candidates_of, choose
 from core.systems.rectify import EVIDENCE, SURPLUS
 from core.systems.rectify import MOST as MOST_VERIFIED

@@ -13,9 +13,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from core.cli import quiet_libraries
 from core.models.ranking.signal_weights import FILE, write_signals
-from core.settings import ROOT, Settings
+from core.settings import ROOT, Settings, quiet_libraries
 from core.training.data.held_out_passages import WRITTEN
 from core.training.signals import fit_signals, see
 

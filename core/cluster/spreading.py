@@ -36,7 +36,7 @@ class Worker:
         """Raises ClusterError if this machine differs from the command's, or cannot load."""
         if self._does is not None:
             return
-        from core.cli import quiet_libraries
+        from core.settings import quiet_libraries
 
         quiet_libraries()
         import ray

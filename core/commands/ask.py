@@ -38,46 +38,6 @@ def add_parser(commands: Any) -> None:
     ask.set_defaults(run=run)
 
 
-def as_json(prediction: Prediction) -> dict[str, Any]:
-    """The documented object of `ask --json`, including the trace."""
-    from core.evaluation.cost import calls_of
-    from core.trace import to_json
-
-    calls = calls_of(prediction.events)
-    answers = []
-    for a in prediction.answers:
-        clarification = prediction.clarification_of(a.text)
-        answers.append(
-            {
-                "text": a.text,
-                "probability": a.probability,
-                "passages": list(dict.fromkeys(e.passage_id for e in a.evidence)),
-                "question": prediction.question_of(a.text),
-                "round_trip": clarification.passed if clarification else None,
-                "evidence": [to_json(e) for e in a.evidence],
-            }
-        )
-    return {
-        "question": prediction.question.text,
-        "system": prediction.system.name,
-        "answers": answers,
-        "rejected": [{"answer": text, "why": why} for text, why in prediction.rejected.items()],
-        "ended": prediction.ended,
-        "steps": [to_json(s) for s in prediction.steps],
-        "passages": [
-            {"id": p.passage.id, "title": p.passage.title, "score": p.score, "rank": p.rank} for p in prediction.passages
-        ],
-        "seconds": prediction.seconds,
-        "calls": {
-            "made": len(calls),
-            "failed": sum(1 for c in calls if c.error),
-            "errors": list(dict.fromkeys(c.error for c in calls if c.error)),
-            "warnings": list(dict.fromkeys(c.warning for c in calls if c.warning and not c.error)),
-        },
-        "info": to_json(prediction.system),
-    }
-
-
 def _print(prediction: Prediction) -> None:
     from core.evaluation.cost import calls_of, doubts, failures
 
@@ -125,7 +85,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         extra=read_pairs(args.set),
     )
     if args.json:
-        print(json.dumps(as_json(prediction), ensure_ascii=False))
+        from core.evaluation.prediction_json import prediction_json
+
+        print(json.dumps(prediction_json(prediction), ensure_ascii=False))
     else:
         _print(prediction)
     return 0

@@ -20,9 +20,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from core import types as t
-from core.commands.ask import as_json
 from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
+from core.evaluation.prediction_json import prediction_json
 from core.installation.version import application_version
 from core.serve import protocol, replies
 from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
@@ -184,7 +184,7 @@ class Service:
                     events.append(found)
         finally:
             await results.aclose()
-        answer = as_json(fold(form.asked(self.settings), info, events))
+        answer = prediction_json(fold(form.asked(self.settings), info, events))
         return Json(protocol.stamped({**answer, "waited": (job.begun or job.asked) - job.asked}))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:

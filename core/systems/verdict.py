@@ -207,7 +207,7 @@ def build(parts: Parts, options: Options) -> Verdict:
     else:
         if added.on:
             raise InputError("additions rescore the bundled readers, but a language model is configured; use additions=none")
-        generator = loading.load_generator(parts.settings)
+        generator = loading.load_language_generator(parts.settings)
     usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
     chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}
     return Verdict(parts, options, generator, Consolidation(**chosen), added)

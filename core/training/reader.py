@@ -6,7 +6,6 @@ AmbigPrompt's Eq. 8 needs it, and so do one-pass reading and the round trip.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,19 +18,10 @@ from core.models.span.network import RowBatch, SpanConfig
 from core.models.span.rows import Rows, label_spans, passage_rows
 from core.text import normalize_answer
 from core.training.data.chunks import like_with_like, stream
-from core.training.data.examples import Titled
+from core.training.data.examples import Reading
 from core.training.objectives import marginal_loss
 
 CHUNK = 1024  # examples tokenised together and sorted by length
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One row.  Empty `answers` mean that the passage does not answer the question."""
-
-    question: str
-    passage: Titled
-    answers: tuple[str, ...]
 
 
 class ReaderTask:

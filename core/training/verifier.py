@@ -17,22 +17,15 @@ from torch import Tensor, nn
 
 from core.errors import InputError
 from core.models.ranking.verifier_network import VerifierConfig, WindowBatch
-from core.models.ranking.verifier_rows import Window, collate_windows
+from core.models.ranking.verifier_rows import collate_windows
 from core.models.scheduling.device import bf16_autocast
 from core.training.data.chunks import like_with_like, stream
+from core.training.data.verifier_examples import Judged
 from core.training.objectives import marginal_loss
 
 CHUNK = 256  # questions sorted by length together
 BATCH_TOKENS = 1536
 READING = 0.5  # weight of the third loss
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A question's windows.  `right` says of each span of each window whether it is an answer."""
-
-    windows: tuple[Window, ...]
-    right: tuple[tuple[bool, ...], ...]
 
 
 @dataclass

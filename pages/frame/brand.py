@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -20,7 +21,7 @@ CHANGELOG = "brand.changelog"
 
 @lru_cache(maxsize=2)
 def _logo(dark: bool) -> str:
-    text = (ROOT / "pages" / "guide" / "logo.svg").read_text(encoding="utf-8")
+    text = (Path(__file__).with_name("logo.svg")).read_text(encoding="utf-8")
     for light, on_dark in zip(LIGHT, DARK, strict=True) if dark else ():
         text = text.replace(light, on_dark)
     return text

@@ -7,13 +7,12 @@ host of Google's.  The script looks for a link of its own, so the page that it s
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.settings import ROOT
-
-ICON = ROOT / "pages" / "guide" / "icon.svg"
+ICON = Path(__file__).with_name("icon.svg")
 STREAMLITS = b'<link rel="shortcut icon" href="./favicon.png" />'
 ASKS_FOR_LESS = (b"accept-encoding", b"if-none-match", b"if-modified-since")  # than the page, whole and as text
 

@@ -10,8 +10,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from core.cli import quiet_libraries
 from core.engine import Engine
+from core.settings import quiet_libraries
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine

@@ -52,7 +52,9 @@ VISITOR, MADE_IN = "app.visitor", "app.made_in"  # what a sign-in gave this sess
 
 def navigation() -> StreamlitPage:
     pages = [
-        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == FIRST, url_path="home" if name == FIRST else name)
+        st.Page(
+            f"pages/{name}/page.py", title=title, icon=icon, default=name == FIRST, url_path="home" if name == FIRST else name
+        )
         for name, (title, icon) in PAGES.items()
     ]
     # the default page's address is that of the app, and Streamlit knows no other one for it; who types its name gets there, too
@@ -61,7 +63,7 @@ def navigation() -> StreamlitPage:
 
 
 def _to_first() -> None:
-    st.switch_page(f"pages/{FIRST}.py", query_params=st.query_params.to_dict())
+    st.switch_page(f"pages/{FIRST}/page.py", query_params=st.query_params.to_dict())
 
 
 @contextmanager
@@ -79,7 +81,7 @@ def enter(name: str) -> None:
     `pages/` for its older kind of navigation and run the page alone: then this starts the app instead."""
     if not st.session_state.get(_INSIDE):
         navigation()
-        st.switch_page(f"pages/{name}.py", query_params=st.query_params.to_dict())
+        st.switch_page(f"pages/{name}/page.py", query_params=st.query_params.to_dict())
 
 
 @st.cache_resource(show_spinner=False)

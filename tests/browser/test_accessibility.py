@@ -234,5 +234,5 @@ def test_the_focus_is_seen(look: Open, theme: str) -> None:
 
 def test_the_style_is_a_file_of_the_app() -> None:
     """The labels of buttons count on it: emphasis in them is hidden."""
-    text = (Path(__file__).resolve().parents[2] / "pages" / "app" / "style.css").read_text("utf-8")
+    text = (Path(__file__).resolve().parents[2] / "pages" / "ui" / "style.css").read_text("utf-8")
     assert ":is(button, summary) em" in text

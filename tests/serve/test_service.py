@@ -12,8 +12,8 @@ import pytest
 from answering_service import HeldEngine, Running, running, small_settings
 from page_helpers import ANSWERS, QUESTION
 
-from core.commands.ask import as_json
 from core.engine import Engine
+from core.evaluation.prediction_json import prediction_json
 from core.serve import replies
 from core.serve.protocol import API, STREAM, messages
 from core.systems.base.base import Options, answer
@@ -29,7 +29,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def of_the_engine(service: Running, question: str = QUESTION, **options: object) -> dict[str, object]:
     engine = HeldEngine(service.service.settings)
-    return as_json(answer(engine.system(options=Options(**options)), Question(question)))  # type: ignore[arg-type]
+    return prediction_json(answer(engine.system(options=Options(**options)), Question(question)))  # type: ignore[arg-type]
 
 
 def without_time(found: dict[str, object]) -> str:

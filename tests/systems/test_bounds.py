@@ -106,8 +106,8 @@ def test_handles_and_threads_stay_as_many(engine: Engine) -> None:
     assert len(set(counts[10:])) == 1
 
 
-CLI = "from core.cli import quiet_libraries as go"
-APP = "from pages.app import launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
+CLI = "from core.settings import quiet_libraries as go"
+APP = "from pages.server import launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
 
 
 @pytest.mark.parametrize("start", [CLI, APP], ids=["command line", "app"])

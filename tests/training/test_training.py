@@ -23,10 +23,10 @@ from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.text import find_spans, normalize_answer, overlapping
 from core.training.answerer import AnswererTask, add_pseudo_answers, pseudo_item, sample_item
-from core.training.data.examples import MultiExample
+from core.training.data.examples import MultiExample, Reading
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
-from core.training.reader import ReaderTask, Reading
+from core.training.reader import ReaderTask
 from core.training.trainer import TrainConfig, fit, parameter_groups
 
 COLOURS = ["red", "blue", "green", "black", "white"]

@@ -20,9 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.cli import quiet_libraries
 from core.engine import Engine
-from core.settings import ROOT, Settings, let_threads_sleep
+from core.settings import ROOT, Settings, let_threads_sleep, quiet_libraries
 from core.systems.base.base import Options
 from core.types import Question, StepFinished
 

@@ -27,14 +27,13 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cli import quiet_libraries
 from core.cluster.connect import connected
 from core.cluster.jobs import encoding
 from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder, passage_text
 from core.retrieval.index import SHARD
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.lines import Limits
-from core.settings import ROOT, Settings, quiet_ray
+from core.settings import ROOT, Settings, quiet_libraries, quiet_ray
 
 NODES = 2
 STORE = 100 * 2**20  # bytes of shared memory a node

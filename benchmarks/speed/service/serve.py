@@ -28,9 +28,8 @@ import httpx
 from benchmarks.speed.service.at_once import in_turn, starter_questions
 from benchmarks.speed.start import free_port
 from benchmarks.speed.timing import show
-from core.cli import quiet_libraries
 from core.engine import Engine
-from core.settings import ROOT, Settings, child_environment, let_threads_sleep
+from core.settings import ROOT, Settings, child_environment, let_threads_sleep, quiet_libraries
 from core.systems.base.base import Options
 
 

@@ -16,9 +16,8 @@ from typing import Any
 
 from benchmarks.speed.service.at_once import starter_questions
 from benchmarks.speed.timing import seconds, show
-from core.cli import quiet_libraries
 from core.engine import Engine
-from core.settings import Settings, let_threads_sleep
+from core.settings import Settings, let_threads_sleep, quiet_libraries
 
 
 def main() -> int:

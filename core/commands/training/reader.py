@@ -67,8 +67,9 @@ def span_network(args: argparse.Namespace) -> Any:
 
 def _task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
     from core.training.data import mixtures
+    from core.training.data.examples import Reading
     from core.training.data.excluded import excluded_questions
-    from core.training.reader import ReaderTask, Reading
+    from core.training.reader import ReaderTask
 
     excluded = excluded_questions(args.exclude)
     reading = excluded.without(mixtures.load_reading(args.reading, seed=args.seed))

@@ -1,9 +1,9 @@
-"""The generator of the settings: a language model where one is configured, else the bundled reader."""
+"""The language model of the settings."""
 
 from __future__ import annotations
 
 from core.errors import InputError
-from core.models.language.roles import SCRIPTED, Generator, LanguageGenerator
+from core.models.language.roles import SCRIPTED, LanguageGenerator
 from core.settings import Settings
 
 
@@ -19,15 +19,6 @@ def language_model_needed(settings: Settings) -> str:
         "no language model is configured: set AMBISCOPE_LM_URL to an OpenAI-compatible endpoint (http://127.0.0.1:8123/v1), "
         "or AMBISCOPE_LM_LOCAL to a transformers model (folder or hub name)"
     )
-
-
-def load_generator(settings: Settings) -> Generator:
-    """The language model of the settings if there is one, else the bundled reader.  Raises InputError, CheckpointError."""
-    if not language_model_needed(settings):
-        return load_language_generator(settings)
-    from core.systems.base.reader_generator import load_reader_generator
-
-    return load_reader_generator(settings)
 
 
 def require_language_model(settings: Settings) -> None:

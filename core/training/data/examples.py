@@ -53,6 +53,15 @@ class MultiExample:
     extra: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One row.  Empty `answers` mean that the passage does not answer the question."""
+
+    question: str
+    passage: Titled
+    answers: tuple[str, ...]
+
+
 def _decoded(file: Iterable[str], path: Path) -> Iterator[str]:
     """The lines of a file.  Raises FormatError, naming the line, for bytes that are not UTF-8 and for a damaged .gz."""
     number = 1

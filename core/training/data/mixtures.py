@@ -14,6 +14,7 @@ from core.errors import FormatError
 from core.text import has_answer
 from core.training.data.examples import (
     MultiExample,
+    Reading,
     ReadingExample,
     Titled,
     crop,
@@ -24,7 +25,6 @@ from core.training.data.examples import (
 )
 from core.training.data.mining import Miner
 from core.training.data.statements import insert, statement
-from core.training.reader import Reading
 
 PASSAGE_WORDS = 100
 # share of a source's rows that an epoch takes; sources not named: 1.  qamr is one sentence a row and plentiful; policyqa's answers are clauses

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from core.models.ranking.verifier_rows import Window, window_bounds
 from core.models.span.reader import PassageReader, Readout
 from core.text import find_spans, normalize_answer
-from core.training.data.examples import MultiExample, Titled
-from core.training.reader import Reading
-from core.training.verifier import Judged
+from core.training.data.examples import MultiExample, Reading, Titled
 from core.types import Passage
 
 SPANS = 5  # of a passage that the reader names
@@ -23,6 +21,14 @@ PLACES = 2  # occurrences of an alias in a passage that are taken
 RIGHT, WRONG = 3, 3  # windows of a question, with and without a right span
 PASSAGES = 6  # of a question that are read, supporting ones first
 PASSAGE_CHARS = 1_500
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A question's windows.  `right` says of each span of each window whether it is an answer."""
+
+    windows: tuple[Window, ...]
+    right: tuple[tuple[bool, ...], ...]
 
 
 @dataclass(frozen=True)

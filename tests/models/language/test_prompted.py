@@ -11,7 +11,6 @@ from core.errors import InputError
 from core.models.language.loading import (
     NoLanguageModelError,
     language_model_needed,
-    load_generator,
     load_language_generator,
     require_language_model,
 )
@@ -220,7 +219,7 @@ def test_a_stopped_run_ends_at_once_and_says_so() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert load_generator(Settings(lm_url="scripted:")).name == "scripted language model"
+    assert load_language_generator(Settings(lm_url="scripted:")).name == "scripted language model"
     assert "AMBISCOPE_LM_URL" in language_model_needed(Settings())
     for load in (load_language_generator, require_language_model):
         with pytest.raises(NoLanguageModelError, match="AMBISCOPE_LM_LOCAL"):

@@ -14,8 +14,8 @@ from storage_samples import annotations, prediction
 
 from benchmarks.robustness import fuzz_import
 from core import json_io
-from core.commands.ask import as_json
 from core.errors import FormatError, InputError
+from core.evaluation.prediction_json import prediction_json
 from core.trace import to_json
 from storage.exchange.imports.importing import detect_format
 from storage.records.results import RejectedRowsError
@@ -46,7 +46,9 @@ def put(path: Path, *rows: Any) -> Path:
 
 def test_predictions_of_three_layouts(store: Store, tmp_path: Path) -> None:
     made = prediction(id="q-1")
-    file = put(tmp_path / "p.jsonl", SIMPLE, to_json(made), {"prediction": to_json(prediction(id="q-2"))}, as_json(made))
+    file = put(
+        tmp_path / "p.jsonl", SIMPLE, to_json(made), {"prediction": to_json(prediction(id="q-2"))}, prediction_json(made)
+    )
     assert detect_format(file) == "predictions"
     assert store.imports.import_file(file).stored == {"prediction": 4}
     found = {p.id: store.predictions.get_prediction(p.id).prediction for p in store.predictions.recent_predictions(10)}

@@ -14,9 +14,9 @@ from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
-from core.training.data.verifier_examples import VerifierQuestion, judged, of_multi
+from core.training.data.verifier_examples import Judged, VerifierQuestion, judged, of_multi
 from core.training.trainer import TrainConfig, fit
-from core.training.verifier import Judged, VerifierTask
+from core.training.verifier import VerifierTask
 from core.types import Candidate, Evidence, Passage
 
 CONFIG = VerifierConfig(rank=4, trained_layers=3, hidden=16, max_tokens=40)
