@@ -120,7 +120,7 @@ class Walk:
         if kind == "page":
             page = self.draw(PAGES)
             self._note(f"go to {page}")
-            return lambda: app.switch_page(f"pages/{page}.py").run()
+            return lambda: app.switch_page(f"pages/{page}/page.py").run()
         if kind == "press":
             self._note(f"press {label}")
             return lambda: widget.click().run()

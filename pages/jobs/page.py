@@ -18,7 +18,7 @@ def draw(kind: str, name: str, job: Worker) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{about.what}** {called}", width="stretch")
             title, icon = shared.PAGES[about.page]
-            st.page_link(f"pages/{about.page}.py", label=f"Open {title}", icon=icon)
+            st.page_link(f"pages/{about.page}/page.py", label=f"Open {title}", icon=icon)
         if not job.done:
             jobs.bar(kind, name, job)
             return

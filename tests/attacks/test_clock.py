@@ -126,6 +126,6 @@ def test_a_page_shows_a_day_that_is_still_to_come(open_app: Open, store: Store, 
     clock.time -= timedelta(**BACK)
     app = open_app("manage")
     for page in ("annotate", "quality", "health", "evaluate", "explore", "manage"):
-        app = app.switch_page(f"pages/{page}.py").run()
+        app = app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception, page
         assert not [e.value for e in app.error], page

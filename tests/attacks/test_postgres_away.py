@@ -146,7 +146,7 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
     assert not app.exception
     away.stop()
     for page in ("annotate", "manage", "quality", "health", "evaluate", "explore"):
-        app = app.switch_page(f"pages/{page}.py").run()
+        app = app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception, page
         assert app.error, page
         for error in app.error:
@@ -154,7 +154,7 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
             assert "secret" not in error.value
     away.start()
     for page in ("annotate", "manage", "quality", "health", "evaluate", "explore"):
-        app = app.switch_page(f"pages/{page}.py").run()
+        app = app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception, page
         assert not app.error, (page, [e.value for e in app.error])
 

@@ -77,7 +77,7 @@ def open_app() -> Callable[..., AppTest]:
         for name, value in query.items():
             app.query_params[name] = value
         app.run()
-        return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
+        return app if page == "explore" else app.switch_page(f"pages/{page}/page.py").run()
 
     return open_it
 

@@ -49,7 +49,7 @@ def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest
     if visitor is not None:
         app.session_state[shared.VISITOR], app.session_state[shared.MADE_IN] = visitor, ("", "")
     app.run()
-    return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
+    return app if page == "explore" else app.switch_page(f"pages/{page}/page.py").run()
 
 
 def signed_in(store: Store, name: str, role: Any) -> Visitor:
@@ -235,7 +235,7 @@ def test_a_session_taken_over_by_another_browser_is_signed_out(
     app.text_input(key="signin.password").set_value(PASSWORD)
     button(app, "Sign in").click().run()
     cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"the browser of Mia", 1)  # masked anew: the same
-    app = look(app.switch_page(f"pages/{page}.py").run())
+    app = look(app.switch_page(f"pages/{page}/page.py").run())
     assert "**Mia**" in texts(app)
     before = everything(store, settings)
     do(app, store)
@@ -259,7 +259,7 @@ def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str)
     assert not app.error
 
     def said(page: str) -> str:
-        app.switch_page(f"pages/{page}.py").run()
+        app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception
         return " ".join(e.value for e in app.error)
 
