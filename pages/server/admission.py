@@ -10,7 +10,7 @@ from streamlit import runtime
 from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
 
 from core.errors import AmbiscopeError
-from pages.server.server import LET_IN as _LET_IN
+from pages.server.admitted import ADMITTED
 from pages.session import shared
 
 MANY = 1000  # sessions; beyond them, those that have ended are forgotten
@@ -34,17 +34,17 @@ def _note(closed: bool | None) -> None:
         return
     with _LOCK:
         if closed is None:
-            _LET_IN.pop(context.session_id, None)
+            ADMITTED.pop(context.session_id, None)
             return
-        if len(_LET_IN) >= MANY and runtime.exists():
-            for ended in [s for s in _LET_IN if not runtime.get_instance().is_active_session(s)]:
-                del _LET_IN[ended]
-        _LET_IN[context.session_id] = closed
+        if len(ADMITTED) >= MANY and runtime.exists():
+            for ended in [s for s in ADMITTED if not runtime.get_instance().is_active_session(s)]:
+                del ADMITTED[ended]
+        ADMITTED[context.session_id] = closed
 
 
 def session_is_let_in(session: str) -> bool:
     """A tab that was open before people had accounts is out from the first account on.  Any thread."""
-    came = _LET_IN.get(session)
+    came = ADMITTED.get(session)
     try:
         return came is True or (came is False and not shared.servers_store().people.accounts_in_use())
     except AmbiscopeError:

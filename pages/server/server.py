@@ -38,6 +38,7 @@ from core.serve import connections
 from core.serve.addresses import asked_host, is_local
 from core.serve.connections import ALLOW
 from core.settings import Settings
+from pages.server.admitted import ADMITTED
 
 UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
 PROXIES_SAY = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
@@ -91,8 +92,6 @@ def _accounts_in_use() -> bool:
     return shared.servers_store().people.accounts_in_use()
 
 
-# session -> it came in while people signed in; False: while nobody had an account (pages.server.admission)
-LET_IN: dict[str, bool] = {}
 _connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
 
 
@@ -108,7 +107,7 @@ class Connection:
         self._allow = scope.get("state", {}).get(ALLOW, lambda large: None)
 
     def _bound(self) -> None:
-        self._allow(self.session in LET_IN)
+        self._allow(self.session in ADMITTED)
 
     def receiving(self, receive: Receive, send: Send) -> Receive:
         """The messages that a page has a use for, and no sign-in stands before; what is no message of Streamlit's ends the connection."""
@@ -139,9 +138,15 @@ class Connection:
     def ended(self) -> None:
         if not self.session or not runtime.exists():
             return
+<<<<<<< HEAD
         if self.session in LET_IN:
             wait = float(st.get_option("server.disconnectedSessionTTL")) / 2  # well before Streamlit forgets it
             _leaving[self.session] = asyncio.get_running_loop().call_later(wait, _forget, self.session)
+=======
+        if self.session in ADMITTED:
+            wait = max(float(st.get_option("server.disconnectedSessionTTL")) - 1, 0)
+            asyncio.get_running_loop().call_later(wait, _forget, self.session)
+>>>>>>> 7f928dd (Admitted sessions in a file of their own: no cycle between the request guard and the pages)
         else:
             _forget(self.session)
 
@@ -154,7 +159,7 @@ def _forget(session: str) -> None:
     _leaving.pop(session, None)
     if runtime.exists() and not runtime.get_instance().is_active_session(session):
         runtime.get_instance().close_session(session)
-        LET_IN.pop(session, None)
+        ADMITTED.pop(session, None)
 
 
 def know_sessions() -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("light")
 
 @pytest.fixture(autouse=True)
 def nobody_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "_LET_IN", {})
+    monkeypatch.setattr(admission, "ADMITTED", {})
 
 
 def sign_in(app: AppTest, password: str) -> AppTest:
