@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from core import deprecated
 from core.asking import Asking
 from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
@@ -96,9 +95,8 @@ class Engine(Asking):
         Raises UnknownNameError, NotFoundError, InputError for options that do not fit the corpus, CheckpointError.
         """
         options = options or self.options()
-        name, extra = deprecated.current_request(name or self.settings.system, options.extra)
+        name = name or self.settings.system
         build = SYSTEMS.resolve(name)
-        options = replace(options, extra=extra)
         opened = None if own_passages else self.corpus(corpus)
         options = replace(options, top_k=self._to_read(name, options.top_k, opened))
         parts = Parts(

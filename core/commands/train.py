@@ -9,7 +9,6 @@ import argparse
 import importlib
 from typing import Any
 
-from core import deprecated
 from core.commands.training.options import check_numbers
 from core.commands.training.runs import check_files
 from core.settings import Settings
@@ -40,7 +39,6 @@ def add_parser(commands: Any) -> None:
             name,
             help=module.ABOUT,
             description=f"Trains {module.ABOUT}.",
-            aliases=[old for old, new in deprecated.TARGETS.items() if new == name],
         )
         module.add_options(one)
         one.set_defaults(run=run, what=name)
@@ -50,7 +48,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises InputError for numbers out of bounds, missing files, and data that must not be trained on; otherwise as
     the target's `run`.
     """
-    deprecated.current(args.typed, deprecated.TARGETS, "core train")
     check_numbers(args)
     check_files(args, settings)
     return int(_module(args.what).run(args, settings))

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.deprecated import current_system
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.evaluate import judges, source
@@ -147,9 +146,8 @@ def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
     report = source.store().evaluations.evaluation_report(run.id)
     made = report.get("provenance", {})
-    now = current_system(run.system, made.get("settings", {}))
     facts = {
-        "system": run.system if now == run.system else f"{run.system} as {now} is today",
+        "system": run.system,
         "questions": run.questions,
         "corpus": run.corpus,
         "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",

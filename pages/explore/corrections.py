@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core import types as t
-from core.deprecated import current_system
 from core.errors import AmbiscopeError
 from core.systems.base.base import Options
 from core.text import answer_key
@@ -147,7 +146,7 @@ def _continue(question: t.Question, info: t.SystemInfo, wanted: Corrections, sav
 
 def _plan(question: t.Question, info: t.SystemInfo, wanted: Corrections) -> Plan:
     """A run on from what a person corrected."""
-    return Plan(question, current_system(info.name, info.settings), info.corpus, options_of(info), tuple(wanted.added.values()))
+    return Plan(question, info.name, info.corpus, options_of(info), tuple(wanted.added.values()))
 
 
 @action("run the loop", learning.TROUBLE)

@@ -11,7 +11,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from core.deprecated import current_system
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, doubts, failures
 from core.trace import to_json
@@ -80,12 +79,7 @@ def _headline(prediction: t.Prediction) -> None:
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
-    name = (
-        escape(info.name)
-        if (now := current_system(info.name, info.settings)) == info.name
-        else f"{escape(info.name)} as {now} is today"
-    )
-    said = [f"**{name}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
+    said = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
     if prediction.seconds:
         said.append(seconds(prediction.seconds))
     if prediction.ended:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from core import deprecated
 from core.cli import main, parser
 from core.commands.train import TARGETS
 from core.settings import ROOT
@@ -30,7 +29,6 @@ def documented(path: Path) -> list[list[str]]:
 @pytest.fixture(autouse=True)
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
-    deprecated._warn.cache_clear()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
@@ -74,14 +72,3 @@ def test_options_of_another_target_are_refused_in_one_line(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"error: {says}; see python -m core train")
-
-
-def test_the_old_name_of_a_target_works_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "rescorer"]) == 2
-    warning, error = capsys.readouterr().err.splitlines()
-    assert (
-        warning == "warning: core train: 'rescorer' is now called 'reranker'; the old name will be removed in the next release"
-    )
-    assert error.startswith("error: train reranker needs --annotated FOLDER")
-    assert main(["train", "reranker"]) == 2
-    assert "warning" not in capsys.readouterr().err

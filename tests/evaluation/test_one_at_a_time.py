@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_a_torn_row_is_found_said_and_made_anew(tmp_path: Path, cut: int) -> Non
     assert again.asked == ["f"]
     assert said[0].startswith(f'{rows}: the last row is incomplete (\'{{"id": "f"')
     assert said[0].endswith("its question is asked again")
-    assert said[1] == f"resuming in {tmp_path}: 5 questions are answered"
+    assert re.findall(r"\d+", said[1].removeprefix(f"resuming in {tmp_path}")) == ["5"]
     assert report.n == 6
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == list("abcdef")
 
@@ -70,7 +71,8 @@ def test_what_goes_on_is_said_with_the_failed_ones(tmp_path: Path) -> None:
     evaluate(Slow("c"), QUESTIONS, out_dir=tmp_path, bootstrap=10, say=said.append)
     assert said == []
     evaluate(Slow(), QUESTIONS, out_dir=tmp_path, bootstrap=10, say=said.append)
-    assert said == [f"resuming in {tmp_path}: 5 questions are answered, 1 that failed are asked again"]
+    (line,) = said
+    assert re.findall(r"\d+", line.removeprefix(f"resuming in {tmp_path}")) == ["5", "1"]
 
 
 def test_a_full_disk_ends_a_run_with_whole_rows_and_it_goes_on(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core import deprecated, disk
+from core import disk
 from core.commands.training import options
 from core.commands.training.runs import say
 from core.errors import CheckpointError, InputError
@@ -172,10 +172,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     out: Path = args.out or settings.runs_dir / "reranker"
     with disk.locked(out, "a training"):
         for file in checkpoint.iterdir():
-            name = deprecated.FILES.get(file.name, file.name)
-            older = name != file.name and (checkpoint / name).exists()
-            if file.is_file() and not older and file.resolve() != (out / name).resolve():
-                with disk.replacing(out / name) as draft:
+            if file.is_file() and file.resolve() != (out / file.name).resolve():
+                with disk.replacing(out / file.name) as draft:
                     shutil.copyfile(file, draft)
         for kind, weights in fitted.items():
             write_weights(out, weights, kind, args.system)

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core import deprecated
 from core.errors import CheckpointError
 from core.types import Candidate
 
@@ -90,7 +89,7 @@ def read_calibration(folder: Path, name: str, weights: str) -> Calibration | Non
     `name`: of the system and the options that affect its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
     """
     known = _read(folder)
-    found = known.get(name) or known.get(deprecated.CALIBRATIONS.get(name, ""))
+    found = known.get(name)
     if found is None:
         return None
     try:

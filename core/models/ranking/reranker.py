@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from core import deprecated, disk
+from core import disk
 from core.errors import CheckpointError
 from core.models.ranking.features import FEATURES, OF_VERIFIER, Embed, Judge, QuestionFeatures, Read
 from core.text import equal_for_scoring
@@ -84,7 +84,7 @@ class Weights:
 
 def read_weights(folder: Path, kind: Kind = "retrieved", system: str = DEFAULT_SYSTEM) -> Weights | None:
     """A system's reranker beside a checkpoint's weights, or None if there is none.  Raises CheckpointError for a damaged one."""
-    if (path := deprecated.find_file(folder, file_of(kind, system))) is None:
+    if not (path := folder / file_of(kind, system)).is_file():
         return None
     try:
         body = json.loads(path.read_text(encoding="utf-8"))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from core import deprecated
 from core import types as t
 from core.engine import Engine
 from core.errors import CheckpointError, InputError
@@ -76,25 +75,6 @@ def _passages(folder: Path) -> Path:
 def test_another_word_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="additions"):
         engine(checkpoint, tmp_path).system("ambiscope", options=Options(extra={"additions": "maybe"}), own_passages=True)
-
-
-def test_a_folder_and_an_option_of_an_earlier_version_mean_what_they_meant(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copy = tmp_path / "earlier"
-    shutil.copytree(checkpoint, copy)
-    (copy / file_of("retrieved")).rename(copy / "rescorer.json")
-    deprecated._warn.cache_clear()
-    made = engine(copy, tmp_path)
-    assert made.system("ambiscope", own_passages=True).info.settings["reranking"]["bias"] == -50.0
-    assert "'rescorer.json' is now called 'reranker.json'" in capsys.readouterr().err
-    off = made.system("ambiscope", options=Options(extra={"additions": "none"}), own_passages=True).info
-    for name in ("rescoring", "reranking"):
-        for system in ("ambigprompt", "ambiscope"):  # with this option, ambigprompt means what it meant
-            assert made.system(system, options=Options(extra={name: "off"}), own_passages=True).info == off
-    assert off.settings["reranking"] is None
-    assert "option: 'reranking=off of ambigprompt' is now called 'additions=none of ambiscope'" in capsys.readouterr().err
-    assert made.system("ambigprompt", options=Options(extra={"reranking": "on"}), own_passages=True).info.name == "ambiscope"
 
 
 def test_ambigprompt_is_the_papers_method_alone(checkpoint: Path, tmp_path: Path) -> None:
