@@ -299,7 +299,7 @@ def loading(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr("core.models.span.answerer.load_answerer", load)
     monkeypatch.setattr("core.models.seq2seq.fid.load_fid", load)
-    for module in ("ambigprompt", "shared.clarifying"):
+    for module in ("ambigprompt", "base.clarifying"):
         monkeypatch.setattr(f"core.systems.{module}.load_reader", lambda *_: ("the reader", "r1"))
     return got
 
