@@ -240,7 +240,7 @@ def test_evaluate_counts_failed_questions_and_never_as_0(
     report = json.loads(out)
     assert (code, report["failed"], report["scores"]["F1 answer"]["all"]) == (1, 1, None)
     assert "the language model failed at" in report["rows"][0]["error"]
-    assert err.startswith("error: every question failed; the first one: the language model failed at")
+    assert err.splitlines()[-1].startswith("error: every question failed; the first one: the language model failed at")
 
 
 def test_evaluate_tells_what_failed_in_part(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
