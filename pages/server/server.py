@@ -138,15 +138,9 @@ class Connection:
     def ended(self) -> None:
         if not self.session or not runtime.exists():
             return
-<<<<<<< HEAD
-        if self.session in LET_IN:
+        if self.session in ADMITTED:
             wait = float(st.get_option("server.disconnectedSessionTTL")) / 2  # well before Streamlit forgets it
             _leaving[self.session] = asyncio.get_running_loop().call_later(wait, _forget, self.session)
-=======
-        if self.session in ADMITTED:
-            wait = max(float(st.get_option("server.disconnectedSessionTTL")) - 1, 0)
-            asyncio.get_running_loop().call_later(wait, _forget, self.session)
->>>>>>> 7f928dd (Admitted sessions in a file of their own: no cycle between the request guard and the pages)
         else:
             _forget(self.session)
 

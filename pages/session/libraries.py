@@ -20,6 +20,7 @@ MODULES = (
     "core.systems.ambigprompt",
     "core.systems.one_pass",
     "core.systems.verdict",
+    "core.systems.base.reader_generator",
     "core.models.seq2seq.fid",
     "core.models.encoders.sentence_encoder",
 )

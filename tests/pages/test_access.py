@@ -339,16 +339,16 @@ STRONG = (
 )
 # below the pages' callbacks: workers, caches, the gate's own
 BELOW = {
-    *("app/shared.py", "app/server.py", "app/admission.py", "background/worker.py"),
-    *("corpus/builds.py", "evaluations/worker.py", "projects/system_answers.py", "runs/runner.py"),
+    *("session/shared.py", "server/server.py", "server/admission.py", "jobs/worker.py"),
+    *("corpora/builds.py", "evaluate/worker.py", "manage/system_answers.py", "explore/runner.py"),
 }
 # functions that only actions, or drawings of one's own work, call
 KNOWN = {
-    "app/sign_in.py": {"gate"},  # st.stop
-    "runs/live.py": {"drop", "stop"},  # runs of this tab
-    "background/jobs.py": {"stop"},  # asks itself, as each kind of work has its own action
-    "agreement/training_loop.py": {"start"},  # asks itself
-    "evaluations/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
+    "session/sign_in.py": {"gate"},  # st.stop
+    "explore/live.py": {"drop", "stop"},  # runs of this tab
+    "jobs/background.py": {"stop"},  # asks itself, as each kind of work has its own action
+    "quality/training_loop.py": {"start"},  # asks itself
+    "evaluate/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
 }
 
 

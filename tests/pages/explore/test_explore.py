@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from answering_service import until
 from page_helpers import ANSWERS, QUESTION, ask, button, texts
-from storage_samples import earlier_labels, prediction
+from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
@@ -244,16 +243,6 @@ def test_another_link_in_the_same_tab(app: AppTest) -> None:
     app.run()
     assert app.text_input(key="explore.question").value == QUESTION
     assert "3 answers" in texts(app)
-
-
-def test_a_run_of_before_keeps_its_name_and_says_what_it_ran_with(app: AppTest, store: Store) -> None:
-    made = prediction(system="ambigprompt")
-    had = dataclasses.replace(made.system, settings={**made.system.settings, "reranking": {"bias": 1.0}})
-    for info, said in ((made.system, "**ambigprompt** ·"), (had, "**ambigprompt as ambiscope is today** ·")):
-        app.query_params["prediction"] = store.predictions.save_prediction(dataclasses.replace(made, system=info), key=said)
-        app.run()
-        assert any(c.value.startswith(said) for c in app.caption)
-        assert store.predictions.recent_predictions(1)[0].system == "ambigprompt"
 
 
 # ---------------------------------------------------------------- bad input

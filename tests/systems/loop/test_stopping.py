@@ -110,13 +110,6 @@ def test_a_calibration_belongs_to_the_weights_that_it_was_fitted_with(tmp_path: 
         selection({"stop": "expected-f1", "calibration": "on"}, "no such checkpoint", place, 0.5)
 
 
-def test_a_calibration_of_before_belongs_to_the_system_that_it_was_fitted_for(tmp_path: Path) -> None:
-    calibration = Calibration(SURE, SAME, "12 questions", "digest")
-    write_calibration(tmp_path, "ambigprompt retrieved_verified", calibration)
-    assert read_calibration(tmp_path, "ambiscope retrieved_verified", "digest") == calibration
-    assert read_calibration(tmp_path, "ambiscope plain", "digest") is None
-
-
 @pytest.mark.parametrize(
     "wrong",
     ["{", "[]", '{"a": 1}', '{"a": {"answer": {"weights": {"odds": 1}, "bias": 0}}}'],
