@@ -137,7 +137,7 @@ def test_every_page_says_so_once(
         people.manager(store, "Mia")
     event(file_of(settings), settings)
     for page in ("explore", "annotate", "health"):
-        app = app.switch_page(f"pages/{page}.py").run()
+        app = app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception
         assert ["ambiscope" in error.value for error in app.error] == [True], page
         assert not app.text_input
