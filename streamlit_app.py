@@ -9,10 +9,13 @@ import streamlit as st
 
 if __name__ != "__main__":
     from starlette.middleware import Middleware
+    from streamlit.runtime.pages_manager import PagesManager
 
     from pages.server import server
     from pages.server.tab_icon import TabIcon
 
+    # The pages are those of st.navigation: else the first visit of a server, by a direct link, would look for a file of `pages/`.
+    PagesManager.uses_pages_directory = False
     app = st.App(__file__, middleware=[*server.middleware(), Middleware(TabIcon)])
 else:
     from core.settings import ROOT
