@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -222,7 +222,8 @@ def scripted(*parts: bytes | float) -> Iterator[str]:
         yield f"http://127.0.0.1:{sock.getsockname()[1]}"
     finally:
         done.set()
-        sock.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # the thread may have seen `done`, and closed it
+            sock.shutdown(socket.SHUT_RDWR)
         sock.close()
 
 
