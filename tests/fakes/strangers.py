@@ -54,13 +54,13 @@ class Stranger:
         where = f"{self.address}_stcore/upload_file/{self.session}/{uuid.uuid4()}"
         token = {"X-Xsrftoken": self.cookies.get("_streamlit_xsrf", "")}
         files = {"file": ("x.tsv", b"id\ttext\ttitle\n1\ta\tb\n")}
-        return httpx.put(where, headers=token, cookies=self.cookies, files=files, trust_env=False)
+        return httpx.put(where, headers=token, cookies=self.cookies, files=files, trust_env=False, timeout=60)
 
 
 @contextmanager
 def stranger(address: str, cookies: dict[str, str] | None = None, session: str = "") -> Iterator[Stranger]:
     """Of a browser of its own, or the one with these cookies; goes on with the session of this number."""
-    cookies = cookies or dict(httpx.get(f"{address}_stcore/health", trust_env=False).cookies)
+    cookies = cookies or dict(httpx.get(f"{address}_stcore/health", trust_env=False, timeout=60).cookies)
     token = cookies.get("_streamlit_xsrf", "none")
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
     where = address.replace("http://", "ws://") + "_stcore/stream"
@@ -72,6 +72,7 @@ def stranger(address: str, cookies: dict[str, str] | None = None, session: str =
         additional_headers=headers,
         max_size=None,
         proxy=None,
+        open_timeout=60,
     ) as opened:
         found = Stranger(address, opened, cookies)
         if not session:
