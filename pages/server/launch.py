@@ -1,7 +1,7 @@
 """Starts the app's server, as `streamlit run` does, and loads the models meanwhile: `python -m pages.server.launch [streamlit's options]`.
 
 Streamlit runs an app's first line when the first browser comes.  The libraries and the models need no browser, so they are loaded from the start;
-whoever asks finds them ready, or waits for the same lock (pages.session.libraries).
+a session that asks finds them ready, or waits for the same lock (pages.session.libraries).
 """
 
 from __future__ import annotations
