@@ -218,15 +218,15 @@ def test_layouts_are_a_registry(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "layout", "count"),
+    ("name", "layout"),
     [
-        ("ambignq/dev_light.json", "ambignq", 1001),
-        ("multi/dev.jsonl.gz", "rows", 240),
-        ("open/nq_open_dev.jsonl", "nq-open", 2281),
-        ("open/webquestions.jsonl", "web-questions", 5810),
+        ("ambignq/dev_light.json", "ambignq"),
+        ("multi/dev.jsonl.gz", "rows"),
+        ("open/nq_open_dev.jsonl", "nq-open"),
+        ("open/webquestions.jsonl", "web-questions"),
     ],
 )
-def test_the_research_data_load(name: str, layout: str, count: int) -> None:
+def test_the_research_data_load(name: str, layout: str) -> None:
     if not (SHARED / name).is_file():
         pytest.skip(f"../shared/data/{name} is not here: the research data lie outside the repository")
     if layout == "web-questions":  # nothing in the file says it
@@ -234,5 +234,7 @@ def test_the_research_data_load(name: str, layout: str, count: int) -> None:
             load(SHARED / name)
     else:
         assert detect(SHARED / name) == layout
+    with (gzip.open if name.endswith(".gz") else open)(SHARED / name, "rt", encoding="utf-8") as file:
+        rows = len(json.load(file)) if name.endswith(".json") else sum(1 for _ in file)
     found = load(SHARED / name, layout)
-    assert len(found) == len({q.id for q in found}) == count
+    assert len(found) == len({q.id for q in found}) == rows
