@@ -13,7 +13,7 @@ from core.settings import Settings
 
 ABOUT = "the per-passage reader"
 
-# passages without an answer that the reader is shown of each annotated question: all of them would be nine tenths of its rows
+# passages without an answer that the reader is shown of each question with several: all of them would be nine tenths of its rows
 EMPTY = 2
 # MPNet reads whole passages of documentation, whose answers (paths, commands) have many word pieces
 SIZES = {"mpnet": {"max_tokens": 256, "max_answer_tokens": 24}}
@@ -76,19 +76,22 @@ def _task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
     if args.limit:
         reading = random.Random(args.seed).sample(reading, min(args.limit, len(reading)))
     index, cache = miner(args, settings, reading)
-    rows = mixtures.reader_rows(reading, index, cache, args.seed, say)
-    rows += mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(args.multi)), args.seed)
+    single = mixtures.reader_rows(reading, index, cache, args.seed, say)
+    multi = mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(args.multi)), args.seed, EMPTY)
+    statements: list[Reading] = []
     if args.ambignq:
         stated = mixtures.statement_examples(args.ambignq, index, cache, context=2, seed=args.seed)
-        rows += mixtures.reader_rows_of_multi(excluded.without(stated))
+        statements = mixtures.reader_rows_of_multi(excluded.without(stated))
+    annotated: list[Reading] = []
     held: list[Reading] = []
     for folder in args.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
         train = excluded.without(train)
-        rows += mixtures.reader_rows_of_multi(train, args.seed, EMPTY)
-        rows += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), args.seed, EMPTY)
+        annotated += mixtures.reader_rows_of_multi(train, args.seed, EMPTY)
+        annotated += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), args.seed, EMPTY)
         held += mixtures.reader_rows_of_multi(dev)
     rng = random.Random(args.seed)
+    rows = mixtures.in_shares([(single, 0.45), (multi, 0.2), (annotated, 0.25), (statements, 0.1)], rng)
     dev_reading = mixtures.load_reading(args.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
     held = rng.sample(held, min(HELD_OUT_ROWS, len(held))) + mixtures.reader_rows(dev_reading, index, cache, args.seed, say)
