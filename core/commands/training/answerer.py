@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from core.cluster.connect import add_option, connected
 from core.commands.training import options
-from core.commands.training.reader import span_network
+from core.commands.training.reader import reader_task, span_network
 from core.commands.training.runs import Made, miner, say, train_network
 from core.errors import InputError
 from core.settings import Settings
 
 if TYPE_CHECKING:
     from core.models.span.network import SpanConfig
-    from core.training.answerer import AnswererTask
+    from core.training.answerer import AnswererTask, JointTask
 
 ABOUT = "the answering model of ambiscope and ambigprompt"
-DATA = ("reading", "multi", "multi-dev", "annotated", "ambignq", "passages")
+DATA = ("reading", "reading-dev", "multi", "multi-dev", "annotated", "ambignq", "passages")
 LIMIT = "maximum number of questions from --reading (default: 4000; 6000 with --stage pretrain)"
 READER = "with --stage pretrain, the reader that makes the pseudo answers"
 
@@ -30,7 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.start_from(parser, "checkpoint to start from: a folder or a bundled name (default: the untrained base)", READER)
     options.prompting(parser)
     options.freeze(parser)
-    options.rank(parser)
+    options.adapted_base(parser)
+    options.exclude(parser)
     options.context(parser)
     options.eoi_share(parser)
     options.network(parser)
@@ -56,7 +57,8 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.training.freezing import low_rank, whole
 
     network = span_network(args)
-    low_rank(network, args.rank, args.freeze)
+    if args.init and not network.config.rank:  # a network that has low-rank updates trains those
+        low_rank(network, args.rank, args.freeze)
 
     def save(trained: Any, folder: Path, about: dict[str, Any]) -> None:
         save_span_network(whole(trained), folder, about)
@@ -64,9 +66,9 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     return network, build_task(args, settings, network.config), save
 
 
-def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig) -> AnswererTask:
+def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig) -> AnswererTask | JointTask:
     """The task, with pseudo answers from the cluster of --ray where one is named."""
-    from core.training.answerer import build
+    from core.training.answerer import JointTask, build
 
     with connected(args.ray, settings) as cluster:
         elsewhere = None
@@ -74,7 +76,8 @@ def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig)
             from core.cluster.jobs import reading
 
             elsewhere = reading(cluster, args.reader)
-        return build(args, settings, config, miner, say, elsewhere)
+        task = build(args, settings, config, miner, say, elsewhere)
+    return JointTask(task, reader_task(args, settings, config)) if args.stage == "joint" else task
 
 
 def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:

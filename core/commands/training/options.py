@@ -80,18 +80,8 @@ def freeze(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def rank(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--rank",
-        type=int,
-        default=0,
-        help="train low-rank differences of the encoder's linear maps, of this rank, instead of all weights: few questions change "
-        "little of what it knows (default: %(default)s, off)",
-    )
-
-
 def adapted_base(parser: argparse.ArgumentParser) -> None:
-    """--base and --rank of a new network."""
+    """--base of a new network, and --rank."""
     parser.add_argument(
         "--base", choices=["minilm", "mpnet"], default="minilm", help="the encoder of a new network (default: %(default)s)"
     )
@@ -99,7 +89,8 @@ def adapted_base(parser: argparse.ArgumentParser) -> None:
         "--rank",
         type=int,
         default=0,
-        help="of the low-rank updates that are trained in all layers of a new network (default: %(default)s, train all weights)",
+        help="train low-rank updates of all layers, of this rank, instead of all weights: few questions change little of what the "
+        "encoder knows (default: %(default)s, train all weights)",
     )
 
 
@@ -126,9 +117,10 @@ def repeat(parser: argparse.ArgumentParser) -> None:
 def stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
-        choices=["pretrain", "tune"],
+        choices=["pretrain", "tune", "joint"],
         default=DEFAULTS["stage"],
-        help="post-pretraining (Sun et al. 2023, Eq. 8-9) or tuning (Eq. 10) (default: %(default)s)",
+        help="post-pretraining (Sun et al. 2023, Eq. 8-9), tuning (Eq. 10), or tuning of a network that also stays a per-passage "
+        "reader (default: %(default)s)",
     )
 
 

@@ -42,7 +42,7 @@ def _make(args: argparse.Namespace, settings: Settings) -> Made:
     from core.models.span.checkpoints import save_span_network
 
     network = span_network(args)
-    return network, _task(args, settings, network.config), save_span_network
+    return network, reader_task(args, settings, network.config), save_span_network
 
 
 def span_network(args: argparse.Namespace) -> Any:
@@ -65,7 +65,8 @@ def span_network(args: argparse.Namespace) -> Any:
     return network
 
 
-def _task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
+def reader_task(args: argparse.Namespace, settings: Settings, config: Any) -> Any:
+    """The ReaderTask of the command line's arguments.  Raises InputError, FormatError."""
     from core.training.data import mixtures
     from core.training.data.examples import Reading
     from core.training.data.excluded import excluded_questions
