@@ -254,7 +254,7 @@ class JointTask:
     """
 
     def __init__(self, answerer: AnswererTask, reader: ReaderTask) -> None:
-        self.tasks = {"answer": answerer, "read": reader}
+        self.tasks: dict[str, AnswererTask | ReaderTask] = {"answer": answerer, "read": reader}
 
     def _groups(self, seed: int, chunk: int) -> list[tuple[str, Any]]:
         groups = [(name, group) for name, task in self.tasks.items() for group in task.groups(seed, chunk)]
