@@ -31,7 +31,7 @@ from core.settings import Settings
 from core.text import find_spans, shares_words
 from core.training.data import mixtures
 from core.training.data.chunks import draw, stream
-from core.training.data.conflicts import conflicting_examples
+from core.training.data.composed import conflicting_examples, namesake_examples
 from core.training.data.examples import MultiExample, ReadingExample, Titled, crop
 from core.training.data.excluded import excluded_questions
 from core.training.held_out import run_f1
@@ -364,19 +364,21 @@ def build(
         return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
     singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
     conflicts = conflicting_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed, log) if reading else []
+    namesakes = namesake_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed)
     statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
     statements = excluded.without(statements)
     multi = excluded.without(mixtures.load_multi(args.multi, negatives=True))
     clarified = mixtures.clarified_examples(annotated)
     clarified_statements = mixtures.clarified_examples(statements)
     shares = [
-        (annotated, 0.40),
+        (annotated, 0.38),
         (clarified, 0.10),
         (multi, 0.18),
         (statements, 0.07),
         (clarified_statements, 0.03),
         (singles, 0.12),
-        (conflicts, 0.10),
+        (conflicts, 0.07),
+        (namesakes, 0.05),
     ]
     log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
     return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)

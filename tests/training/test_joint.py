@@ -10,7 +10,7 @@ import torch
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, JointTask
-from core.training.data.conflicts import answer_kind, conflicting_examples, replaced
+from core.training.data.composed import answer_kind, conflicting_examples, namesake_examples, replaced
 from core.training.data.examples import MultiExample, Reading, ReadingExample
 from core.training.data.mining import Miner
 from core.training.data.mixtures import in_shares
@@ -78,6 +78,26 @@ def test_documents_that_disagree() -> None:
         for names, (_, text) in zip(e.gold, e.passages):
             assert names[0] in text
             assert sum(p in text for p in people) == 1
+
+
+def test_namesakes_are_asked_about_by_one_name() -> None:
+    facts = {"Alder Press": "1901", "Beech Motors": "1922", "Cedar Bank (Ohio)": "1954"}
+    reading = [
+        ReadingExample(
+            f"When was {t.split(' (')[0]} founded?", t, f"{t.split(' (')[0]} was founded in {y} by two brothers.", (y,), "made"
+        )
+        for t, y in facts.items()
+    ]
+    noise = [("Other", "A company was founded, nobody knows when.")] * 4
+    found = namesake_examples(reading, Miner(noise), None, 5, 10, 0)
+    assert found
+    for e in found:
+        name = e.passages[0][0]
+        assert name in e.question
+        assert 2 <= len(e.gold) <= 3
+        for (title, text), (year,) in zip(e.passages, e.gold):
+            assert title == name
+            assert text.startswith(f"{name} was founded in {year}")
 
 
 def test_an_epoch_has_its_shares() -> None:

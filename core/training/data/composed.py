@@ -1,7 +1,8 @@
-"""Documents that disagree, made of single-answer reading examples: one says the answer, a copy says another of its kind.
+"""Questions with several answers, composed of single-answer reading examples.
 
-As RAMDocs makes its misinformation (Wang et al. 2025): the answer in a passage is replaced by another of the same kind, and
-both documents are read beside documents that answer nothing.  Both answers are then to be found.
+Documents that disagree, as RAMDocs makes its misinformation (Wang et al. 2025): the answer in a passage is replaced by
+another of the same kind, and both documents are read beside documents that answer nothing.  Namesakes: passages about
+different things of which the same is asked, after all of them are given one name.  All answers are then to be found.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from core.training.data.examples import MultiExample, ReadingExample, crop
 from core.training.data.mining import Miner
 
 MAX_ANSWER_WORDS = 5
+MAX_NAMESAKES = 6
 MAX_OCCURRENCES = 4  # of the answer in its passage
 PASSAGE_WORDS = 100
+_HOLE = "\u25a1"
+_IN_BRACKETS = re.compile(r" \(.*\)$")
 _KINDS = (
     ("year", re.compile(r"(1\d|20)\d\d")),
     ("date", re.compile(r".*\b(January|February|March|April|May|June|July|August|September|October|November|December)\b.*")),
@@ -98,4 +102,47 @@ def conflicting_examples(
         names = [a for answers in gold for a in answers]
         others = miner.without(neighbours, names, [e.passage], max(1, context - len(gold)))
         out.append(MultiExample(e.question, (*passages, *others), tuple(gold), "conflict"))
+    return out
+
+
+def _asked_of(e: ReadingExample) -> tuple[str, str] | None:
+    """(what the example's thing is called, the question with the thing left out); None if the question does not name it."""
+    name = _IN_BRACKETS.sub("", e.title)
+    pattern = re.compile(rf"\b{re.escape(name)}\b", re.I)
+    if len(name) < 4 or not pattern.search(e.question) or not pattern.search(e.passage):
+        return None
+    return name, " ".join(pattern.sub(_HOLE, e.question).lower().split()).rstrip("?. ")
+
+
+def namesake_examples(
+    reading: Sequence[ReadingExample], miner: Miner, cache: Path | None, context: int, limit: int, seed: int
+) -> list[MultiExample]:
+    """At most `limit` questions whose name means two to six things, a passage about each, and neighbours without an answer."""
+    rng = random.Random(f"{seed}-namesakes")
+    by_question: dict[str, dict[str, ReadingExample]] = defaultdict(dict)
+    for e in reading:
+        if len(min(e.answers, key=len).split()) <= 2 * MAX_ANSWER_WORDS and (asked := _asked_of(e)):
+            by_question[asked[1]].setdefault(asked[0], e)
+    groups = [list(group.items()) for group in by_question.values() if len(group) > 1]
+    sets: list[tuple[str, list[tuple[str, ReadingExample]]]] = []
+    for group in groups:
+        for _ in range(len(group)):
+            chosen = rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group)))
+            sets.append((chosen[0][0], chosen))
+    sets = rng.sample(sets, min(limit, len(sets)))
+    found = miner.neighbours([chosen[0][1].question for _, chosen in sets], 12, cache)
+    out = []
+    for (name, chosen), neighbours in zip(sets, found):
+        passages, gold = [], list[tuple[str, ...]]()
+        for own, e in chosen:
+            text = re.sub(rf"\b{re.escape(own)}\b", lambda _: name, e.passage, flags=re.I)
+            answers = tuple(a for a in e.answers if has_answer(text, [a]) and not shares_words(a, [name]))
+            if not answers or any(shares_words(a, names) for a in answers for names in gold):
+                continue
+            passages.append((name, crop(text, answers, PASSAGE_WORDS, rng)))
+            gold.append(answers)
+        if len(gold) > 1:
+            names = [a for answers in gold for a in answers]
+            others = miner.without(neighbours, names, [e.passage for _, e in chosen], max(1, context - len(gold)))
+            out.append(MultiExample(chosen[0][1].question, (*passages, *others), tuple(gold), "namesakes"))
     return out
