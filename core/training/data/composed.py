@@ -26,12 +26,13 @@ _IN_BRACKETS = re.compile(r" \(.*\)$")
 _KINDS = (
     ("year", re.compile(r"(1\d|20)\d\d")),
     ("date", re.compile(r".*\b(January|February|March|April|May|June|July|August|September|October|November|December)\b.*")),
-    ("number", re.compile(r"[\d.,]+%?")),
+    ("percentage", re.compile(r"[\d.,]+%")),
+    ("number", re.compile(r"[\d.,]+")),
     ("quantity", re.compile(r"[\d.,]+ \w+")),
     ("name", re.compile(r"([A-Z][\w.'\u2019-]*)( (of|the|de|van|von|and|[A-Z][\w.'\u2019-]*))*")),
 )
 _ASKS = re.compile(
-    r"\b(who|whom|whose|where|when|which|what|how)\b(?: (?:many|much|long|old|far|year|city|country|state|team|name))?", re.I
+    r"\b(?:who|whom|whose|where|when|how(?: \w+)?|(?:what|which) (?!is|was|are|were|did|do|does|has)\w+)\b", re.I
 )
 
 
@@ -135,7 +136,7 @@ def namesake_examples(
     for (name, chosen), neighbours in zip(sets, found):
         passages, gold = [], list[tuple[str, ...]]()
         for own, e in chosen:
-            text = re.sub(rf"\b{re.escape(own)}\b", lambda _: name, e.passage, flags=re.I)
+            text = re.sub(rf"\b{re.escape(own)}\b", name.replace("\\", r"\\"), e.passage, flags=re.I)
             answers = tuple(a for a in e.answers if has_answer(text, [a]) and not shares_words(a, [name]))
             if not answers or any(shares_words(a, names) for a in answers for names in gold):
                 continue
