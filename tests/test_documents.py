@@ -78,7 +78,7 @@ def prose(path: Path) -> str:
 
 def test_the_readme_is_short() -> None:
     lines = text_of("README.md").splitlines()
-    assert len(lines) <= 150
+    assert len(lines) <= 130
     assert [line for line in lines if len(line) > WIDE] == []
 
 

@@ -1,4 +1,4 @@
-"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.robustness.memory` measures it."""
+"""What a long life must not heap up: caches without an end, open handles, memory that was freed."""
 
 from __future__ import annotations
 
