@@ -100,6 +100,7 @@ def test_bad_input_is_refused_before_the_first_event(folder: Path) -> None:
         evaluate("scripted", "questions.jsonl", limits=5)
 
 
+@pytest.mark.slow
 def test_the_door_opens_lazily_and_leads_to_what_it_names() -> None:
     heavy = ("torch", "transformers", "faiss", "streamlit", "sqlalchemy", "numpy")
     code = (

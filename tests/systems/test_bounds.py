@@ -110,6 +110,7 @@ CLI = "from core.settings import quiet_libraries as go"
 APP = "from pages.server import launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [CLI, APP], ids=["command line", "app"])
 def test_kernels_are_few_before_torch_is_there(start: str) -> None:
     code = f"{start}\nimport os, sys\nassert 'torch' not in sys.modules\ngo()\nprint(os.environ['ONEDNN_PRIMITIVE_CACHE_CAPACITY'])"
