@@ -1,4 +1,4 @@
-"""What a long life must not heap up: caches without an end, open handles, memory that was freed."""
+"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.robustness.memory` measures it."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ CLI = "from core.settings import quiet_libraries as go"
 APP = "from pages.server import launch as m; m.cli.main = m.preload = lambda *_: None; go = lambda: m.main([])"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("start", [CLI, APP], ids=["command line", "app"])
+@pytest.mark.slow
 def test_kernels_are_few_before_torch_is_there(start: str) -> None:
     code = f"{start}\nimport os, sys\nassert 'torch' not in sys.modules\ngo()\nprint(os.environ['ONEDNN_PRIMITIVE_CACHE_CAPACITY'])"
     environment = {k: v for k, v in os.environ.items() if k != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}

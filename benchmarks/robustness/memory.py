@@ -1,0 +1,99 @@
+"""What a process holds after many different questions: memory and open handles.
+
+    python -m benchmarks.robustness.memory [--system ambiscope] [--questions 500] [--corpus practice]
+
+Each question is asked in a thread of its own, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
+passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or held more handles
+at the end than after the tenth question.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.datasets import load
+from core.engine import Engine
+from core.errors import AmbiscopeError
+from core.retrieval.readers.lines import Limits
+from core.settings import ROOT, Settings, quiet_libraries
+from core.systems import passages_to_read
+from core.systems.base.base import Options, answer
+from core.types import Question
+
+SHOWN = (1, 10, 25, 50, 100, 110, 150, 200, 250, 300, 350, 400, 450, 500)
+
+
+def resident() -> tuple[float, float]:
+    """MB of this process now, and at most so far."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Vm"))
+    return tuple(int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
+
+
+def handles() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1  # less the one that looks
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", help="name of a system (default: AMBISCOPE_SYSTEM)")
+    parser.add_argument("--questions", type=int, default=500, help="so many distinct questions")
+    parser.add_argument("--file", type=Path, default=ROOT / "data" / "practice" / "questions.json.gz")
+    parser.add_argument(
+        "--corpus", default="practice", help="practice (built where it is missing), starter, or another one's name"
+    )
+    parser.add_argument("--no-clarify", action="store_true")
+    parser.add_argument("--most", type=float, default=2500, help="MB that the process may hold")
+    args = parser.parse_args(argv)
+    settings = Settings.from_env()
+    engine = Engine(settings)
+    if args.corpus == "practice":
+        passages = ROOT / "data" / "practice" / "passages.tsv.gz"
+        engine.library.create("practice", [passages], limits=Limits.for_own_files(settings))
+    texts = list(dict.fromkeys(q.question for q in load(args.file)))
+    if len(texts) < args.questions:
+        parser.error(f"{args.file} has {len(texts)} distinct questions")
+    chosen = texts[:: len(texts) // args.questions][: args.questions]
+    name = args.system or settings.system
+    options = Options(top_k=passages_to_read(name, settings.top_k), clarify=not args.no_clarify)
+    system = engine.system(name, args.corpus, options)
+    failed: list[str] = []
+
+    def ask(text: str) -> None:
+        try:
+            answer(system, Question(text))
+        except AmbiscopeError as error:
+            failed.append(f"{text}: {error}")
+
+    print(f"{name}, {args.questions} distinct questions of {args.file.name} over {args.corpus}")
+    print("| questions | MB | MB at most | handles | seconds a question |\n|--:|--:|--:|--:|--:|")
+    most, open_then, open_now, began = 0.0, 0, 0, time.perf_counter()
+    for number, text in enumerate(chosen, 1):
+        thread = threading.Thread(target=ask, args=(text,))
+        thread.start()
+        thread.join()
+        open_now = handles()
+        if number <= 10:
+            open_then = open_now
+        if number in SHOWN or number == len(chosen):
+            now, most = resident()
+            seconds = (time.perf_counter() - began) / number
+            print(f"| {number} | {now:.0f} | {most:.0f} | {open_now} | {seconds:.2f} |", flush=True)
+    for line in failed[:5]:
+        print(f"failed: {line}", file=sys.stderr)
+    if failed:
+        print(f"{len(failed)} questions failed", file=sys.stderr)
+    if most > args.most:
+        print(f"the process held {most:.0f} MB; at most {args.most:.0f} are meant", file=sys.stderr)
+    if open_now > open_then:
+        print(f"{open_now} handles are open, after the tenth question there were {open_then}", file=sys.stderr)
+    return int(most > args.most or open_now > open_then or len(failed) == len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
