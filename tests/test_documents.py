@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from core import cli
+from core import __version__, cli
 from core.commands import COMMANDS
 from core.datasets import LAYOUTS
 from core.datasets.catalogue import DATASETS
@@ -82,6 +82,12 @@ def test_the_readme_lists_every_system() -> None:
 def test_the_readme_names_every_page() -> None:
     tour = section(text_of("README.md"), "A tour")
     assert set(re.findall(r"\*\*(\w+)\*\*:", tour)) == {title for title, _ in shared.PAGES.values()}
+
+
+def test_documents_name_the_version() -> None:
+    assert re.findall(r"(?m)^## \[([\d.]+)\]", text_of("CHANGELOG.md"))[0] == __version__
+    assert f"\nversion: {__version__}\n" in text_of("CITATION.cff")
+    assert f"Ambiscope {__version__}" in text_of("README.md")
 
 
 # ------------------------------------------------------------ registries
