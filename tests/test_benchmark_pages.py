@@ -81,13 +81,6 @@ def test_a_command_is_one_that_its_parser_takes(
         pytest.fail(f"python -m {module} {' '.join(split)}: {capsys.readouterr().err or error}")
 
 
-def test_a_wrong_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SystemExit):
-        parse_as_module("benchmarks.overlap", ["--trian", "x"], monkeypatch)
-    with pytest.raises(AssertionError, match="no module"):
-        parse_as_module("benchmarks.no_such", [], monkeypatch)
-
-
 @pytest.mark.parametrize("path", MODULES, ids=[p.stem for p in MODULES])
 def test_each_benchmark_stands_in_a_page(path: Path) -> None:
     relative = path.relative_to(ROOT)
