@@ -13,7 +13,7 @@ from typing import Any
 
 import people
 import pytest
-from serving import MARKS, quiet, serve, until, with_corpus
+from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 from storage_samples import evaluation_report
 
 from core import types as t
@@ -24,7 +24,6 @@ from storage.records.projects import Example, Project
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 60_000  # milliseconds; a busy machine
 
 
 def attack(field: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from annotation_samples import do, single
-from serving import MARKS, quiet, serve, with_corpus
+from serving import MARKS, WAIT, quiet, serve, with_corpus
 from storage_samples import evaluation_report, prediction
 
 from core import types as t
@@ -20,7 +20,6 @@ from storage.records.projects import Example
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
 ASKED = "Who played Maria in West Side Story?"
 STAGES = ("generation", "validation", "judging")
 PAGES = (

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from serving import MARKS, quiet, serve, until, with_corpus
+from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 
 from core import types as t
 from core.settings import Settings
@@ -15,7 +15,6 @@ from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
 ROWS = [
     ("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
     ("p2", "West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, quiet, serve, with_corpus
+from serving import MARKS, WAIT, chromium, quiet, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
 WORDS = " ".join(["The musical was played again and again in many towns."] * 8)
 ROWS = [(f"p{n}", f"Title {n}", f"Person {n} played Maria. {WORDS} Person {n} won with it.") for n in range(1, 7)]
 ANSWERS = tuple(f"Person {n}" for n in range(1, 7))

@@ -7,13 +7,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from serving import MARKS, serve, until, with_corpus
+from serving import MARKS, WAIT, serve, until, with_corpus
 
 from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 60_000  # milliseconds
 QUESTION = "Where did Anna Alder meet Boris Birch?"
 
 

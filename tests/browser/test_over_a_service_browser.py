@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 from page_helpers import ROWS
-from serving import MARKS, free_port, quiet, serve, until, with_corpus
+from serving import MARKS, WAIT, free_port, quiet, serve, until, with_corpus
 
 from core.settings import ROOT
 
 pytestmark = MARKS
-WAIT = 60_000  # milliseconds
 KEY = "a-key-of-the-test"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from serving import MARKS, free_port, quiet, serve, with_corpus
+from serving import MARKS, WAIT, free_port, quiet, serve, with_corpus
 from strangers import proxy
 
 from core import types as t
@@ -19,7 +19,6 @@ from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
 PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Jobs", "Health")
 BELOW = "tools/ambi"
 ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]

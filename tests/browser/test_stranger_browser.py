@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, quiet, serve
+from serving import MARKS, WAIT, chromium, quiet, serve
 
 pytestmark = MARKS
-WAIT = 120_000  # milliseconds; a busy machine
 MOST_CLICKS = 15
 AWAY = "(document.querySelector('[data-testid=stSidebar]')?.getBoundingClientRect().right ?? 0) <= 1"  # the sidebar
 
