@@ -2,7 +2,7 @@
 """Sets Ambiscope up and starts it, or runs its tests.  Needs only Python 3.11 to 3.14.
 
     python3 run.py app      start the app; further arguments go to Streamlit
-    python3 run.py test     run all tests in up to four processes; with arguments, pytest gets these instead
+    python3 run.py test     run the quick tests in up to four processes; --all: every test; other arguments go to pytest instead
     python3 run.py setup    only set up; --dev adds the development tools, --faiss cpu|gpu chooses the FAISS package
 
 Each command creates or repairs the virtual environment `.venv` when needed, and is safe to repeat.
@@ -272,6 +272,14 @@ def digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
+def test_arguments(words: list[str]) -> list[str]:
+    """What pytest gets: `words` as they are, or the quick tests in parallel; with `--all` every test, and the other words."""
+    parallel = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadgroup"]
+    if "--all" in words:
+        return [*parallel, *(word for word in words if word != "--all")]
+    return words or [*parallel, "-m", "not slow"]
+
+
 def main(argv: list[str]) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  (a path may have letters that the terminal lacks)
     if sys.version_info < OLDEST:
@@ -306,7 +314,7 @@ def main(argv: list[str]) -> int:
         command = [str(PYTHON), "-m", "pages.server.launch", *rest]
     elif what == "test":
         say("running the tests")
-        command = [str(PYTHON), "-m", "pytest", *(rest or ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadgroup"])]
+        command = [str(PYTHON), "-m", "pytest", *test_arguments(rest)]
     else:
         say("ready")
         return 0

@@ -14,7 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.speed.loop_cost import ANSWER, SPLICED, t5_network
+from benchmarks.speed.loop_cost import ANSWER, SPLICED, t5_batch, t5_network, write
 from core import disk
 from core.settings import ROOT
 
@@ -119,37 +119,17 @@ def fid_network(shape: str, device: str) -> Any:
 
 
 def fid_work(shape: str, device: str, questions: int, passages: int) -> dict[str, Work]:
-    from core.models.seq2seq.network import FidBatch
+    from core.models.seq2seq.network import FidNetwork
 
     network = fid_network(shape, device)
-    place = torch.device(device)
+    fid = FidNetwork(network.model, replace(network.config, prompting="separate"), network.eoi)
+    plain, prompted = (t5_batch(questions, passages, TOKENS, prompt).to(torch.device(device)) for prompt in (0, PROMPT))
 
-    def batch(prompt: bool) -> Any:
-        rows = passages + prompt
-        ids = torch.randint(2, 32_000, (questions * rows, TOKENS), generator=torch.Generator().manual_seed(0))
-        if prompt:
-            ids.view(questions, rows, TOKENS)[:, 0, PROMPT:] = 0
-        return FidBatch(ids, ids > 0, rows, PROMPT if prompt else 0, torch.zeros(questions, dtype=torch.long)).to(place)
-
-    plain, prompted = batch(False), batch(True)
-
-    def write(states: Any, mask: Any, tokens: int) -> None:
-        token, cache_ = torch.full((questions, 1), network.start, device=place), None
-        for _ in range(tokens):
-            out = network.decode(states, mask, token, cache_, keep=True)
-            token, cache_ = out.logits[:, -1:].argmax(-1), out.past_key_values
-
-    def fid() -> None:
+    def run(model: Any, batch: Any, tokens: int) -> None:
         with torch.inference_mode(), autocast(device):
-            states = network.model.get_encoder()(input_ids=plain.input_ids, attention_mask=plain.mask.long()).last_hidden_state
-            write(states.reshape(questions, -1, states.shape[-1]), plain.mask.reshape(questions, -1), SPLICED)
+            write(model, *model.encode(batch), tokens)
 
-    def step() -> None:
-        with torch.inference_mode(), autocast(device):
-            states, mask = network.encode(prompted)
-            write(states, mask, ANSWER)
-
-    return {"fid": fid, "step": step}
+    return {"fid": lambda: run(fid, plain, SPLICED), "step": lambda: run(network, prompted, ANSWER)}
 
 
 def faiss_work(device: str, questions: int, vectors: int) -> dict[str, Work]:

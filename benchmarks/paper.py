@@ -13,13 +13,13 @@ bootstrap over questions; p-values are paired, against the first row of a table,
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.evaluating import evaluate
 from benchmarks.training.low_resource import write_portion
 from benchmarks.training.plans import PARAMETERS, computing, operations, run
 from core.metrics.significance.bootstrap import interval
@@ -138,17 +138,14 @@ def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict
     for judged in made.judged:
         named = "-".join([judged.system, *(t.out.name for t in judged.weights.values())])
         out = args.out / f"seed-{seed}" / "judged" / named
-        if not (out / "report.json").exists():
-            words = ["evaluate", "--system", judged.system, "--questions", str(args.questions), "--corpus", args.corpus]
-            words += [
-                "--no-clarify",
-                "--out",
-                str(out),
-                *(["--limit", str(args.questions_limit)] if args.questions_limit else []),
-            ]
-            words += [word for tag in judged.tags for word in ("--tag", tag)]
-            run(words, args.device, None, "core", **{name: str(t.weights) for name, t in judged.weights.items()})
-        reports[judged.table, judged.row] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        words = ["--no-clarify", *(word for tag in judged.tags for word in ("--tag", tag))]
+        weights = {name: str(t.weights) for name, t in judged.weights.items()}
+        report = evaluate(
+            judged.system, args.questions, out, args.corpus, words, args.questions_limit, device=args.device, **weights
+        )
+        if report is None:
+            raise RuntimeError(f"{judged.table}, {judged.row}: not evaluated")
+        reports[judged.table, judged.row] = report
     return reports
 
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.evaluating import evaluate
 from core.engine import statuses
 from core.retrieval.library import STARTER, CorpusLibrary
 from core.settings import ROOT, Settings
@@ -56,19 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         corpus = corpus_of(questions, CorpusLibrary(Settings.from_env()))
         for name in systems:
             folder = args.work / f"{name}-{corpus}"
-            command = [sys.executable, "-m", "core", "evaluate", "--system", name, "--questions", str(questions.resolve())]
-            command += [
-                "--corpus",
-                corpus,
-                "--traces",
-                "--out",
-                str(folder),
-                *(["--limit", str(args.limit)] if args.limit else []),
-            ]
-            if not (folder / "report.json").exists():
-                print(f"{name} over {corpus}", flush=True)
-                subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
-            (folders if (folder / "report.json").exists() else broken).append(folder)
+            print(f"{name} over {corpus}", flush=True)
+            report = evaluate(name, questions, folder, corpus, ["--traces"], args.limit)
+            (broken if report is None else folders).append(folder)
     if broken:
         print(f"not evaluated, nothing was packed: {', '.join(f.name for f in broken)}", file=sys.stderr)
         return 1

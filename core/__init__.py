@@ -7,7 +7,7 @@ for: `import core` imports nothing else. Our own code imports a name from where 
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"  # the one place: pyproject.toml and the pages read it
 
 DOOR = {"Engine": "core.engine", "Question": "core.types", "evaluate": "core.evaluation.plan"}
 

@@ -20,13 +20,47 @@ settings.register_profile("search", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+# below tests/: what starts browsers, Ray, servers or processes, trains, or reads the bundled weights
+SLOW = (
+    "attacks/",
+    "browser/",
+    "cluster/",
+    "cli/test_train",
+    "evaluation/test_long_reader",
+    "models/encoders/test_packaged",
+    "models/language/test_real_server",
+    "models/test_bundled",
+    "pages/explore/test_imagined_view",
+    "pages/explore/test_verdict_view",
+    "pages/firstvisit/test_evaluate_shipped",
+    "pages/firstvisit/test_practice",
+    "pages/test_access",
+    "pages/test_annotate_seen",
+    "pages/test_evaluate_judge",
+    "storage/analysis/test_loop",
+    "storage/annotation/test_annotation_machine",
+    "storage/schema/test_store_damage",
+    "storage/shipped/",
+    "test_train_all",
+    "training/running/",
+    "training/tasks/",
+    "training/test_resume",
+    "training/test_stopped_training",
+    "training/test_training",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes test (`-n`): a file stays in one of them, and so do all browsers and all of Ray, which would slow each other down."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            file = item.nodeid.partition("::")[0]
-            together = "browser" if item.get_closest_marker("browser") else "cluster" if "/cluster/" in file else file
-            item.add_marker(pytest.mark.xdist_group(together))
+    """Marks slow tests.  Where several processes test (`-n`), a file stays in one of them, and so do all browsers and all of Ray."""
+    for item in items:
+        file = item.path.relative_to(Path(__file__).parent).as_posix()
+        browser = item.get_closest_marker("browser")
+        if browser or file.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+        if config.pluginmanager.hasplugin("xdist"):
+            group = "browser" if browser else "cluster" if file.startswith("cluster/") else file
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

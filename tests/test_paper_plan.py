@@ -38,15 +38,6 @@ def test_every_training_is_a_command_and_reads_what_was_trained_before(monkeypat
     assert [w for w in words[0] if w != "step"] == [w for w in words[1] if w != "spliced"]  # everything else is equal
 
 
-def test_it_says_how_much_computing_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert paper.main([*WORDS, "--steps", "5000", "--dry-run"]) == 0
-    small = capsys.readouterr().out
-    assert "24 trainings of 5000 steps" in small
-    assert "hours on one data-centre GPU" in small
-    assert paper.main([*WORDS, "--init", "t5-base", "--dry-run"]) == 0
-    assert float(capsys.readouterr().out.split(" PFLOP")[0].split()[-1]) > float(small.split(" PFLOP")[0].split()[-1])
-
-
 def test_the_table_shows_means_over_seeds() -> None:
     def report(*values: float) -> dict[str, Any]:
         rows = [{"id": str(i), "ambiguous": i % 2 == 0, "metrics": {"F1 answer": v}} for i, v in enumerate(values)]
@@ -66,18 +57,19 @@ def test_a_seed_is_carried_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     args = planned(monkeypatch, "--out", str(tmp_path), "--shares")
     ran: list[str] = []
 
-    def run(command: list[str], device: str, *_: object, **settings: str) -> None:
+    def run(command: list[str], device: str) -> None:
         ran.append(command[0])
-        out = Path(command[command.index("--out") + 1])
-        file = out / "last" / "config.json" if command[0] == "train" else out / "report.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = Path(command[command.index("--out") + 1]) / "last" / "config.json"
+        file.parent.mkdir(parents=True)
         file.write_text("{}")
-        assert command[0] == "train" or set(settings) <= {"answerer", "reader", "seq2seq"}
+
+    def evaluate(*arguments: Any, device: str, **weights: str) -> dict[str, Any]:
+        assert set(weights) <= {"answerer", "reader", "seq2seq"}
+        return {}
 
     monkeypatch.setattr(paper, "run", run)
-    found = paper.carry_out(args, 0)
-    assert ("Table 3: ablations", "w/o interleaving") in found
-    assert ran.count("train") == 9
-    again = len(ran)
+    monkeypatch.setattr(paper, "evaluate", evaluate)
+    assert ("Table 3: ablations", "w/o interleaving") in paper.carry_out(args, 0)
+    assert ran == ["train"] * 9
     paper.carry_out(args, 0)
-    assert len(ran) == again
+    assert len(ran) == 9

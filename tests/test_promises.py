@@ -201,6 +201,7 @@ def test_settings_is_the_only_reader_of_the_environment() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what", ["core.systems", "core.registry", "core.trace", "core.cli; core.cli.parser()", "core.settings"]
 )

@@ -1,18 +1,16 @@
 """Many people annotate at once: is a save ever lost, refused or slow?
 
-    python -m benchmarks.robustness.annotation_load [--seconds 300] [--people 20] [--processes 5] [--every 3] [--items 2000] [--adding 0] [--url URL] [--engine URL] [--out FILE]
+    python -m benchmarks.robustness.annotation_load [--seconds 300] [--people 20] [--processes 5] [--every 3] [--items 2000] [--adding 0] [--url URL] [--out FILE]
 
 Each simulated person takes the next item, saves its draft at a fixed pace, and submits it after some drafts; the people are spread over
 several processes, as several app processes would be.  A fresh SQLite file (synchronous=FULL) in a temporary folder, or `--url`: an empty
 PostgreSQL database.  `--adding 50000`: a manager, in a process of their own, meanwhile adds so many questions to the same project and then changes its
-order.  `--engine`: the address of a running `core serve`; in each process one more person meanwhile asks it questions of the starter corpus, one after
-another, and stores the answers.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
+order.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import random
 import sys
@@ -24,9 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.service.at_once import starter_questions
-from core.serve.remote import RemoteEngine
-from core.settings import Settings
+from benchmarks.timing import show
 from core.types import Annotation, QAPair, ReferenceQuestion
 from storage.records.annotation import GenerationWork
 from storage.store import Store
@@ -96,30 +92,8 @@ class Person:
             pause = self.every
 
 
-class Asking:
-    """Asks a service one question after another, and stores what it answers."""
-
-    def __init__(self, store: Store, engine: str) -> None:
-        self.store = store
-        self.engine = RemoteEngine(Settings(engine_url=engine))
-        self.errors: list[str] = []
-        self.stored: list[str] = []  # ids of acknowledged predictions
-
-    def work(self, until: float) -> None:
-        for question in starter_questions(10_000):
-            if time.monotonic() >= until:
-                return
-            try:
-                self.stored.append(self.store.predictions.save_prediction(self.engine.ask(question, corpus="starter")))
-            except Exception as e:
-                self.errors.append(f"ask: {type(e).__name__}: {e}")
-
-
-def process(
-    url: str, project: str, names: list[str], every: float, seconds: float, engine: str, start: Any, results: Any
-) -> None:
+def process(url: str, project: str, names: list[str], every: float, seconds: float, start: Any, results: Any) -> None:
     with Store(url) as store:
-        asking = Asking(store, engine) if engine else None
         people = [Person(store, project, name, every, seed=hash_of(name)) for name in names]
         # the app processes have been running for a while: what the first call of each kind costs is no save's
         warm = f"warm {names[0]}"
@@ -130,13 +104,12 @@ def process(
                 store.submissions.submit(task.item, warm, STAGE, answer("warm"), seconds=1)
         start.wait()
         until = time.monotonic() + seconds
-        threads = [threading.Thread(target=one.work, args=(until,)) for one in (*people, *([asking] if asking else []))]
+        threads = [threading.Thread(target=one.work, args=(until,)) for one in people]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    asked = (asking.stored, asking.errors) if asking else ([], [])
-    results.put(([(p.name, p.times, p.errors, p.drafts, p.submitted) for p in people], asked))
+    results.put([(p.name, p.times, p.errors, p.drafts, p.submitted) for p in people])
 
 
 def manage(url: str, project: str, count: int, start: Any, results: Any) -> None:
@@ -164,7 +137,7 @@ def hash_of(name: str) -> int:
     return int.from_bytes(name.encode()[-4:])
 
 
-def lost(store: Store, project: str, found: list[Any]) -> int:
+def lost(store: Store, found: list[Any]) -> int:
     """Acknowledged drafts and submissions that are not there, or not as they were acknowledged."""
     missing = 0
     for name, _, _, drafts, submitted in found:
@@ -201,7 +174,6 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=3.0, help="seconds between two saves of one person")
     parser.add_argument("--items", type=int, default=2000)
     parser.add_argument("--adding", type=int, default=0, help="questions that a manager adds meanwhile")
-    parser.add_argument("--engine", default="", help="address of a running `core serve`, which is asked meanwhile")
     parser.add_argument("--url", default="", help="an empty database of a PostgreSQL server; default: a fresh SQLite file")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -221,24 +193,22 @@ def main() -> int:
         workers = [
             context.Process(
                 target=process,
-                args=(url, project, names[i :: args.processes], args.every, args.seconds, args.engine, start, results),
+                args=(url, project, names[i :: args.processes], args.every, args.seconds, start, results),
             )
             for i in range(args.processes)
         ]
         manager = context.Process(target=manage, args=(url, project, args.adding, start, managed))
         for worker in [*workers, manager] if args.adding else workers:
             worker.start()
-        told = [results.get(timeout=args.seconds + 300) for _ in workers]
-        found = [row for rows, _ in told for row in rows]
-        stored = [key for _, (keys, _) in told for key in keys]
+        found = [row for _ in workers for row in results.get(timeout=args.seconds + 300)]
         for worker in workers:
             worker.join()
         adding, refused = managed.get(timeout=args.seconds + 600) if args.adding else ({}, [])
         with Store(url) as store:
-            gone = lost(store, project, found) + sum(store.predictions.find_prediction(key) is None for key in stored)
+            gone = lost(store, found)
             health = store.maintenance.health(full=True)
             over = store.items.progress(project, "Mia")["generation"].over
-    errors = [e for row in found for e in row[2]] + [e for _, (_, ask) in told for e in ask] + refused
+    errors = [e for row in found for e in row[2]] + refused
     times = {kind: [t for row in found for t in row[1][kind]] for kind in ("claim", "draft", "submit")}
     out = {
         "database": "PostgreSQL" if args.url else "SQLite",
@@ -249,16 +219,12 @@ def main() -> int:
         "lost_saves": gone,
         "errors": len(errors),
         "first_errors": errors[:5],
-        **({"asked": len(stored)} if args.engine else {}),
         "over_the_number": over,
         "integrity": health.integrity,
         "save": summary(times["draft"] + times["submit"]),
         **{kind: summary(value) for kind, value in times.items()},
     }
-    text = json.dumps(out, indent=1)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    show(out, args.out)
     return int(bool(gone or errors or health.integrity != "ok"))
 
 

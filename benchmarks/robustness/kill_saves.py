@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import multiprocessing
 import random
 import signal
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.robustness.annotation_load import STAGE, answer
+from benchmarks.timing import show
 from core.types import ReferenceQuestion
 from storage.records.annotation import GenerationWork
 from storage.store import Store
@@ -131,10 +131,7 @@ def main() -> int:
         "lost": missing,
         "integrity_failures": damaged,
     }
-    lines = json.dumps(out, indent=1)
-    print(lines)
-    if args.out:
-        args.out.write_text(lines + "\n")
+    show(out, args.out)
     return int(bool(missing or damaged))
 
 

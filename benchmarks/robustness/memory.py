@@ -1,17 +1,15 @@
-"""What a process holds after many different questions: memory, open handles, and where the memory lies.
+"""What a process holds after many different questions: memory and open handles.
 
     python -m benchmarks.robustness.memory [--system ambiscope] [--questions 500] [--corpus practice]
 
 Each question is asked in a thread of its own, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
 passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or held more handles
-at the end than after the tenth question.  "heap in use" and "heap free" are glibc's own count (mallinfo2): free memory that stays with the process
-is fragmentation, not a cache.
+at the end than after the tenth question.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import sys
 import threading
 import time
@@ -28,23 +26,6 @@ from core.systems.base.base import Options, answer
 from core.types import Question
 
 SHOWN = (1, 10, 25, 50, 100, 110, 150, 200, 250, 300, 350, 400, 450, 500)
-MB = 1 << 20
-_FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
-
-
-class _MallInfo(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS]
-
-
-def heap() -> tuple[float, float]:
-    """MB in use (mapped blocks included) and MB free in glibc's heap; nan where the C library does not count."""
-    try:
-        call = ctypes.CDLL("libc.so.6").mallinfo2
-    except (OSError, AttributeError):
-        return float("nan"), float("nan")
-    call.restype = _MallInfo
-    found = call()
-    return (found.uordblks + found.hblkhd) / MB, found.fordblks / MB
 
 
 def resident() -> tuple[float, float]:
@@ -90,9 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             failed.append(f"{text}: {error}")
 
     print(f"{name}, {args.questions} distinct questions of {args.file.name} over {args.corpus}")
-    print(
-        "| questions | MB | MB at most | heap in use | heap free | handles | seconds a question |\n|--:|--:|--:|--:|--:|--:|--:|"
-    )
+    print("| questions | MB | MB at most | handles | seconds a question |\n|--:|--:|--:|--:|--:|")
     most, open_then, open_now, began = 0.0, 0, 0, time.perf_counter()
     for number, text in enumerate(chosen, 1):
         thread = threading.Thread(target=ask, args=(text,))
@@ -102,9 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if number <= 10:
             open_then = open_now
         if number in SHOWN or number == len(chosen):
-            (now, most), (used, free) = resident(), heap()
+            now, most = resident()
             seconds = (time.perf_counter() - began) / number
-            print(f"| {number} | {now:.0f} | {most:.0f} | {used:.0f} | {free:.0f} | {open_now} | {seconds:.2f} |", flush=True)
+            print(f"| {number} | {now:.0f} | {most:.0f} | {open_now} | {seconds:.2f} |", flush=True)
     for line in failed[:5]:
         print(f"failed: {line}", file=sys.stderr)
     if failed:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import time
@@ -22,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.speed.timing import seconds, show
+from benchmarks.timing import peak_mb, seconds, show
 from core.engine import Engine
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.model import collate
@@ -114,7 +113,7 @@ def main() -> int:
     for n in range(1, 9):
         previous = [f"Some Name {i}" for i in range(n)]
         out["by_answers"][n] = median_seconds(lambda previous=previous: answerer.propose(question, ten, previous), 3)
-    out["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    out["peak_memory_mb"] = peak_mb()
 
     encoder = engine.library.encoder()
     texts = [f"{p.title}. {p.text}" for p in corpus.passages(0, 512)]

@@ -10,7 +10,6 @@ first contentful paint.  Also reports the peak memory of the app's process.  Nee
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import socket
@@ -25,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.timing import peak_mb, show
 from core.settings import ROOT
 
 CHROMIUM_FLAGS = [
@@ -39,14 +39,6 @@ def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
-
-
-def peak_mb(pid: int) -> float:
-    """Peak resident memory of a process (Linux)."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 @contextmanager
@@ -122,7 +114,7 @@ def main() -> int:
         first, later = one_start(home, args.question), one_start(home, args.question)
     rounded = {name: {k: round(v, 2) for k, v in row.items()} for name, row in (("first", first), ("later", later))}
     met = {name: later[name] <= aim for name, aim in AIMS.items()}
-    print(json.dumps({**rounded, "aims": AIMS, "met": met}, indent=1))
+    show({**rounded, "aims": AIMS, "met": met})
     return 0
 
 

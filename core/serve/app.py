@@ -19,11 +19,11 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from core import __version__
 from core import types as t
 from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.prediction_json import prediction_json
-from core.installation.version import application_version
 from core.serve import protocol, replies
 from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
@@ -56,7 +56,7 @@ ANSWER = {
     "seconds": 1.8,
     "waited": 0.1,
     "api": protocol.API,
-    "version": "Unreleased",
+    "version": __version__,
 }
 EVENTS = (
     'event: system\ndata: {"name": "ambiscope", "corpus": "starter", ...}\n\n'
@@ -252,7 +252,7 @@ def make_app(engine: Engine) -> FastAPI:
 
     app = FastAPI(
         title="Ambiscope",
-        version=application_version(),
+        version=__version__,
         description="Answers to ambiguous questions, with the passage behind each.",
         docs_url=None,  # their pages load scripts of another host
         redoc_url=None,

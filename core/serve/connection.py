@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from core import json_io
+from core import __version__, json_io
 from core.errors import CancelledError, FormatError, ServiceError
-from core.installation.version import application_version
 from core.models.language.address import check_url
 from core.serve.protocol import API, API_HEADER, ERROR, STREAM, error_from_json, messages, one_line
 from core.settings import Settings
@@ -119,7 +118,7 @@ class Connection:
             )
         if said != str(API):
             raise ServiceError(
-                f"the service at {self.where} speaks form {one_line(said, 20)}, and this Ambiscope ({application_version()}) form {API}: "
+                f"the service at {self.where} speaks form {one_line(said, 20)}, and this Ambiscope ({__version__}) form {API}: "
                 "install the same version on both sides"
             )
         if response.status_code == 401:

@@ -10,9 +10,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from core import errors
+from core import __version__, errors
 from core.errors import AmbiscopeError, ServiceError
-from core.installation.version import application_version
 from core.trace import to_json
 
 API = 1  # raised when a reader of the earlier form would misunderstand the new one
@@ -49,7 +48,7 @@ def status_of(error: AmbiscopeError) -> int:
 
 def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
     """An answer with the number of its form and the version of the installation."""
-    return {**body, "api": API, "version": application_version()}
+    return {**body, "api": API, "version": __version__}
 
 
 def error_to_json(error: AmbiscopeError) -> dict[str, Any]:

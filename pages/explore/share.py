@@ -8,8 +8,8 @@ from datetime import date
 
 from PIL import Image, ImageDraw, ImageFont
 
+from core import __version__
 from core import types as t
-from core.installation.version import application_version
 from pages.ui.formatting import percent
 from pages.ui.markup import escape, short
 
@@ -32,7 +32,7 @@ def citation(prediction: t.Prediction, link: str, day: date) -> str:
     info = prediction.system
     made = f"system {info.name}" + (f", corpus {info.corpus}" if info.corpus else "")
     weights = f", weights {info.checkpoint_digest[:12]}" if info.checkpoint_digest else ""
-    return f"Ambiscope {application_version()}, {made}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
+    return f"Ambiscope {__version__}, {made}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
 
 
 def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:

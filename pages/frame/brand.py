@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from core.installation.version import application_version
+from core import __version__
 from core.settings import ROOT
 from pages.frame import glossary as sheet
 from pages.jobs import background as jobs
@@ -33,7 +33,7 @@ def name(page: StreamlitPage) -> None:
     st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
 
 
-@st.dialog("What is new", width="large")
+@st.dialog("What's new", width="large")
 def _changelog() -> None:
     """Our own text, shown as it is."""
     st.markdown((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2])
@@ -46,10 +46,8 @@ def footer() -> None:
         if running:
             st.page_link("pages/jobs/page.py", label=f"{running} running: see Jobs", icon=shared.PAGES["jobs"][1])
         is_open = sheet.draw()
-        version = application_version()
-        pressed = st.button(
-            f"Ambiscope {version.lower()}: what is new", key=CHANGELOG, type="tertiary", icon=":material/new_releases:"
-        )
+        label = f"Ambiscope {__version__.rpartition('.')[0]} · What's new"
+        pressed = st.button(label, key=CHANGELOG, type="tertiary", icon=":material/new_releases:")
         if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog a run
             _changelog()
         sheet.listen()

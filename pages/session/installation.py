@@ -8,7 +8,7 @@ import re
 from dataclasses import fields
 from urllib.parse import urlsplit, urlunsplit
 
-from core.installation.version import application_version
+from core import __version__
 from core.settings import Settings
 
 LIBRARIES = ("streamlit", "torch", "transformers", "faiss-gpu", "faiss-cpu", "sqlalchemy", "numpy")
@@ -18,7 +18,7 @@ HIDDEN = "(set, not shown)"
 
 def versions() -> list[tuple[str, str]]:
     """Of what is installed; read from package metadata, so that nothing heavy is imported."""
-    found = [("Ambiscope", application_version()), ("Python", platform.python_version())]
+    found = [("Ambiscope", __version__), ("Python", platform.python_version())]
     for name in LIBRARIES:
         try:
             found.append((name, importlib.metadata.version(name)))

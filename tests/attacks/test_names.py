@@ -14,7 +14,7 @@ from annotate_helpers import QUESTION, make_project
 from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.robustness.walking import PAGES, chosen
+from benchmarks.robustness.walking import PAGES
 from core import cli as core_cli
 from core.errors import AmbiscopeError, InputError, NotFoundError
 from core.retrieval.library import CorpusLibrary
@@ -105,23 +105,6 @@ def test_fields(bait: list[str], open_app: Open, store: Store, settings: Setting
         assert "is not a valid name" in texts(app), way
     assert not list(settings.runs_dir.glob("*"))
     assert sorted(p.name for p in settings.corpora_dir.iterdir() if not p.name.startswith(".")) == ["small"]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_options_that_nobody_offered(bait: list[str], open_app: Open, store: Store, corpus: str, page: str) -> None:
-    """A browser sends what is chosen as text, so that another program can send any."""
-    by = people.anyone(store)
-    make_project(store, by, questions=(QUESTION,), systems=["scripted"])
-    store.exports.take_snapshot(store.database.path.parent / "snapshots")  # type: ignore[union-attr]
-    count = len(open_app(page).selectbox)
-    for number in range(count):
-        app = open_app(page)
-        app = chosen(app.selectbox[number], bait[0]).run()
-        for pressed in [b for b in app.button if not b.disabled and "loop" not in (b.key or "")][:20]:
-            pressed.click()
-        app.run()
-        assert SECRET not in texts(app)
-    assert [p.name for p in store.projects.projects()] == ["Musicals"]
 
 
 def test_a_project_may_be_called_anything_and_its_exports_stay_where_they_belong(

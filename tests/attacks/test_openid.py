@@ -9,14 +9,13 @@ import people
 import pytest
 from page_helpers import ROWS
 from provider import CLIENT, SECRET, Provider, running
-from serving import MARKS, serve, with_corpus
+from serving import MARKS, WAIT, serve, with_corpus
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
 from storage.store import Store
 
 BROWSER = MARKS
-WAIT = 60_000  # milliseconds; a busy machine
 Open = Callable[..., AppTest]
 
 

@@ -115,17 +115,6 @@ def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: 
     remote.predictions.save_prediction(prediction(), key="afterwards")
 
 
-def test_a_restart_in_the_middle_of_a_reading(remote: Store, away: Cluster) -> None:
-    def interrupted() -> None:
-        with remote.database.reading() as session:
-            session.execute(text("SELECT 1"))
-            away.restart()
-            session.execute(text("SELECT 1"))
-
-    refused(interrupted)
-    assert remote.people.annotators() is not None
-
-
 def test_a_server_that_is_away_is_told_in_one_line(remote: Store, away: Cluster) -> None:
     away.stop()
     for act in (

@@ -6,13 +6,14 @@ Each field holds a payload of its own that would set `window.hacked` to the fiel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import people
 import pytest
-from serving import MARKS, quiet, serve, with_corpus
+from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 from storage_samples import evaluation_report
 
 from core import types as t
@@ -23,7 +24,6 @@ from storage.records.projects import Example, Project
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 60_000  # milliseconds; a busy machine
 
 
 def attack(field: str) -> str:
@@ -261,10 +261,11 @@ def popovers(page: Any) -> str:
     texts = []
     for button in page.locator("[data-testid=stPopover] button:visible").all():
         button.click()
-        page.wait_for_timeout(200)
+        body = page.get_by_test_id("stPopoverBody")
+        body.first.wait_for()
         texts.append(read(page, "[data-testid=stPopoverBody]"))
         page.keyboard.press("Escape")
-        page.wait_for_timeout(100)
+        body.first.wait_for(state="hidden")
     return " ".join(texts)
 
 
@@ -547,15 +548,16 @@ def test_text_is_seen_as_itself(page: Any, server: str, house: House, address: s
 def is_seen(page: Any, name: str, fields: list[str]) -> None:
     wanted = [f for f in fields if f not in AS_MARKDOWN]
     seen = popovers(page)
-    for _ in range(40):  # tables are drawn a little later than the rest
+
+    def missing() -> list[str]:
         now = seen + read(page)
-        missing = [f for f in wanted if not stands(TEXT[f], now)]
-        if not missing:
-            break
-        page.wait_for_timeout(200)
-    assert not missing, (name, {f: now[now.find(f"{f}<") :][:300] for f in missing})
+        return [f for f in wanted if not stands(TEXT[f], now)]
+
+    with suppress(AssertionError):
+        until(lambda: not missing())  # tables are drawn a little later than the rest
+    assert not missing(), name
     if "guideline" in fields:
-        assert "Readthis:guideline<imgsrc=x" in now
+        assert "Readthis:guideline<imgsrc=x" in seen + read(page)
 
 
 def test_a_guideline_loads_no_remote_picture(page: Any, server: str, house: House) -> None:
@@ -564,7 +566,7 @@ def test_a_guideline_loads_no_remote_picture(page: Any, server: str, house: Hous
     page.goto(f"{server}annotate?project={house.pictured.id}")
     page.get_by_text("Look:").wait_for()
     quiet(page)
-    page.wait_for_timeout(500)
+    page.wait_for_load_state("networkidle")
     assert [u for u in asked if "attack.invalid" in u] == []
 
 

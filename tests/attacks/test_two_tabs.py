@@ -135,20 +135,6 @@ def people_field(app: AppTest) -> NumberInput:
     return next(n for n in app.number_input if (n.key or "").startswith("manage.set.") and n.label == "People per item")
 
 
-def test_a_verdict_in_two_tabs(app: AppTest, open_app: Open, store: Store) -> None:
-    from page_helpers import ask
-
-    ask(app)
-    (row,) = store.predictions.recent_predictions(1)
-    first, second = open_app("explore", prediction=row.id), open_app("explore", prediction=row.id)
-    for tab, verdict in ((first, "correct"), (second, "wrong")):
-        next(c for c in tab.segmented_control if c.label == "Label of answer 1").set_value(verdict).run()
-    assert "changed in another window" in texts(second)
-    assert [j.verdict for j in store.labels.judgments(row.id)] == ["correct"]
-    button(second, "Save mine").click().run()
-    assert [j.verdict for j in store.labels.judgments(row.id)] == ["wrong"]
-
-
 def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
     first, second = open_app("corpora"), open_app("corpora")
     for tab, body in ((first, b"Words of the first."), (second, b"Words of the second.")):

@@ -1,34 +1,24 @@
-"""The annotate page in a real Chromium: two people at once, everything by keyboard, drafts after closing the tab, hostile text."""
+"""The annotate page in a real Chromium: everything by keyboard, drafts after closing the tab."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from serving import MARKS, quiet, serve, with_corpus
+from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 
 from core import types as t
 from core.settings import Settings
-from storage.records.projects import Example, Project
+from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
-PAYLOADS = (
-    "<script>window.hacked=1</script>",
-    "<img src=x onerror=window.hacked=1>",
-    "<svg/onload=window.hacked=1>",
-    "[click](javascript:window.hacked=1)",
-    "<a href='javascript:window.hacked=1'>x</a>",
-    "<iframe srcdoc='<script>parent.hacked=1</script>'></iframe>",
-    "**bold** :red[r] $x^2$ `code`",
-)
-NASTY = " ".join(PAYLOADS)
 ROWS = [
     ("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
     ("p2", "West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
-    ("p3", f"Nasty {PAYLOADS[1]}", f"Carol Lawrence played Maria on stage. {NASTY}"),
+    ("p3", "West Side Story (musical)", "Carol Lawrence played Maria on stage."),
 ]
 QUESTION = "Who played Maria in West Side Story?"
 CLARIFIED = {
@@ -77,30 +67,18 @@ def server(settings: Settings, store: Store) -> Iterator[str]:
 
 @pytest.fixture
 def person(browser: Any, server: str) -> Iterator[Any]:
-    """person(name, project, stage): somebody's own browser at the annotate page.  A dialog or a script of ours fails the test."""
-    contexts, trouble = [], []
+    """person(name, project, stage): somebody's own browser at the annotate page."""
+    with ExitStack() as contexts:
 
-    def dialog(box: Any) -> None:
-        trouble.append(box.message)
-        box.dismiss()
+        def open_it(name: str, made: Project, stage: str = "generation") -> Any:
+            page = contexts.enter_context(browser.new_context(viewport={"width": 1280, "height": 900})).new_page()
+            page.set_default_timeout(WAIT)
+            # the name in the address: under one that is typed the page has come once already, and "me" has an item
+            page.goto(f"{server}annotate?project={made.id}&stage={stage}&me={name}", timeout=WAIT)
+            quiet(page)
+            return page
 
-    def open_it(name: str, made: Project, stage: str = "generation", page_name: str = "annotate") -> Any:
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(WAIT)
-        page.on("dialog", dialog)
-        # the name in the address: under one that is typed the page has come once already, and "me" has an item
-        page.goto(f"{server}{page_name}?project={made.id}&stage={stage}&me={name}", timeout=WAIT)
-        quiet(page)
-        return page
-
-    yield open_it
-    for context in contexts:
-        for page in context.pages:
-            assert page.evaluate("window.hacked") is None
-        context.close()
-    assert trouble == []
+        yield open_it
 
 
 def press(page: Any, keys: str) -> None:
@@ -119,25 +97,6 @@ def tab_to(page: Any, label: str) -> None:
 
 def value(page: Any, label: str) -> str:
     return str(page.get_by_label(label, exact=True).input_value())
-
-
-def test_two_people_annotate_at_once(person: Any, store: Store) -> None:
-    """Different items for one annotator each; each one's words are their own."""
-    made = project(store, "two at once", ["Who played Maria?", "Who played Tony?"], thresholds={"must_read": 0})
-    ada, ben = person("Ada", made), person("Ben", made)
-    for page, answer in ((ada, "from Ada"), (ben, "from Ben")):
-        page.get_by_role("button", name="A single answer").click()
-        page.get_by_label("Answer", exact=True).fill(answer)
-        page.get_by_text("Draft saved").wait_for()
-        quiet(page)
-    titles = {page.locator("h3").first.inner_text() for page in (ada, ben)}
-    assert titles == {"Who played Maria?", "Who played Tony?"}
-    for page in (ada, ben):
-        page.get_by_role("button", name="Submit").click()
-    for page in (ada, ben):
-        page.get_by_text("There is nothing left for you").wait_for()
-    sent = {(s.annotator, s.content.annotation.pairs[0].answers) for s in store.submissions.submissions(made.id, "me")}  # type: ignore[union-attr]
-    assert sent == {("Ada", ("from Ada",)), ("Ben", ("from Ben",))}
 
 
 def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
@@ -211,61 +170,13 @@ def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: A
     field.click()
     page.keyboard.type("Natalie W", delay=30)
     item = store.items.items(made.id, "me", stage="generation")[0].id
-    for _ in range(100):  # never left the field: typing alone saves
+
+    def saved() -> bool:
         draft = store.drafts.find_draft(item, "Dora", "generation")
-        if draft is not None and draft.body["form"]["pairs"][0][2] == "Natalie W":
-            break
-        page.wait_for_timeout(200)
-    else:
-        raise AssertionError("the draft was not saved while typing")
+        return draft is not None and draft.body["form"]["pairs"][0][2] == "Natalie W"
+
+    until(saved)  # never left the field: typing alone saves
     page.close()
     again = person("Dora", made)
     again.get_by_label("Answer", exact=True).wait_for()
     assert value(again, "Answer") == "Natalie W"
-
-
-def test_hostile_text_is_shown_and_never_run(person: Any, store: Store) -> None:
-    question = f"Who is {NASTY}?"
-    store.predictions.save_prediction(predict(question, {"Carol Lawrence": f"Who {NASTY} on stage?"}))
-    annotation = t.Annotation("single", (t.QAPair("", (NASTY,)),))
-    made = project(
-        store,
-        f"nasty {PAYLOADS[0]}",
-        [question],
-        stages=("generation", "judging"),
-        systems=("scripted",),
-        guidelines=f"# Read this\n\n{chr(10).join(PAYLOADS)}",
-        examples=(Example(True, NASTY, annotation, NASTY),),
-    )
-    page = person("Eve", made)
-    page.get_by_text("Carol Lawrence").first.wait_for()
-    quiet(page)
-    page.get_by_role("button", name="Read the evidence").click()
-    page.get_by_role("button", name="Back to the search results").wait_for()
-    page.get_by_role("button", name="Accept").click()
-    page.get_by_label("Answer", exact=True).fill(NASTY)
-    page.get_by_role("button", name="Several answers").click()
-    page.get_by_label("Question 1", exact=True).fill(NASTY)
-    page.get_by_label("Question 1", exact=True).press("Enter")
-    quiet(page)
-    main = page.get_by_test_id("stMain")
-    shown = " ".join(main.evaluate("e => e.textContent").replace("\u2060", "").split())
-    assert f"Carol Lawrence played Maria on stage. {NASTY}" in shown  # the passage, character by character
-    no_script(page)
-    judging = person("Eve", made, "judging")
-    judging.get_by_text("answers judged").wait_for()
-    quiet(judging)
-    no_script(judging)
-    manager = person("me", made, page_name="manage")
-    manager.get_by_text("Select a row").wait_for()
-    manager.get_by_text("Guidelines", exact=True).first.click()
-    manager.get_by_text("As annotators see it").wait_for()
-    quiet(manager)
-    no_script(manager)
-
-
-def no_script(page: Any) -> None:
-    main = page.get_by_test_id("stMain")
-    assert main.locator("a[href*='javascript' i]").count() == 0
-    assert main.locator("script, iframe[srcdoc], img[src='x'], svg[onload]").count() == 0
-    assert page.evaluate("window.hacked") is None

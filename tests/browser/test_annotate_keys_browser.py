@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, quiet, serve, with_corpus
+from serving import MARKS, WAIT, chromium, quiet, serve, with_corpus
 
 from core import types as t
 from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
 WORDS = " ".join(["The musical was played again and again in many towns."] * 8)
 ROWS = [(f"p{n}", f"Title {n}", f"Person {n} played Maria. {WORDS} Person {n} won with it.") for n in range(1, 7)]
 ANSWERS = tuple(f"Person {n}" for n in range(1, 7))
@@ -63,10 +62,9 @@ def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
 
 
 def fast(page: Any, keys: str, pause: float) -> None:
-    """`pause`: milliseconds after each key."""
+    """`pause`: milliseconds that each key is held."""
     for key in keys:
-        page.keyboard.press(key)
-        page.wait_for_timeout(pause)
+        page.keyboard.press(key, delay=pause)
 
 
 def in_view(page: Any, question: str) -> bool:
@@ -91,7 +89,6 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
     page.keyboard.press("1")  # nobody has seen the next item yet
     page.get_by_text("0 of 6 answers judged").wait_for()
     quiet(page, 400)
-    page.wait_for_timeout(1500)
     picture(page, "next")
     second = ({"Who played Maria?", "Who was Maria?"} - {first}).pop()
     assert in_view(page, second)

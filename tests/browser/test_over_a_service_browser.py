@@ -15,13 +15,11 @@ from typing import Any
 
 import pytest
 from page_helpers import ROWS
-from serving import MARKS, free_port, serve, with_corpus
+from serving import MARKS, WAIT, free_port, quiet, serve, until, with_corpus
 
-from core.serve.remote import KEPT_SECONDS
 from core.settings import ROOT
 
 pytestmark = MARKS
-WAIT = 60_000  # milliseconds
 KEY = "a-key-of-the-test"
 
 
@@ -76,7 +74,12 @@ def test_the_app_answers_from_the_service(
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0  # a stop that was asked for is a success
-        page.wait_for_timeout(KEPT_SECONDS * 1000)  # a page that comes sooner is drawn from the list of corpora kept
-        page.goto(app, timeout=WAIT)
-        page.get_by_text("cannot be reached").first.wait_for(timeout=WAIT)
+
+        def says_so() -> bool:
+            """A page that comes soon is drawn from the list of corpora that is kept."""
+            page.goto(app, timeout=WAIT)
+            quiet(page)
+            return bool(page.get_by_text("cannot be reached").count())
+
+        until(says_so)
         page.close()

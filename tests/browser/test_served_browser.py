@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from serving import MARKS, free_port, quiet, serve, with_corpus
+from serving import MARKS, WAIT, free_port, quiet, serve, with_corpus
 from strangers import proxy
 
 from core import types as t
@@ -19,7 +19,6 @@ from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-WAIT = 90_000  # milliseconds; a busy machine
 PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Jobs", "Health")
 BELOW = "tools/ambi"
 ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]
@@ -115,7 +114,6 @@ class Tab:
 def tab(browser: Any, address: str) -> Iterator[Tab]:
     made = Tab(browser, address)
     yield made
-    made.page.wait_for_timeout(300)
     made.context.close()
 
 
@@ -170,7 +168,7 @@ def test_guidelines_load_no_picture(tab: Tab, store: Store, elsewhere: tuple[str
         main.locator("strong", has_text="first").first.wait_for(state="attached")
         assert main.locator("img, video, audio, iframe, object").count() == 0
         assert main.get_by_role("link", name="one", include_hidden=True).count() >= 1
-    page.wait_for_timeout(500)
+    page.wait_for_load_state("networkidle")
     assert tab.foreign == []
     assert tab.stopped == []  # there was nothing to stop
     assert asked == []
@@ -190,7 +188,7 @@ def test_the_browser_itself_is_told_to_load_nothing_from_elsewhere(tab: Tab, els
             add('iframe', {src: other});
             add('link', {rel: 'stylesheet', href: other + '/x.css'});
             await fetch(other).catch(() => 0);
-            await new Promise(done => setTimeout(done, 500));
+            while (new Set(stopped).size < 5) await new Promise(done => setTimeout(done, 20));
             return stopped;
         }""",
         other,

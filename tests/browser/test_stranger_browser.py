@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import MARKS, chromium, serve
+from serving import MARKS, WAIT, chromium, quiet, serve
 
 pytestmark = MARKS
-WAIT = 120_000  # milliseconds; a busy machine
 MOST_CLICKS = 15
+AWAY = "(document.querySelector('[data-testid=stSidebar]')?.getBoundingClientRect().right ?? 0) <= 1"  # the sidebar
 
 
 class Stranger:
@@ -42,8 +42,7 @@ class Stranger:
         return self.page.get_by_test_id("stMain")
 
     def rest(self) -> None:
-        self.page.wait_for_timeout(400)
-        self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT)
+        quiet(self.page)
 
     def look(self, name: str, *, marked_wrong: bool = False) -> str:
         """What the page says; no page on the route is a dead end.  `marked_wrong`: it may say that an answer was not right."""
@@ -81,10 +80,9 @@ def test_a_stranger_finds_through_in_fifteen_clicks(address: str, tmp_path: Path
                 opens.click()
             me.visit(name)
             if width < 600:
-                page.wait_for_timeout(600)  # it slides
                 if closes.is_visible():
                     closes.click()
-                page.wait_for_timeout(600)
+                page.wait_for_function(AWAY, timeout=WAIT)
 
         page.goto(f"{address}?me=stranger{width}", timeout=WAIT)
         page.get_by_role("heading", name="Explore an ambiguous question").first.wait_for(timeout=WAIT)

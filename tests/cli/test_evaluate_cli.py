@@ -104,6 +104,7 @@ def test_two_runs_are_made_compared_and_stored(run: Run, home: Path) -> None:
     assert run("import-evaluation", home, main=storage)[0] == 2
 
 
+@pytest.mark.slow
 def test_a_killed_evaluation_goes_on_and_asks_nothing_twice(run: Run, home: Path) -> None:
     """A real process, killed by the system in the middle of its work."""
     path, out = questions(home, 400), home / "out"

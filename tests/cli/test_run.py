@@ -300,6 +300,22 @@ def test_a_driver_answers_when_it_has_a_device(monkeypatch: pytest.MonkeyPatch) 
     assert run.driver_answers() is False
 
 
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ([], ["-n", "2", "--dist", "loadgroup", "-m", "not slow"]),
+        (["--all"], ["-n", "2", "--dist", "loadgroup"]),
+        (["--all", "-x"], ["-n", "2", "--dist", "loadgroup", "-x"]),
+        (["tests/core", "-x"], ["tests/core", "-x"]),
+    ],
+)
+def test_the_quick_tests_run_unless_others_are_asked_for(
+    words: list[str], given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run.os, "cpu_count", lambda: 2)
+    assert run.test_arguments(words) == given
+
+
 @pytest.mark.parametrize("arguments", [["app", "--server.port", "8600"], ["app", "--", "--server.port", "8600"]])
 def test_further_arguments_go_to_streamlit_with_or_without_dashes(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch

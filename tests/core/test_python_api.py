@@ -41,6 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None) ->
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_examples_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     said = []
@@ -58,6 +59,7 @@ def test_the_examples_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "has no option 'top_kk'" in said[5]
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ASKED["question"]
     assert cli.main(["ask", asked, "--json", "--top-k", "2"]) == 0
@@ -100,6 +102,7 @@ def test_bad_input_is_refused_before_the_first_event(folder: Path) -> None:
         evaluate("scripted", "questions.jsonl", limits=5)
 
 
+@pytest.mark.slow
 def test_the_door_opens_lazily_and_leads_to_what_it_names() -> None:
     heavy = ("torch", "transformers", "faiss", "streamlit", "sqlalchemy", "numpy")
     code = (

@@ -16,7 +16,7 @@ from core.types import QuestionQueued
 
 
 def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while not met():
         assert time.monotonic() < end
         time.sleep(0.001)
@@ -43,29 +43,28 @@ def test_turns_come_in_the_order_of_asking() -> None:
             until(lambda n=n: lock.waiting == n + 1)  # type: ignore[misc]
         assert order == []
     for thread in threads:
-        thread.join(10)
+        thread.join()
     assert order == list(range(8))
     assert lock.waiting == 0
 
 
 def test_who_goes_on_asks_again_behind_the_others() -> None:
     """Two threads with many passes each: neither has two turns in a row while the other waits."""
-    lock, order = Turns(), list[str]()
+    lock, order, left = Turns(), list[str](), {"a": 30, "b": 30}
 
-    def work(name: str) -> None:
-        for _ in range(30):
+    def work(name: str, other: str) -> None:
+        while left[name]:
             with lock:
                 order.append(name)
-                time.sleep(0.002)
+                left[name] -= 1
+                until(lambda: bool(lock.waiting) or not left[other])
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    threads = [threading.Thread(target=work, args=names) for names in ("ab", "ba")]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
-    both = order[order.index("b") - 1 :] if order[0] == "a" else order[order.index("a") - 1 :]
-    repeats = sum(x == y for x, y in itertools.pairwise(both[:40]))
-    assert repeats <= 4, order  # the last ones stand alone; a thread may be late to ask
+        thread.join()
+    assert all(x != y for x, y in itertools.pairwise(order))
 
 
 def test_a_turn_within_a_turn_and_one_that_fails() -> None:
@@ -95,7 +94,7 @@ def asked_together(together: Together[int, int], jobs: Sequence[Sequence[int]]) 
             thread.start()
             until(lambda n=n: turns.TURNS.waiting == n + 1)  # type: ignore[misc]
     for thread in threads:
-        thread.join(10)
+        thread.join()
     return out
 
 
@@ -252,7 +251,7 @@ def test_what_a_question_asks_itself_and_what_runs_elsewhere_does_not_wait() -> 
 
         thread = threading.Thread(target=ask)
         thread.start()
-        thread.join(10)
+        thread.join()
         assert elsewhere == [[]]
 
 
@@ -260,7 +259,7 @@ def test_a_thread_that_ends_within_a_question_holds_up_nobody() -> None:
     line, held = Line(lambda: 1), list[Place]()
     thread = threading.Thread(target=lambda: held.append(line.place().__enter__()))
     thread.start()
-    thread.join(10)
+    thread.join()
     with line.place() as place:
         assert list(place.wait(lambda: False)) == []
 

@@ -37,13 +37,6 @@ def test_a_row_says_what_is_undefined() -> None:
         "provenance": {"parameters": 22_400_000},
         "failed": 2,
     }
-    assert systems.cells("x", report) == (
-        "`x`",
-        "50.0 [40.0, 60.0] / undefined",
-        "50.0 / 50.0",
-        "0.50 (0.50)",
-        "1.00 (–)",
-        "900",
-        "22",
-        "2",
+    assert systems.line("x", report) == (
+        "| `x` | 50.0 [40.0, 60.0] / undefined | 50.0 / 50.0 | 0.50 (0.50) | 1.00 (–) | 900 | 22 | 2 |"
     )

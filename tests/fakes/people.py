@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamlit.testing.v1 import AppTest
 
 from storage.records.enumerations import Role
@@ -38,8 +36,3 @@ def sign_in(app: AppTest, name: str, password: str = PASSWORD) -> AppTest:
 
 def signed_in(app: AppTest) -> bool:
     return any(b.key == "signin.out" for b in app.button)
-
-
-def call_oneself(app: AppTest, name: str) -> Any:
-    """In an open house."""
-    return app.text_input(key="annotator").set_value(name).run()

@@ -83,6 +83,7 @@ def serve(
 
 
 PATIENCE = 120.0  # seconds, of a busy machine
+WAIT = 1000 * PATIENCE  # milliseconds, as Playwright counts
 
 
 def until(reached: Callable[[], bool]) -> None:
@@ -131,7 +132,7 @@ _AT_REST = """(rest) => document.querySelector('[data-testid=stApp]')?.dataset.t
 def quiet(page: Any, rest: int = 250) -> None:
     """Waits until the page has been at rest for `rest` milliseconds: no script runs (Streamlit says so on the app's root), nothing changes."""
     page.evaluate(_WATCH)
-    page.wait_for_function(_AT_REST, arg=rest, polling=50, timeout=90_000)  # of a busy machine
+    page.wait_for_function(_AT_REST, arg=rest, polling=50, timeout=WAIT)
 
 
 @contextmanager

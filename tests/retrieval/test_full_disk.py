@@ -53,6 +53,7 @@ def handles() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kilobytes", [2300, 2500])  # the score matrix of BM25 is what does not fit
 def test_a_full_disk_does_not_end_the_process(tmp_path: Path, write: Write, kilobytes: int) -> None:
     """It did, by SIGBUS: the matrix was written through a map of a sparse file."""

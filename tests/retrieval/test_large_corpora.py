@@ -255,6 +255,7 @@ CorpusLibrary(Settings(home=Path(sys.argv[1]), encoder="hashing", large_corpus=3
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", ["words.part", ix.HALVES])
 def test_a_killed_build_is_built_by_the_same_command(tmp_path: Path, until: str) -> None:
     path = rows(tmp_path / "many.jsonl", 20_000)

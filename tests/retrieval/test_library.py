@@ -260,6 +260,7 @@ library.create("many", [Path(sys.argv[2])], progress)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "at", "left"), [("reading", 1, 0), ("words", 150, 0), ("encoding", 64, 64), ("indexing", 0, 150)]
 )
@@ -424,6 +425,7 @@ def test_starter_is_built_on_first_use_and_again_when_its_file_changes(
     assert hnsw.open("starter").manifest.kind == "hnsw"
 
 
+@pytest.mark.slow
 def test_importing_the_library_is_light() -> None:
     code = "import sys, core.retrieval.library; print([m for m in ('torch', 'transformers', 'faiss', 'bm25s') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

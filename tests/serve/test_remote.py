@@ -483,6 +483,7 @@ print(sorted({"torch", "transformers", "faiss", "sklearn", "fastapi", "uvicorn"}
 """
 
 
+@pytest.mark.slow
 def test_asking_a_service_imports_no_model_and_no_server(service: Running, front: Settings) -> None:
     values = {
         "HOME": front.home,

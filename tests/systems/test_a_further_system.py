@@ -62,6 +62,7 @@ def test_it_is_listed_and_answers(further: Settings) -> None:
     assert prediction.system.settings["threshold"] == 0.3
 
 
+@pytest.mark.slow
 def test_one_file_and_one_line_are_all(tmp_path: Path) -> None:
     """In a copy of core/: nothing but the registry is changed."""
     import shutil

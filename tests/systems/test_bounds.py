@@ -111,6 +111,7 @@ APP = "from pages.server import launch as m; m.cli.main = m.preload = lambda *_:
 
 
 @pytest.mark.parametrize("start", [CLI, APP], ids=["command line", "app"])
+@pytest.mark.slow
 def test_kernels_are_few_before_torch_is_there(start: str) -> None:
     code = f"{start}\nimport os, sys\nassert 'torch' not in sys.modules\ngo()\nprint(os.environ['ONEDNN_PRIMITIVE_CACHE_CAPACITY'])"
     environment = {k: v for k, v in os.environ.items() if k != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}

@@ -120,6 +120,7 @@ def test_a_damaged_base_is_named(folders: dict[str, str], tmp_path: Path, damage
         load_base(str(folder))
 
 
+@pytest.mark.slow
 def test_an_answer_of_the_bundled_models_needs_no_transformers() -> None:
     """Seconds of every start: its modelling code imports torch's compiler and its distributed tensors."""
     code = (

@@ -213,6 +213,7 @@ def test_a_run_without_a_card_gets_one(hub: hub_server.FakeHub, tmp_path: Path) 
     assert "model.safetensors" not in hub.commits[hub.repos["ada/mine"]["main"]]
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_the_usual_variables(hub: hub_server.FakeHub, tmp_path: Path) -> None:
     """HF_ENDPOINT and HF_TOKEN, in a process of its own."""
     run = tmp_path / "best"

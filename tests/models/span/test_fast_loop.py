@@ -10,7 +10,7 @@ from reading_fakes import TableModel
 
 from core.models.ranking.reranker import Guided, RerankedAnswerer, Weights
 from core.models.span.answerer import Decoding, SpanAnswerer
-from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, part_of, remaining
+from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, remaining
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
@@ -111,14 +111,6 @@ def test_each_run_begins_anew(answerer: SpanAnswerer, monkeypatch: pytest.Monkey
     loop.propose("another colour ?", PASSAGES, ["white film", "red"])
     loop.propose("another colour ?", PASSAGES[:3], ["white film", "red", "blue"])
     assert seen.rows == [6, 2, 6, 6, 3]
-
-
-def test_rows_keep_their_passages(answerer: SpanAnswerer) -> None:
-    rows = answerer.rows(QUESTION, [p.passage for p in PASSAGES])
-    part = part_of(rows, [4, 1])
-    assert part.passage == [4, 1]
-    assert len(part) == 2
-    assert part.input_ids[1] == rows.input_ids[1]
 
 
 def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:

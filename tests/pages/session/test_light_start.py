@@ -30,6 +30,7 @@ print(sorted({"torch", "transformers", "faiss", "sklearn"} & set(sys.modules)))
 """
 
 
+@pytest.mark.slow
 def test_what_the_first_page_draws_imports_no_model() -> None:
     done = subprocess.run([sys.executable, "-c", DRAWN], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -133,6 +133,7 @@ def die(url: str, name: str) -> None:
         store.intake.add_items("Mia", name, questions(20))
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_leaves_nothing_and_the_next_call_cleans_up(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,8 @@ from typing import Any
 import pytest
 from storage_samples import annotations, prediction
 
-from benchmarks.robustness import fuzz_import
 from core import json_io
-from core.errors import FormatError, InputError
+from core.errors import AmbiscopeError, FormatError, InputError
 from core.evaluation.prediction_json import prediction_json
 from core.trace import to_json
 from storage.exchange.imports.importing import detect_format
@@ -162,13 +162,24 @@ def test_unknown_formats(store: Store, tmp_path: Path) -> None:
             store.imports.import_file(put(tmp_path / "x.jsonl"), format=format)
 
 
-def test_fuzzing_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same cases each time; `python -m benchmarks.robustness.fuzz_import` runs ten thousand."""
-    for name in ("MAX_LINE_BYTES", "MAX_FILE_BYTES", "FREE_BYTES"):
-        monkeypatch.setattr(json_io, name, getattr(json_io, name))  # put back afterwards
-    fuzz_import.tighten()
-    outcomes, failed = fuzz_import.run(150, 1, tmp_path, fuzz_import.sample_dump(tmp_path))
-    assert failed == []
-    assert outcomes["RejectedRowsError"] > 20
-    assert outcomes["stored"] > 3
-    assert outcomes["FormatError"] > 5
+def test_a_damaged_file_is_refused_whole(store: Store, tmp_path: Path) -> None:
+    """Cut, spliced and poisoned files: an AmbiscopeError that names the file, and no row; the same cases each time."""
+    poisons = (b"", b"\x00", b"\xff\xfe", b"NaN", b"[" * 70, b'"\\ud800"', b"9" * 400, b"}\n{")
+    chance, refused = random.Random(0), 0
+    for case in range(60):
+        body = bytearray("\n".join(json.dumps(SIMPLE | {"id": f"q{case}-{n}"}) for n in range(3)).encode())
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(body))
+            body[at : at + chance.randint(0, 40)] = chance.choice(poisons)
+        path = tmp_path / f"damaged-{case}.json{'l' * (case % 2)}"
+        path.write_bytes(bytes(body))
+        before, message = store.maintenance.counts(), ""
+        try:
+            store.imports.import_file(path)
+        except AmbiscopeError as error:
+            message = str(error)
+        if message:
+            refused += 1
+            assert path.name in message
+            assert store.maintenance.counts() == before
+    assert refused > 30

@@ -30,6 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_real_command(tmp_path: Path) -> None:
     environment = {"AMBISCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "storage"]

@@ -336,7 +336,7 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, url: str, proce
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join()
     assert [w.exitcode for w in workers] == [0, 0, 0]
     counts = store.maintenance.counts()
     assert (counts["prediction"], counts["judgment"], counts["annotator"]) == (45, 90, 4)

@@ -1,16 +1,17 @@
 """Many clients of `core serve` at once, against the engine alone.
 
-    python -m benchmarks.speed.service.serve [--clients 16] [--questions 48] [--rounds 3] [--batch 8] [--system NAME] [--top-k 10] [--no-clarify]
+    python -m benchmarks.speed.serve [--clients 16] [--questions 48] [--rounds 3] [--batch 8] [--system NAME] [--top-k 10] [--no-clarify]
 
-Asks a system (the default one) over the starter corpus.  In each round the engine answers all questions in turn, in this process; then the service, in a process
-of its own, gets them from all clients at once.  Figures: questions lost, questions a second of both and their ratio (medians of the rounds), the same for a second of
-CPU time (which other work on the machine hardly changes; Linux), and the seconds that a question waited in the queue and took in all (p50 and p95 of all
-rounds).
+Asks a system over the starter corpus.  In each round the engine answers all questions in turn, in this process; then the service, in a process of its
+own, gets them from all clients at once.  Figures: questions lost, questions a second of both and their ratio (medians of the rounds), the same for a
+second of CPU time (which other work on the machine hardly changes; Linux), and the seconds that a question waited in the queue and took in all (p50
+and p95 of all rounds).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -25,12 +26,19 @@ from typing import Any
 
 import httpx
 
-from benchmarks.speed.service.at_once import in_turn, starter_questions
 from benchmarks.speed.start import free_port
-from benchmarks.speed.timing import show
+from benchmarks.timing import show
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep, quiet_libraries
-from core.systems.base.base import Options
+from core.systems.base.base import Options, answer
+from core.types import Question
+
+
+def starter_questions(count: int) -> list[str]:
+    """Ambiguous questions of the development set, in its order, again from the start where they are too few."""
+    rows = json.loads((ROOT / "data" / "starter" / "questions.json").read_text(encoding="utf-8"))
+    several = [r["question"] for r in rows if len(r["annotations"][0].get("qaPairs", ())) >= 2]
+    return [several[i % len(several)] for i in range(count)]
 
 
 @contextmanager
@@ -91,41 +99,42 @@ def main() -> int:
     args = parser.parse_args()
     let_threads_sleep()
     quiet_libraries()
+    options = {"system": args.system, "top_k": args.top_k, "clarify": not args.no_clarify}
+    alone, served, asked = list[float](), list[float](), list[tuple[float, float] | None]()
+    cpu = list[tuple[float, float]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AMBISCOPE_HOME"] = home
         engine = Engine(Settings.from_env())
         engine.warm("starter")
+        system = engine.system(args.system, "starter", Options(top_k=args.top_k, clarify=not args.no_clarify))
         questions = starter_questions(args.questions)
-        own, options = (
-            Options(top_k=args.top_k, clarify=not args.no_clarify),
-            {"system": args.system, "top_k": args.top_k, "clarify": not args.no_clarify},
-        )
-        alone, served, asked = list[float](), list[float](), list[tuple[float, float] | None]()
-        cpu = list[tuple[float, float]]()
         with service(args.batch, args.workers) as (client, pid), ThreadPoolExecutor(args.clients) as clients:
-            in_turn(engine, questions[:2], own, args.system)
+            for text in questions[:2]:
+                answer(system, Question(text))
             list(clients.map(lambda q: ask(client, q, options), questions[: args.clients]))
             for _ in range(args.rounds):
-                made = in_turn(engine, questions, own, args.system)
-                alone.append(len(questions) / made.answers[-1][1])
+                started, before = time.perf_counter(), time.process_time()
+                for text in questions:
+                    answer(system, Question(text))
+                alone.append(len(questions) / (time.perf_counter() - started))
+                own = time.process_time() - before
                 started, before = time.perf_counter(), cpu_seconds(pid)
                 asked += clients.map(lambda q: ask(client, q, options), questions)
                 served.append(len(questions) / (time.perf_counter() - started))
-                cpu.append((made.cpu, cpu_seconds(pid) - before))
+                cpu.append((own, cpu_seconds(pid) - before))
     answered = [a for a in asked if a is not None]
-    found = {
+    figures = {
         "lost": len(asked) - len(answered),
         "engine_questions_a_second": round(statistics.median(alone), 3),
         "service_questions_a_second": round(statistics.median(served), 3),
         "share": round(statistics.median(s / a for s, a in zip(served, alone, strict=True)), 3),
-        "shares": [round(s / a, 3) for s, a in zip(served, alone, strict=True)],
         "cpu_seconds_a_question": [round(statistics.median(c) / len(questions), 2) for c in zip(*cpu, strict=True)],
         "share_by_cpu": round(statistics.median(a / b for a, b in cpu), 3),
         "queue_seconds": percentiles([waited for waited, _ in answered]),
         "seconds": percentiles([whole for _, whole in answered]),
         "load": [round(x, 1) for x in os.getloadavg()],
     }
-    show(found, args.out)
+    show(figures, args.out)
     return 0
 
 

@@ -1,1 +1,0 @@
-"""Many questions at once: a service, the app, and several machines."""

@@ -1,0 +1,53 @@
+"""What the benchmarks of speed share: repeated timing of calls in turn, peak memory, and the figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+Call = Callable[[], Any]
+
+
+def seconds(call: Call, repeats: int = 5) -> list[float]:
+    """The seconds of each repetition; one that is not counted goes before."""
+    return seconds_in_turn({"": call}, repeats)[""]
+
+
+def seconds_in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[float]]:
+    """The seconds of each call and repetition, after one round that is not counted.
+
+    The calls take turns, so that what slows the machine slows all of them alike.
+    """
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(repeats + 1):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            if number:
+                times[name].append(time.perf_counter() - started)
+    return times
+
+
+def ratio(times: list[float], base: list[float]) -> float:
+    """The median ratio of one turn."""
+    return median(a / b for a, b in zip(times, base, strict=True))
+
+
+def peak_mb(pid: int | str = "self") -> float:
+    """Peak resident memory of a process (Linux)."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def show(figures: Any, out: Path | None = None) -> None:
+    """Prints the figures; writes them to `out` as well."""
+    text = json.dumps(figures, indent=1)
+    print(text)
+    if out:
+        out.write_text(text + "\n", encoding="utf-8")
