@@ -26,7 +26,11 @@ SHARED = ("corpora", "runs", "snapshots", "questions")
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """What lies on storage that both replicas see."""
-    return with_corpus(tmp_path_factory.mktemp("shared") / "files", "small", [("p1", "Old", "Natalie Wood played Maria in film 0 and in film 1.")])
+    return with_corpus(
+        tmp_path_factory.mktemp("shared") / "files",
+        "small",
+        [("p1", "Old", "Natalie Wood played Maria in film 0 and in film 1.")],
+    )
 
 
 @pytest.fixture(scope="module")
