@@ -24,6 +24,9 @@ def add_parser(commands: Any) -> None:
     )
     ask.add_argument("--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster")
     ask.add_argument(
+        "--no-coverage-check", action="store_true", help="keep answers whose document lacks what the question names"
+    )
+    ask.add_argument(
         "--pin", action="append", default=[], metavar="ANSWER", help="keep this answer and look for others; may be repeated"
     )
     ask.add_argument("--ban", action="append", default=[], metavar="ANSWER", help="exclude this answer; may be repeated")
@@ -82,6 +85,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         max_answers=args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,
+        check_coverage=not args.no_coverage_check,
         extra=read_pairs(args.set),
     )
     if args.json:

@@ -46,6 +46,9 @@ def add_parser(commands: Any) -> None:
         "--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster"
     )
     evaluate.add_argument(
+        "--no-coverage-check", action="store_true", help="keep answers whose document lacks what the question names"
+    )
+    evaluate.add_argument(
         "--set",
         action="append",
         default=[],
@@ -113,6 +116,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         max_answers=args.max_answers,
         stop_above=args.stop_above,
         clarify=not args.no_clarify,
+        check_coverage=not args.no_coverage_check,
         extra=read_pairs(args.set, "--set"),
         judge=args.judge,
         seed=args.seed,

@@ -38,6 +38,7 @@ class EvaluationPlan:
     max_answers: int | None = None
     stop_above: float | None = None
     clarify: bool = True
+    check_coverage: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
     judge: str | None = None
     seed: int = 0
@@ -117,6 +118,7 @@ def prepared(
         max_answers=plan.max_answers,
         stop_above=plan.stop_above,
         clarify=plan.clarify,
+        check_coverage=plan.check_coverage,
         extra=plan.extra,
     )
     judge = None if who == "none" else load_judge(who, settings)

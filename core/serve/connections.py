@@ -183,6 +183,24 @@ class Messages(WebSocketsSansIOProtocol):
         if not self._check(len(event.data)):
             super().handle_cont(event)
 
+    def handle_parser_exception(self) -> None:
+        """As uvicorn's, but what the client still sends is read and dropped: closing at once would reset the connection, and the client could lose
+        the close frame.  It has the time of a closing handshake."""
+        if self.close_timer is not None:  # it is ending
+            return
+        if not self.transport.can_write_eof():
+            super().handle_parser_exception()
+            return
+        close = self.conn.close_sent
+        assert close is not None
+        self.conn.fail(close.code)  # its parser drops everything from here on
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.write_eof()
+        self.transport.resume_reading()
+        self.close_sent = self.disconnected = True
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)
+
     def _check(self, more: int) -> bool:
         """Whether the message is too large with `more` bytes; then the connection ends."""
         if self._allows_large or self.close_sent:

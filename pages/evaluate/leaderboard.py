@@ -150,7 +150,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         "system": run.system,
         "questions": run.questions,
         "corpus": run.corpus,
-        "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",
+        "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}, not judged completely {report.get('judge_failed', 0)}",
         "checkpoint": f"{run.checkpoint or 'none'} {run.checkpoint_digest[:16]}",
         "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if made.get('changed_since_commit') else ''}",
         "seed": run.seed,

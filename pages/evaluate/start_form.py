@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.datasets import load
+from core.datasets import LAYOUTS, load
 from core.datasets.catalogue import DATASETS, downloaded
 from core.errors import InputError, StorageError
 from core.evaluation.folder import RunState, run_states
@@ -19,7 +19,7 @@ from core.text import listed
 from pages.corpora.builds import safe_names
 from pages.evaluate import worker
 from pages.evaluate.worker import Evaluation, folder_for
-from pages.explore.options import ready_systems
+from pages.explore.options import COVERAGE_HELP, ready_systems
 from pages.jobs import background as jobs
 from pages.session import shared
 from pages.session.actions import action
@@ -58,6 +58,7 @@ def form() -> None:
         with left:
             st.selectbox("System", systems, key="evaluate.new.system")
             st.selectbox("Questions", list(files), key="evaluate.new.questions")
+            _layout("evaluate.new.layout")
             start = corpora.index(settings.corpus) if settings.corpus in corpora else 0
             st.selectbox(
                 "Corpus",
@@ -80,8 +81,19 @@ def form() -> None:
             key="evaluate.new.clarify",
             help="Several times slower. Needed for F1 bleu and F1 edit-f1.",
         )
+        st.toggle("Check what the corpus covers", value=True, key="evaluate.new.check_coverage", help=COVERAGE_HELP)
         st.toggle("Save traces", value=True, key="evaluate.new.traces", help="Lets you see each step of each question later.")
         st.form_submit_button("Start evaluation", on_click=_start, icon=":material/play_arrow:", type="primary")
+
+
+def _layout(key: str) -> None:
+    st.selectbox(
+        "File layout",
+        [None, *LAYOUTS],
+        format_func=lambda name: name or "recognised",
+        key=key,
+        help="For a file that can be read in two ways, such as a flat list of answers: choose how it is meant.",
+    )
 
 
 def _usual() -> int:
@@ -99,15 +111,18 @@ def _start() -> None:
     path = question_files().get(str(state["evaluate.new.questions"]))
     if path is None:
         raise InputError("this question file no longer exists; choose another one")
-    load(path)  # what is wrong in it is said now, with its line
+    layout = state["evaluate.new.layout"]
+    load(path, layout)  # what is wrong in it is said now, with its line
     judge = str(state["evaluate.new.judge"])
     plan = EvaluationPlan(
         questions=str(path),
+        layout=layout,
         system=str(state["evaluate.new.system"]),
         corpus=state["evaluate.new.corpus"],
         limit=int(state["evaluate.new.limit"]) or None,
         top_k=_changed(int(state["evaluate.new.top_k"])),
         clarify=bool(state["evaluate.new.clarify"]),
+        check_coverage=bool(state["evaluate.new.check_coverage"]),
         judge=judge if judge in CHOICES else None,
         seed=int(state["evaluate.new.seed"]),
         traces=bool(state["evaluate.new.traces"]),
@@ -233,6 +248,7 @@ def uploads() -> None:
     left, right = st.columns(2)
     with left, st.form("evaluate.upload.questions", border=False, clear_on_submit=True):
         st.file_uploader(f"Question file (up to {limit} MB)", type=SUFFIXES, key="evaluate.upload.file")
+        _layout("evaluate.upload.layout")
         st.form_submit_button("Save question file", on_click=_keep, icon=":material/upload:")
     with right, st.form("evaluate.upload.report", border=False, clear_on_submit=True):
         st.file_uploader(
@@ -248,7 +264,7 @@ def _keep() -> None:
     draft = home / "uploads" / uuid.uuid4().hex
     try:
         name = _received(file, draft)
-        count = len(load(draft / name))
+        count = len(load(draft / name, st.session_state.get("evaluate.upload.layout")))
         target = _own_place(draft / name, home / "questions")
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)

@@ -23,6 +23,7 @@ from pages.ui.markup import escape, short
 
 MAX_PASSAGES = 200
 RECENT = 12
+COVERAGE_HELP = "Refuses answers whose document does not mention the names, numbers, years and quoted titles of the question."
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,16 @@ def _side(
         help="Rewrites the question for each answer, then asks it again to check.",
     )
     fields.note(f"{prefix}.clarify", True, _said(True))
+    check_coverage = st.toggle(
+        f"Check what the corpus covers{mark}",
+        value=True,
+        key=f"{prefix}.check_coverage",
+        persist_state="session",
+        help=COVERAGE_HELP,
+    )
+    fields.note(f"{prefix}.check_coverage", True, _said(True))
     extra = _choices(str(system), prefix, fields)
-    return str(system), Options(int(k), int(most), above, clarify=bool(clarify), extra=extra)
+    return str(system), Options(int(k), int(most), above, bool(clarify), bool(check_coverage), extra)
 
 
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:

@@ -26,7 +26,11 @@ SHARED = ("corpora", "runs", "snapshots", "questions")
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """What lies on storage that both replicas see."""
-    return with_corpus(tmp_path_factory.mktemp("shared") / "files", "small", [("p1", "Old", "Natalie Wood played Maria.")])
+    return with_corpus(
+        tmp_path_factory.mktemp("shared") / "files",
+        "small",
+        [("p1", "Old", "Natalie Wood played Maria in film 0 and in film 1.")],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,6 @@ def done(page: Any) -> str:
     return str(page.url)
 
 
-@pytest.mark.xfail(reason="a link of one replica opens at the other with its question hidden: to be found out", strict=False)
 def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: str, browser: Any) -> None:
     pages = [browser.new_page() for _ in replicas]
     for page, address in zip(pages, replicas):
@@ -80,20 +83,20 @@ def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: st
     # a link of one replica opens at the other
     elsewhere = links[0].replace(replicas[0], replicas[1])
     pages[1].goto(elsewhere, timeout=WAIT)
-    pages[1].get_by_text("Who played Maria in film 0?").first.wait_for(timeout=WAIT)
-    pages[1].get_by_text("Natalie Wood").first.wait_for(timeout=WAIT)
+    pages[1].get_by_test_id("stMain").get_by_text("Natalie Wood").first.wait_for(timeout=WAIT)
+    assert pages[1].get_by_label("Question", exact=True).input_value() == "Who played Maria in film 0?"
 
     # a corpus that is built anew through one is read by both, and a new one is seen
     new = shared.home.parent / "new.tsv"
-    new.write_text("id\ttext\ttitle\np9\tRachel Zegler played Maria.\tNew\n")
+    new.write_text("id\ttext\ttitle\np9\tRachel Zegler played Maria on stage 0 and on stage 1.\tNew\n")
     library = CorpusLibrary(Settings(home=Path(shared.home), encoder="hashing"))
     library.create("small", [new], replace=True)
     library.create("fresh", [new])
     for number, (page, address) in enumerate(zip(pages, replicas)):
         page.goto(address, timeout=WAIT)
-        begin(page, f"Who played Maria in stage {number}?")
+        begin(page, f"Who played Maria on stage {number}?")
         done(page)
-        page.get_by_text("Rachel Zegler").first.wait_for(timeout=WAIT)
+        page.get_by_test_id("stMain").get_by_text("Rachel Zegler").first.wait_for(timeout=WAIT)
         page.goto(f"{address}corpora", timeout=WAIT)
         page.locator("td", has_text="fresh").first.wait_for(timeout=WAIT, state="attached")  # drawn on a canvas
     with Store(url) as store:

@@ -82,6 +82,9 @@ def test_pins_bans_and_limits(run: Run, home: Path) -> None:
     assert [a["text"] for a in pinned] == ["Ann", plain[1]]
     assert pinned[1]["round_trip"] is None
     assert len(json.loads(run(*words, "--max-answers", 1)[1])["answers"]) == 1
+    elsewhere = (*words[:1], f"Was it in 1875? {QUESTION}", *words[2:])  # the passages do not mention this year
+    assert json.loads(run(*elsewhere)[1])["answers"] == []
+    assert len(json.loads(run(*elsewhere, "--no-coverage-check")[1])["answers"]) == 2
     code, out, _ = run("ask", QUESTION, "--corpus", "facts", "--stop-above", 0)
     assert code == 0
     assert "No answer" in out

@@ -196,6 +196,8 @@ def test_answers_that_share_an_alias_are_one_answer() -> None:
     # a greedy matching would find only one
     assert len(matched(set_of([["x"], ["w", "x"]]), set_of([["x"], ["w"]]))) == 2
     assert set_of([["The"]]) != set_of([["?!"]])  # normalisation leaves nothing of either
+    for one, other in ("O\u2019Rourke", "O'Rourke"), ("1914\u20131918", "1914-1918"), ("Jose\u0301", "Jos\u00e9"):
+        assert set_f1(set_of([[one]]), set_of([[other]])) == 1.0
 
 
 def test_questions_are_compared_where_answers_meet() -> None:

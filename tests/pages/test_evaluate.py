@@ -249,9 +249,10 @@ def questions(settings: Settings) -> Path:
     return path
 
 
-def begin(app: AppTest, name: str = "Uploaded: mine.jsonl") -> AppTest:
+def begin(app: AppTest, name: str = "Uploaded: mine.jsonl", layout: str | None = None) -> AppTest:
     app = show(app, "Start and store")
     app.selectbox(key="evaluate.new.questions").set_value(name)
+    app.selectbox(key="evaluate.new.layout").set_value(layout)
     app.text_input(key="evaluate.new.tags").set_value("ablation=none")
     return button(app, "Start evaluation").click().run()
 
@@ -327,6 +328,24 @@ def test_a_wrong_question_file_is_named_before_anything_starts(open_app: Open, c
     questions.write_text('{"question": "Who?", "answers": [["x"]]}\n{"question": "Who?", "answers": []}\n')
     app = begin(fine(open_app("evaluate")))
     assert "mine.jsonl, line 2, field 'answers'" in app.error[0].value.replace("\\", "")
+
+
+def test_a_file_that_can_be_read_in_two_ways_is_started_with_its_layout(
+    open_app: Open, corpus: str, questions: Path, store: Store
+) -> None:
+    flat = json.dumps({"question": QUESTION, "answers": ["Oslo", "Christiania"]}).encode()
+    app = show(fine(open_app("evaluate")), "Start and store")
+    for layout, refused in (None, True), ("one-answer", False):
+        app.file_uploader(key="evaluate.upload.file").set_value([("flat.jsonl", flat, "application/json")])
+        app.selectbox(key="evaluate.upload.layout").set_value(layout)
+        button(app, "Save question file").click().run()
+        assert bool(app.error) == refused
+        app.run()
+    app = begin(app, "Uploaded: flat.jsonl")
+    assert app.error
+    app = begin(app, "Uploaded: flat.jsonl", "web-questions")
+    app = fine(until(app, lambda a: "is stored: 1 question" in texts(a)))
+    assert store.evaluations.count_evaluations() == 1
 
 
 def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -> None:

@@ -31,7 +31,9 @@ ABOUT = {
 }
 
 
-def save(store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool = True, level: float = 0.5) -> str:
+def save(
+    store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool = True, level: float = 0.5, judge_failed: int = 0
+) -> str:
     said = [
         {"question": f"Who is {a}?", "answer": a, "passage_id": f"p{i}", "supported": i != 2, "matched": True}
         for i, a in enumerate(ANSWERS, 1)
@@ -42,6 +44,7 @@ def save(store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool 
     report = {
         "n": 1,
         "failed": 0,
+        "judge_failed": judge_failed,
         "rows": [row | {"interpretations": said if judged else None}],
         "scores": means,
         "intervals": {},
@@ -124,6 +127,12 @@ def test_kappa_with_interval_and_n(open_app: Open, store: Store) -> None:
     assert (row["Kappa with people"], row["n"], row["Why undefined"]) == ("0.400", 3, "")
     assert " to " in row["95% interval"]
     assert "<b>tiny" not in texts(app)  # a table's cell, never Markdown
+
+
+def test_questions_that_were_not_judged_completely_are_counted(open_app: Open, store: Store) -> None:
+    save(store, judge_failed=2)
+    facts = next(d.value for d in choose(open_app("evaluate"), "One run").dataframe if "fact" in d.value)
+    assert "not judged completely 2" in dict(zip(facts["fact"], facts["value"]))["questions asked"]
 
 
 def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open, store: Store) -> None:

@@ -272,6 +272,13 @@ def test_only_stop_words(app: AppTest) -> None:
     assert "How the answers were found" in texts(app)
 
 
+def test_the_check_of_what_the_corpus_covers_can_be_left_out(app: AppTest) -> None:
+    elsewhere = "Who played Maria in 1875?"
+    assert f"1. **{ANSWERS[0]}**" not in texts(ask(app, elsewhere)).replace("\\", "")
+    app.toggle(key="explore.first.check_coverage").set_value(False).run()
+    assert f"1. **{ANSWERS[0]}**" in texts(ask(app, elsewhere)).replace("\\", "")
+
+
 def test_nothing_retrieved(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.retrieval.library.Corpus.search", lambda *a: [])
     ask(app)

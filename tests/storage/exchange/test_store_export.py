@@ -272,6 +272,12 @@ def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store,
     assert (row["no_answer"], "answers_known" in row) == (True, False)
 
 
+@pytest.mark.parametrize(("one", "other"), [("O\u2019Rourke", "O'Rourke"), ("1914\u20131918", "1914-1918")])
+def test_spellings_of_one_answer_are_one_answer(one: str, other: str) -> None:
+    view = consensus([vote("a", one, "correct"), vote("b", other, "wrong"), vote("c", other, "correct")], [])
+    assert ([set(names) <= {one, other} for names in view.answers], view.negatives) == ([True], ())
+
+
 def test_aliases_join_what_people_said_apart() -> None:
     own = Statement("a", "generation", t.Annotation("single", (t.QAPair("Q1?", ("New York City", "NYC")),)))
     votes = [vote("b", "NYC", "correct"), vote("c", "new york city", "correct"), vote("d", "N.Y.C.", "wrong")]
