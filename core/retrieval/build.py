@@ -25,8 +25,7 @@ from core.retrieval import index, ivfpq, short_names
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.readers import read_passages, reader_for
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
-from core.retrieval.vectors.files import Given
-from core.retrieval.vectors.importing import keep_index, write_given
+from core.retrieval.vectors import Given, keep_index, write_given
 from core.retrieval.words import searching as words
 from core.text import listed, mostly_other_letters, storable
 
@@ -121,7 +120,6 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
         prints.append([f"columns {said}", ""])
     if given is not None:
         prints.append(["a passage a row", ""])
-        prints.append([f"{_OF_VECTORS}column {storable(given.column)}", ""])
         for path in (*given.files, *([given.ids] if given.ids else [])):
             prints.append([f"{_OF_VECTORS}{storable(path.name)}", _sha256(path)])
     return prints

@@ -66,8 +66,6 @@ class Manifest:
     def load(cls, folder: Path) -> Manifest:
         """Raises IndexMismatchError when it is damaged, FileNotFoundError when it is missing."""
         facts = read_facts(folder / MANIFEST)
-        since = {"stored": "float32", "given": 0}  # fields that older manifests lack
-        facts = {**since, **facts}
         kinds = {f.name: int if f.type == "int" else str for f in fields(cls)}
         wrong = [n for n, kind in kinds.items() if not isinstance(facts.get(n), kind)]
         if wrong:

@@ -41,7 +41,7 @@ from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.short_names import ShortNames
-from core.retrieval.vectors.files import Given
+from core.retrieval.vectors import Given
 from core.retrieval.words.searching import WordIndex, open_words
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage

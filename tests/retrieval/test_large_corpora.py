@@ -21,7 +21,7 @@ from core.models.encoders.sentence_encoder import HashingEncoder
 from core.retrieval import index as ix
 from core.retrieval import ivfpq
 from core.retrieval.library import CorpusLibrary
-from core.retrieval.vectors.files import Given
+from core.retrieval.vectors import Given
 from core.retrieval.words import tantivy_index
 from core.retrieval.words.bm25 import ArrayMatches, Bm25Index
 from core.retrieval.words.bm25 import build as build_arrays
