@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from core.models.encoders.sentence_encoder import EncodeStats, Kind, Vectors, passage_text
 from core.retrieval import index as ix
 from core.retrieval import ivfpq, short_names
+from core.retrieval import words as word_index
 from core.retrieval.corpus import PassageStore, PassageWriter
 from core.retrieval.library import CorpusLibrary
-from core.retrieval.words.searching import TANTIVY, build_words, open_words
 from core.settings import ROOT, Settings, quiet_libraries
 from core.types import Passage
 
@@ -200,11 +200,13 @@ def words(folder: Path, count: int) -> dict[str, Any]:
     stored = time.process_time() - started
     store, started = PassageStore(folder), time.process_time()
     held = [memory()["own"]]
-    build_words(folder, map(passage_text, store), count, True, lambda done, total: held.append(memory()["own"]))
+    word_index.build(
+        map(passage_text, store), count, folder / word_index.FOLDER, lambda done, total: held.append(memory()["own"])
+    )
     seconds = time.process_time() - started
     built = memory()["most"]
-    index, asked = open_words(folder, count), questions()
-    size = sum(p.stat().st_size for p in (folder / TANTIVY).iterdir()) / count
+    index, asked = word_index.WordIndex(folder / word_index.FOLDER, count), questions()
+    size = sum(p.stat().st_size for p in (folder / word_index.FOLDER).iterdir()) / count
     times = timed(lambda i: found.best(K) if (found := index.search(asked[i])) else None)
     rows = np.random.default_rng(0).integers(0, count, QUESTIONS)
     by_row = timed(lambda i: store[int(rows[i])])["ms"] * 1e3

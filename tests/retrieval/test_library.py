@@ -26,7 +26,7 @@ from core.models.encoders.sentence_encoder import HashingEncoder
 from core.retrieval import index as ix
 from core.retrieval import library as library_module
 from core.retrieval.corpus import PassageWriter
-from core.retrieval.hybrid import DENSE_WEIGHT
+from core.retrieval.hybrid import BM25_WEIGHT
 from core.retrieval.library import CorpusLibrary
 from core.retrieval.readers.lines import Limits, Rejected
 from core.settings import ROOT, Settings
@@ -79,7 +79,7 @@ def test_hybrid_score_is_the_documented_combination(library: CorpusLibrary, fact
     dense = {r.passage.id: r.score for r in corpus.search(query, 5, "dense")}
     for r in corpus.search(query, 5, "hybrid"):
         cosine, own = dense[r.passage.id], words.get(r.passage.id, 0.0)
-        expected = DENSE_WEIGHT * (cosine + 1) / (max(dense.values()) + 1) + (1 - DENSE_WEIGHT) * own / max(words.values())
+        expected = (1 - BM25_WEIGHT) * (cosine + 1) / (max(dense.values()) + 1) + BM25_WEIGHT * own / max(words.values())
         assert r.score == pytest.approx(expected, abs=1e-5)
 
 
@@ -260,6 +260,7 @@ library.create("many", [Path(sys.argv[2])], progress)
 """
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(
     ("stage", "at", "left"), [("reading", 1, 0), ("words", 150, 0), ("encoding", 64, 64), ("indexing", 0, 150)]
 )
@@ -382,7 +383,7 @@ def test_another_dimension_is_noticed_when_the_encoder_is_loaded(library: Corpus
         CorpusLibrary(library.settings, HashingEncoder(32)).open("facts")
 
 
-@pytest.mark.parametrize("name", ["passages.json", "rows.tsv", "offsets.i64", ix.VECTORS, "bm25/indices.csc.index.npy"])
+@pytest.mark.parametrize("name", ["passages.json", "rows.tsv", "offsets.i64", ix.VECTORS, "words/meta.json"])
 def test_a_lost_file_is_noticed_and_building_again_mends_it(library: CorpusLibrary, facts_file: Path, name: str) -> None:
     library.create("facts", [facts_file])
     (library.folder / "facts" / name).unlink()
@@ -438,6 +439,7 @@ def test_upload_limits_hold_by_default(settings: Settings, write: Write) -> None
     assert library.create("many", [many(write)], limits=Limits.for_own_files(settings)).passages == 150
 
 
+@pytest.mark.slow  # loads the real encoder
 def test_throughput_is_reported_with_a_real_encoder(tmp_path: Path, write: Write) -> None:
     library = CorpusLibrary(Settings(home=tmp_path / "home", device="cpu"))
     rows = "".join(f"{i}\t{'some words of a text ' * (i % 9 + 4)}\tT\n" for i in range(60))
