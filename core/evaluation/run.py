@@ -37,6 +37,7 @@ from core.metrics.base import Example
 from core.metrics.calibration import ends_of, evidence_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.score.scoring import values_of
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.systems.base.batching import in_order
 from core.text import storable
 
@@ -61,7 +62,7 @@ def evaluate(
     out_dir: Path | None = None,
     limit: int | None = None,
     seed: int = 0,
-    bootstrap: int = 1000,
+    bootstrap: int = BOOTSTRAP_SAMPLES,
     progress: Callable[[int, int], None] | None = None,
     judge: Judge | None = None,
     traces: bool = False,
