@@ -59,7 +59,7 @@ def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
 def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Krippendorff's alpha with MASI distance: 1 - observed / expected disagreement.  `units[i]`: the answer sets of item i, one a person.
 
-    Items with fewer than two sets do not count.  Raises InputError for samples < 1.
+    Items with fewer than two sets do not count.
 
     >>> from core.metrics.agreement.answer_sets import set_of
     >>> a, b = set_of(["x"]), set_of(["y"])
