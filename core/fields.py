@@ -25,9 +25,10 @@ class FieldReader:
 
     def items(self, value: Any, field: str, kind: type = object, *, empty: bool = False) -> list[Any]:
         """A list of objects of one kind; without `empty`, at least one."""
-        if not isinstance(value, list) or not (value or empty):
-            shown = "nothing" if value is None else f"{value!r:.80}"
-            raise self.error(f"expected a list{'' if empty else ' of at least one item'}, found {shown}", field)
+        if not isinstance(value, list):
+            raise self.error(f"expected a list, found {'nothing' if value is None else f'{value!r:.80}'}", field)
+        if not (value or empty):
+            raise self.error("the list is empty; it needs at least one item", field)
         if (wrong := next((i for i, item in enumerate(value) if not isinstance(item, kind)), None)) is not None:
             name = "object" if kind is dict else kind.__name__
             raise self.error(f"expected {name}, found {value[wrong]!r:.80}", f"{field}[{wrong}]")
