@@ -31,7 +31,7 @@ def request(text: str = "Who?", schema: dict[str, Any] | None = SCHEMA) -> Reque
 
 
 def model(url: str, **changes: Any) -> EndpointModel:
-    base = Address(url, "tiny", KEY, timeout=5.0, concurrency=4, retries=2, backoff=0.01)
+    base = Address(url, "tiny", KEY, timeout=5.0, concurrency=4, retries=2, first_pause=0.01)
     return EndpointModel(replace(base, **changes))
 
 
@@ -261,7 +261,7 @@ def test_a_wait_longer_than_a_call_may_last_is_not_waited_for() -> None:
 
 def test_server_errors_are_tried_again_with_a_growing_pause() -> None:
     with endpoint(lambda body, n: Reply("", 503) if n < 2 else GOOD) as (url, seen):
-        done = ask(url, backoff=0.1)[0]
+        done = ask(url, first_pause=0.1)[0]
     assert done.parsed == {"answer": "Ada"}
     first, second = seen.times[1] - seen.times[0], seen.times[2] - seen.times[1]
     assert first >= 0.08
