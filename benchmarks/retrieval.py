@@ -45,7 +45,7 @@ def table(rows: dict[str, dict[str, list[float]]], several: Sequence[bool]) -> s
     metrics = list(next(iter(rows.values())))
     head = [*(f"{m} all" for m in metrics), *(f"{m} multi" for m in metrics), f"p (Holm), {metrics[-1]} all"]
     first = next(iter(rows.values()))[metrics[-1]]
-    found = corrected({n: compare_values(r[metrics[-1]], first, samples=5000) for n, r in list(rows.items())[1:]})
+    found = corrected({n: compare_values(r[metrics[-1]], first) for n, r in list(rows.items())[1:]})
     lines = [f"| ranking | {' | '.join(head)} |", f"|---|{'--:|' * len(head)}"]
     for name, of in rows.items():
         cells = [shown(of[m]) for m in metrics] + [shown([v for v, s in zip(of[m], several) if s]) for m in metrics]

@@ -1,7 +1,7 @@
 """Files on disk: atomic writes, space reserved before a file is memory-mapped, one lock per folder, and readable disk errors.
 
 If the disk is full, a write to a mapped page without an allocated block kills the process (SIGBUS) instead of raising an error.  So blocks are
-allocated before a file is mapped for writing (`new_array`), and all mappings are made here.
+allocated before a file is mapped for writing (`new_mapped`), and all mappings are made here.
 """
 
 from __future__ import annotations
@@ -122,16 +122,6 @@ def _allocate(number: int, start: int, size: int) -> None:
     while size:
         size -= os.write(number, _ZEROS[: min(size, len(_ZEROS))])
     os.lseek(number, at, os.SEEK_SET)
-
-
-def new_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
-    """A new .npy file of zeros, memory-mapped for writing, with its blocks allocated.  Raises DiskFullError, OSError."""
-    kind = np.dtype(dtype)
-    with path.open("wb") as file:
-        header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        reserve(file, file.tell() + kind.itemsize * int(np.prod(shape, dtype=np.int64)))
-    return np.lib.format.open_memmap(path, mode="r+")
 
 
 def new_mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:

@@ -23,7 +23,7 @@ class Settings:
     threads: int = 0  # CPU threads of torch; 0: as many as this process may use
     encoder: str = "minilm"  # minilm: the packaged all-MiniLM-L6-v2; else a sentence-transformers name or folder
     index_kind: str = "auto"  # flat, ivfpq, hnsw; auto: flat, and ivfpq for a large corpus
-    large_corpus: int = 500_000  # passages from which on a corpus is large: vectors in float16, BM25 by Tantivy
+    large_corpus: int = 500_000  # passages from which on a corpus is large: vectors in float16
     index_gpus: str = "replicate"  # FAISS with several GPUs: replicate (a copy on each), shard (a part on each), one
     retriever: str = "hybrid"  # dense, bm25, hybrid
     system: str = "ambiscope"

@@ -21,7 +21,7 @@ from core.errors import InputError
 from core.metrics import METRICS
 from core.metrics.errors import BUCKETS
 from core.retrieval.readers import READERS
-from core.retrieval.vectors.files import KINDS as VECTOR_FILES
+from core.retrieval.vectors import KINDS as VECTOR_FILES
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
 from core.systems.base import base

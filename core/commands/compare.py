@@ -12,6 +12,7 @@ from typing import Any
 
 from core.commands.score import percent
 from core.errors import InputError
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.settings import Settings
 
 
@@ -24,7 +25,10 @@ def add_parser(commands: Any) -> None:
     compare.add_argument("--metric", default="F1 answer", help="metric by which to list questions (default: F1 answer)")
     compare.add_argument("--questions", type=int, default=10, metavar="N", help="number of questions to list (default: 10)")
     compare.add_argument(
-        "--samples", type=int, default=10_000, help="samples of the bootstrap and the permutation test (default: 10000)"
+        "--samples",
+        type=int,
+        default=BOOTSTRAP_SAMPLES,
+        help=f"samples of the bootstrap and the permutation test (default: {BOOTSTRAP_SAMPLES})",
     )
     compare.add_argument("--seed", type=int, default=0)
     compare.add_argument("--json", action="store_true", help="print one JSON object")

@@ -35,9 +35,8 @@ def add_parser(commands: Any) -> None:
         "--vectors",
         nargs="+",
         metavar="FILE",
-        help="vectors of the passages: npy, safetensors, parquet, faiss or DPR's pickles",
+        help="vectors of the passages: .npy or .faiss files",
     )
-    index.add_argument("--vector-column", default="", metavar="NAME", help="of Parquet and safetensors: the column or tensor")
     index.add_argument("--ids", type=Path, metavar="FILE", help="the ids of the vectors, a line each or a JSON list")
     add_option(index)
     index.add_argument("--json", action="store_true", help="print the report as one JSON object")
@@ -49,17 +48,16 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
-    from core.retrieval.vectors.files import Given
-    from core.retrieval.vectors.files import files_of as vector_files
+    from core.retrieval.vectors import Given
+    from core.retrieval.vectors import files_of as vector_files
 
-    if not args.vectors and (args.ids or args.vector_column):
-        raise InputError("--ids and --vector-column are for vectors; give --vectors too")
+    if args.ids and not args.vectors:
+        raise InputError("--ids is for vectors; give --vectors too")
     first = args.passages[0]
     named = first.resolve() if first.is_dir() else first
     name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", named.name.split(".")[0].lower()).strip("-")[:64] or "corpus")
     chosen = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
-    columns = Columns(**chosen)
-    vectors = Given(vector_files(args.vectors), args.ids, args.vector_column, columns) if args.vectors else None
+    vectors = Given(vector_files(args.vectors), args.ids) if args.vectors else None
     said = [time.monotonic()]
     bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
 
@@ -90,7 +88,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             limits=Limits.for_own_files(settings),
             replace=args.replace,
             encode=encode,
-            columns=columns,
+            columns=Columns(**chosen),
             vectors=vectors,
         )
     if args.json:

@@ -5,12 +5,12 @@ Source: Stelmakh et al. 2022.  The long answers that people wrote go to `extra["
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from core import json_io
 from core.errors import FormatError
+from core.fields import FieldReader
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 SPLITS = ("train", "dev")
@@ -29,27 +29,13 @@ def load(path: Path) -> list[ReferenceQuestion]:
 
 
 def _question(path: Path, split: str, name: str, row: Any) -> ReferenceQuestion:
-    def wrong(problem: str, field: str) -> FormatError:
-        return FormatError(f"question '{name}': {problem}", file=path.name, field=f"{split}.{name}.{field}"[:120])
-
-    def text(body: Any, key: str, field: str) -> str:
-        value = body.get(key) if isinstance(body, Mapping) else None
-        if not isinstance(value, str) or not value.strip():
-            raise wrong(f"expected text, found {value!r:.60}", field)
-        return value
-
-    if not isinstance(row, dict):
-        raise wrong(f"expected an object, found {row!r:.60}", "")
-    question = text(row, "ambiguous_question", "ambiguous_question")
-    bodies = row.get("qa_pairs")
-    if not isinstance(bodies, list) or not bodies:
-        raise wrong("expected a list of at least one pair", "qa_pairs")
+    fields = FieldReader(path.name, question=name, parent=f"{split}.{name}.")
+    row = fields.items([row], "row", dict)[0]
+    question = fields.text(row.get("ambiguous_question"), "ambiguous_question")
     pairs = []
-    for i, body in enumerate(bodies):
-        asked = text(body, "question", f"qa_pairs[{i}].question")
-        answers = body.get("short_answers")
-        if not isinstance(answers, list) or not answers or not all(isinstance(a, str) and a.strip() for a in answers):
-            raise wrong("expected a list of at least one text", f"qa_pairs[{i}].short_answers")
+    for i, body in enumerate(fields.items(row.get("qa_pairs"), "qa_pairs", dict)):
+        asked = fields.text(body.get("question"), f"qa_pairs[{i}].question")
+        answers = fields.texts(body.get("short_answers"), f"qa_pairs[{i}].short_answers")
         pairs.append(QAPair(asked, tuple(dict.fromkeys(answers))))
     notes = row.get("annotations")
     long_answers = [n["long_answer"] for n in notes if _written(n)] if isinstance(notes, list) else []

@@ -42,7 +42,7 @@ def load_web_questions(path: Path) -> list[ReferenceQuestion]:
 def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
     """One row.  Raises FormatError."""
     row = line.row
-    question = line.text(row, "question", "question")
+    question = line.text(row.get("question"), "question")
     aliases = _answers(line, flat)
     bodies = _bodies(line)
     passages = None if bodies is None else _passages(line, name, bodies)
@@ -56,7 +56,7 @@ def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
     extra = {k: v for k, v in row.items() if k not in ("id", "question", "answers", "answer", "passages", CTXS, *_TRAINING)}
     for field in ("source", "ambiguity"):
         if extra.get(field) is not None:
-            line.text(row, field, field)
+            line.text(row[field], field)
     if "wrong_answers" in extra:
         extra["wrong_answers"] = line.texts(row["wrong_answers"], "wrong_answers", empty=True)
     annotation = Annotation("single" if len(pairs) == 1 else "multiple", pairs)
@@ -66,9 +66,7 @@ def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
 def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
     row = line.row
     field = "answers" if "answers" in row or "answer" not in row else "answer"
-    value = row.get(field)
-    if not isinstance(value, list) or not value:
-        raise line.error(f"expected a list of at least one alias list, found {value!r:.80}", field)
+    value = line.items(row.get(field), field)
     if not all(isinstance(v, str) for v in value):
         return [line.aliases(group, f"{field}[{i}]") for i, group in enumerate(value)]
     texts = line.texts(value, field)
@@ -96,14 +94,7 @@ def _bodies(line: Line) -> list[dict[str, Any]] | None:
     """
     field = _field(line)
     value = line.row.get(field)
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        raise line.error("expected a list of passages; leave the field out to retrieve some", field)
-    for i, body in enumerate(value):
-        if not isinstance(body, dict):
-            raise line.error(f"expected an object with title and text, found {body!r:.80}", f"{field}[{i}]")
-    return value
+    return None if value is None else line.items(value, field, dict, empty=True)
 
 
 def _field(line: Line) -> str:
@@ -116,17 +107,16 @@ def _passages(line: Line, name: str, bodies: list[dict[str, Any]]) -> tuple[Pass
     field = _field(line)
     for i, body in enumerate(bodies):
         where = f"{field}[{i}]"
-        if field == CTXS:  # ids may be numbers, or be missing
+        key, title = f"{name}#{i + 1}", body.get("title", "")
+        if field == CTXS:  # ids may be numbers, be missing, or be there twice
             own = str(body.get("id") or "").strip()
-            key = own if own and own not in found else f"{name}#{i + 1}"
-            title = line.text(body, "title", f"{where}.title", empty=True) if body.get("title") is not None else ""
-            found[key] = Passage(key, title, line.text(body, "text", f"{where}.text"))
-            continue
-        key = line.text(body, "id", f"{where}.id") if "id" in body else f"{name}#{i + 1}"
+            key, title = own if own and own not in found else key, title or ""
+        elif "id" in body:
+            key = line.text(body["id"], f"{where}.id")
         if key in found:
             raise line.error(f"the id '{key[:80]}' occurs twice", f"{where}.id")
-        title = line.text(body, "title", f"{where}.title", empty=True) if "title" in body else ""
-        found[key] = Passage(key, title, line.text(body, "text", f"{where}.text"))
+        text = line.text(body.get("text"), f"{where}.text")
+        found[key] = Passage(key, line.text(title, f"{where}.title", empty=True), text)
     return tuple(found.values())
 
 
@@ -147,6 +137,6 @@ def _disambiguated(line: Line, count: int) -> list[str] | None:
     value = line.row.get("qa_pairs")
     if value is None:
         return None
-    if not isinstance(value, list) or len(value) != count or not all(isinstance(v, dict) for v in value):
+    if len(line.items(value, "qa_pairs", dict, empty=True)) != count:
         raise line.error("expected one object with a question for each of the answers", "qa_pairs")
-    return [line.text(body, "question", f"qa_pairs[{i}].question") for i, body in enumerate(value)]
+    return [line.text(body.get("question"), f"qa_pairs[{i}].question") for i, body in enumerate(value)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from core import json_io
 from core.errors import FormatError
+from core.fields import FieldReader
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 
@@ -35,37 +36,25 @@ def load(path: Path) -> list[ReferenceQuestion]:
 
 
 def _question(path: Path, i: int, row: Any) -> ReferenceQuestion | None:
-    def wrong(problem: str, field: str) -> FormatError:
-        return FormatError(problem, file=path.name, field=f"Questions[{i}].{field}")
-
-    if not isinstance(row, Mapping):
-        raise FormatError(f"expected an object, found {row!r:.60}", file=path.name, field=f"Questions[{i}]")
-    name, asked = row.get("QuestionId"), row.get("RawQuestion") or row.get("ProcessedQuestion")
-    for field, value in (("QuestionId", name), ("RawQuestion", asked)):
-        if not isinstance(value, str) or not value.strip():
-            raise wrong(f"expected text, found {value!r:.60}", field)
-    parses = row.get("Parses")
-    if not isinstance(parses, list):
-        raise wrong(f"expected a list, found {parses!r:.60}", "Parses")
+    fields = FieldReader(path.name, parent=f"Questions[{i}].")
+    row = fields.items([row], "row", dict)[0]
+    name = fields.text(row.get("QuestionId"), "QuestionId")
+    asked = fields.text(row.get("RawQuestion") or row.get("ProcessedQuestion"), "RawQuestion")
     notes = []
-    for j, parse in enumerate(parses):
-        answers = parse.get("Answers") if isinstance(parse, Mapping) else None
-        if not isinstance(answers, list):
-            raise wrong("expected a list of answers", f"Parses[{j}].Answers")
-        texts = dict.fromkeys(_text(a, wrong, f"Parses[{j}].Answers[{k}]") for k, a in enumerate(answers))
+    for j, parse in enumerate(fields.items(row.get("Parses"), "Parses", dict, empty=True)):
+        answers = fields.items(parse.get("Answers"), f"Parses[{j}].Answers", dict, empty=True)
+        texts = dict.fromkeys(_text(fields, a, f"Parses[{j}].Answers[{k}]") for k, a in enumerate(answers))
         if texts:
-            pairs = tuple(QAPair(str(asked) if len(texts) == 1 else "", (text,)) for text in texts)
+            pairs = tuple(QAPair(asked if len(texts) == 1 else "", (text,)) for text in texts)
             notes.append(Annotation("single" if len(pairs) == 1 else "multiple", pairs))
     unique = tuple(dict.fromkeys(notes))
-    return ReferenceQuestion(str(name), str(asked), unique, None, {"source": "webqsp"}) if unique else None
+    return ReferenceQuestion(name, asked, unique, None, {"source": "webqsp"}) if unique else None
 
 
-def _text(answer: Any, wrong: Any, field: str) -> str:
+def _text(fields: FieldReader, answer: Mapping[str, Any], field: str) -> str:
     """The name of an entity, the value of anything else."""
-    kind = answer.get("AnswerType") if isinstance(answer, Mapping) else None
+    kind = answer.get("AnswerType")
     if kind not in ("Entity", "Value"):
-        raise wrong(f"the answer type {kind!r:.40} is unknown; expected Entity or Value", f"{field}.AnswerType")
+        raise fields.error(f"the answer type {kind!r:.40} is unknown; expected Entity or Value", f"{field}.AnswerType")
     text = answer.get("EntityName") or answer.get("AnswerArgument") if kind == "Entity" else answer.get("AnswerArgument")
-    if not isinstance(text, str) or not text.strip():
-        raise wrong(f"expected text, found {text!r:.60}", f"{field}.AnswerArgument")
-    return text
+    return fields.text(text, f"{field}.AnswerArgument")

@@ -142,49 +142,37 @@ def run_plan(
     Raises FormatError or InputError for wrong questions or options, ConflictError while another evaluation writes in `out_dir`, CheckpointError,
     CancelledError, StorageError.
     """
-    with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
-        return _run_plan(plan, engine, out_dir, progress, cancelled, say, elsewhere)
-
-
-def _run_plan(
-    plan: EvaluationPlan,
-    engine: Asking,
-    out_dir: Path | None,
-    progress: Callable[[int, int], None] | None,
-    cancelled: Callable[[], bool] | None,
-    say: Callable[[str], None] | None,
-    elsewhere: Elsewhere | None,
-) -> Report:
     from core.datasets import load
     from core.evaluation import run
 
-    path = Path(plan.questions)
-    questions = load(path, plan.layout)
-    who = plan.judge or ("references" if annotated(questions) else "none")
-    own = all(q.passages is not None for q in questions[: plan.limit])
-    asking = prepared(plan, engine, own, who, cancelled)
-    total = min(len(questions), plan.limit or len(questions))
-    if progress is not None:
-        progress(0, total)
-    noted = {**plan.to_json(), "questions": storable(plan.questions), "system": asking.system.info.name, "total": total}
-    if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
-        write_json(out_dir / ABOUT, noted)
-    report = run.evaluate(
-        asking.system,
-        questions,
-        out_dir=out_dir,
-        limit=plan.limit,
-        seed=plan.seed,
-        progress=progress,
-        judge=asking.judge,
-        traces=plan.traces and out_dir is not None,
-        batch=plan.batch,
-        about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
-        say=say,
-        long_reader=asking.long_reader,
-        ask=elsewhere(asking, plan) if elsewhere else None,
-    )
-    if out_dir is not None:
-        write_json(out_dir / ABOUT, noted)
-        write_json(out_dir / REPORT, report.to_json())
-    return report
+    with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
+        path = Path(plan.questions)
+        questions = load(path, plan.layout)
+        who = plan.judge or ("references" if annotated(questions) else "none")
+        own = all(q.passages is not None for q in questions[: plan.limit])
+        asking = prepared(plan, engine, own, who, cancelled)
+        total = min(len(questions), plan.limit or len(questions))
+        if progress is not None:
+            progress(0, total)
+        noted = {**plan.to_json(), "questions": storable(plan.questions), "system": asking.system.info.name, "total": total}
+        if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
+            write_json(out_dir / ABOUT, noted)
+        report = run.evaluate(
+            asking.system,
+            questions,
+            out_dir=out_dir,
+            limit=plan.limit,
+            seed=plan.seed,
+            progress=progress,
+            judge=asking.judge,
+            traces=plan.traces and out_dir is not None,
+            batch=plan.batch,
+            about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
+            say=say,
+            long_reader=asking.long_reader,
+            ask=elsewhere(asking, plan) if elsewhere else None,
+        )
+        if out_dir is not None:
+            write_json(out_dir / ABOUT, noted)
+            write_json(out_dir / REPORT, report.to_json())
+        return report

@@ -14,7 +14,7 @@ from core.errors import InputError
 from core.evaluation.report import Report, build_provenance, counts_of, peak_memory_mb, percentile, row_head
 from core.metrics.base import mean
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
-from core.metrics.significance.bootstrap import interval
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, interval
 from core.retrieval.library import Corpus
 from core.types import Scope
 
@@ -32,7 +32,7 @@ def evaluate_retrieval(
     ks: Sequence[int] = DEFAULT_KS,
     limit: int | None = None,
     seed: int = 0,
-    bootstrap: int = 1000,
+    bootstrap: int = BOOTSTRAP_SAMPLES,
     progress: Callable[[int, int], None] | None = None,
     about: dict[str, Any] | None = None,
 ) -> Report:

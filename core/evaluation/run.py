@@ -37,6 +37,7 @@ from core.metrics.base import Example
 from core.metrics.calibration import ends_of, evidence_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.score.scoring import values_of
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.systems.base.batching import in_order
 from core.text import storable
 
@@ -61,7 +62,7 @@ def evaluate(
     out_dir: Path | None = None,
     limit: int | None = None,
     seed: int = 0,
-    bootstrap: int = 1000,
+    bootstrap: int = BOOTSTRAP_SAMPLES,
     progress: Callable[[int, int], None] | None = None,
     judge: Judge | None = None,
     traces: bool = False,
@@ -86,82 +87,48 @@ def evaluate(
     FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
     _check(questions, limit, bootstrap, batch)
+    say = say or (lambda _: None)
     with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
-        return _evaluate(
-            system,
-            questions,
-            out_dir,
-            limit,
-            seed,
-            bootstrap,
-            progress,
-            judge,
-            traces,
-            batch,
-            about,
-            say or (lambda _: None),
-            long_reader,
-            ask,
+        identity = {"format": _FORMAT, "system": to_plain(trace.to_json(system.info)), "questions": digest_of(questions)}
+        if judge is not None:
+            identity["judge"] = to_plain(dict(judge.about))
+        if long_reader is not None:
+            identity["asqa_reader"] = long_reader[0]
+        todo = list(questions[:limit])
+        done: dict[str, Row] = {}
+        if out_dir is not None:
+            done = _resume(out_dir, identity, say)
+        waiting = [q for q in todo if q.id not in done]
+
+        def tell(answered: int) -> None:
+            if progress is not None:
+                progress(len(todo) - len(waiting) + answered, len(todo))
+
+        if len(waiting) < len(todo):
+            tell(0)
+        fresh = ask(waiting) if ask else in_order(lambda q: run_one(system, q, judge, traces, long_reader), waiting, batch)
+        with closing(fresh):
+            for number, row in enumerate(fresh, 1):
+                packed = row.pop("trace", None)
+                if out_dir is not None:
+                    if packed is not None:
+                        append_line(out_dir / TRACES, packed, _GO_ON)
+                    append_line(out_dir / ROWS, _line(row), _GO_ON)
+                done[row["id"]] = row
+                tell(number)
+        return build_report(
+            [done[q.id] for q in todo],
+            system.info,
+            seed=seed,
+            bootstrap=bootstrap,
+            questions_digest=identity["questions"],
+            judge=dict(judge.about) if judge is not None else None,
+            about={
+                "parameters": parameters_of(system),
+                "asqa_reader": long_reader[0] if long_reader else None,
+                **(about or {}),
+            },
         )
-
-
-def _evaluate(
-    system: t.AnsweringSystem,
-    questions: Sequence[t.ReferenceQuestion],
-    out_dir: Path | None,
-    limit: int | None,
-    seed: int,
-    bootstrap: int,
-    progress: Callable[[int, int], None] | None,
-    judge: Judge | None,
-    traces: bool,
-    batch: int,
-    about: Mapping[str, Any] | None,
-    say: Callable[[str], None],
-    long_reader: tuple[str, LongReader] | None,
-    ask: Ask | None,
-) -> Report:
-    """`evaluate`, with the folder locked."""
-    identity = {"format": _FORMAT, "system": to_plain(trace.to_json(system.info)), "questions": digest_of(questions)}
-    if judge is not None:
-        identity["judge"] = to_plain(dict(judge.about))
-    if long_reader is not None:
-        identity["asqa_reader"] = long_reader[0]
-    todo = list(questions[:limit])
-    done: dict[str, Row] = {}
-    if out_dir is not None:
-        done = _resume(out_dir, identity, say)
-    waiting = [q for q in todo if q.id not in done]
-
-    def tell(answered: int) -> None:
-        if progress is not None:
-            progress(len(todo) - len(waiting) + answered, len(todo))
-
-    if len(waiting) < len(todo):
-        tell(0)
-    fresh = ask(waiting) if ask else in_order(lambda q: run_one(system, q, judge, traces, long_reader), waiting, batch)
-    with closing(fresh):
-        for number, row in enumerate(fresh, 1):
-            packed = row.pop("trace", None)
-            if out_dir is not None:
-                if packed is not None:
-                    append_line(out_dir / TRACES, packed, _GO_ON)
-                append_line(out_dir / ROWS, _line(row), _GO_ON)
-            done[row["id"]] = row
-            tell(number)
-    return build_report(
-        [done[q.id] for q in todo],
-        system.info,
-        seed=seed,
-        bootstrap=bootstrap,
-        questions_digest=identity["questions"],
-        judge=dict(judge.about) if judge is not None else None,
-        about={
-            "parameters": parameters_of(system),
-            "asqa_reader": long_reader[0] if long_reader else None,
-            **(about or {}),
-        },
-    )
 
 
 def run_one(

@@ -13,10 +13,10 @@ import numpy as np
 
 from core.metrics.answers import best_set, matching
 from core.metrics.base import Example, Metric, Value
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.types import Step
 
 BINS = 10
-DRAWS = 2000  # of forecasts that come true as often as they say
 Forecast = tuple[float, bool]  # a probability, and whether the event occurred
 
 
@@ -73,7 +73,7 @@ def by_chance(bins: Sequence[tuple[int, float]], seed: int = 0) -> float:
     if not bins:
         return 0.0
     n, said = (np.array(part, dtype=float) for part in zip(*bins, strict=True))
-    true = np.random.default_rng(seed).binomial(n.astype(np.int64), np.clip(said, 0.0, 1.0), (DRAWS, len(n)))
+    true = np.random.default_rng(seed).binomial(n.astype(np.int64), np.clip(said, 0.0, 1.0), (BOOTSTRAP_SAMPLES, len(n)))
     errors = np.abs(n * said - true).sum(1) / n.sum()
     return float(np.quantile(errors, 0.95))
 

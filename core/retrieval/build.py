@@ -21,13 +21,11 @@ from pathlib import Path
 from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
 from core.models.encoders.sentence_encoder import Encoder, is_english, passage_text
-from core.retrieval import index, ivfpq, short_names
+from core.retrieval import index, ivfpq, short_names, words
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.readers import read_passages, reader_for
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
-from core.retrieval.vectors.files import Given
-from core.retrieval.vectors.importing import keep_index, write_given
-from core.retrieval.words import searching as words
+from core.retrieval.vectors import Given, keep_index, write_given
 from core.text import listed, mostly_other_letters, storable
 
 _OF_VECTORS = "vectors: "  # begins the names of their files in a fingerprint
@@ -121,7 +119,6 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
         prints.append([f"columns {said}", ""])
     if given is not None:
         prints.append(["a passage a row", ""])
-        prints.append([f"{_OF_VECTORS}column {storable(given.column)}", ""])
         for path in (*given.files, *([given.ids] if given.ids else [])):
             prints.append([f"{_OF_VECTORS}{storable(path.name)}", _sha256(path)])
     return prints
@@ -227,10 +224,9 @@ def build(
         disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
     store = PassageStore(folder)
     count = len(store)
-    if not words.built(folder):
+    if not (folder / words.FOLDER).exists():
         texts = (passage_text(p) for p in store)
-        large = size.is_large(count)
-        words.build_words(folder, texts, count, large, lambda done, total: progress(done, total, "words"))
+        words.build(texts, count, folder / words.FOLDER, lambda done, total: progress(done, total, "words"))
     if not (folder / short_names.FILE).exists():
         short_names.build(store, count, folder / short_names.FILE)
     encoding = time.perf_counter()
@@ -284,7 +280,6 @@ def build(
         digest=store.digest,
         faiss_version=faiss.__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        format=index.FORMATS[stored],
         stored=stored,
         given=int(bool(kept)),
     ).save(folder)

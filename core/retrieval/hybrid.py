@@ -4,7 +4,7 @@ Hybrid is the convex combination of normalised scores (TM2C2: Bruch, Gai & Ingbe
 Hybrid Retrieval", https://arxiv.org/abs/2210.11934, which finds it above reciprocal-rank fusion and less sensitive to its
 parameter).  Each score is scaled between its lowest possible value (-1 for a cosine, 0 for BM25) and the best of the query:
 
-    score = DENSE_WEIGHT * (cosine + 1) / (best cosine + 1) + (1 - DENSE_WEIGHT) * bm25 / best bm25
+    score = (1 - BM25_WEIGHT) * (cosine + 1) / (best cosine + 1) + BM25_WEIGHT * bm25 / best bm25
 
 Unlike a fusion of two cut lists, both scores are known here for every candidate: cosines by reading the stored vectors, BM25
 by asking for their rows; no passage is penalised for missing one list.
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from core.errors import InputError
 from core.models.encoders.sentence_encoder import Vectors
 from core.retrieval.index import VectorIndex
-from core.retrieval.words.searching import Matches, WordIndex
+from core.retrieval.words import WordIndex, WordMatches
 
 Mode = Literal["dense", "bm25", "hybrid"]
-DENSE_WEIGHT = 0.8  # alpha of the paper's section 4
+BM25_WEIGHT = 0.2  # 1 - alpha of the paper's section 4
 CANDIDATES = 100  # of each list, at least
 PER_RESULT = 4  # candidates of each list for each result wanted
 
@@ -60,7 +60,7 @@ def _by_words(index: VectorIndex, bm25: WordIndex, query: str, vector: Vectors, 
 
 def _fused(
     index: VectorIndex,
-    words: Matches | None,
+    words: WordMatches | None,
     vector: Vectors,
     dense: tuple[NDArray[np.int64], Vectors],
     k: int,
@@ -72,7 +72,7 @@ def _fused(
     by_words, best = words.best(wanted)
     rows = np.union1d(dense[0], by_words)
     cosines = index.similarities(vector, rows)
-    fused = DENSE_WEIGHT * (cosines + 1) / max(1e-6, float(cosines.max(initial=-1)) + 1)
-    fused += (1 - DENSE_WEIGHT) * words.of(rows) / max(1e-6, float(best.max(initial=0)))
+    fused = (1 - BM25_WEIGHT) * (cosines + 1) / max(1e-6, float(cosines.max(initial=-1)) + 1)
+    fused += BM25_WEIGHT * words.of(rows) / max(1e-6, float(best.max(initial=0)))
     order = np.lexsort((rows, -fused))[:k]
     return rows[order], fused[order].astype(np.float32), cosines[order]

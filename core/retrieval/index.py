@@ -34,7 +34,7 @@ MANIFEST, VECTORS, HALVES, INDEX, PROGRESS = (
     "vectors.progress.json",
 )
 Stored = Literal["float32", "float16"]  # the numbers in the file of the vectors
-FORMATS = {"float32": 1, "float16": 2}  # of the folder; earlier versions read 1
+FORMAT = 3  # of the folder
 KINDS = ("flat", "ivfpq", "hnsw")
 SHARD = 2048  # texts encoded between two checkpoints
 Encode = Callable[[Iterator[Sequence[str]], int], Iterator[Vectors]]  # (shards, how many) -> their vectors, in order
@@ -55,7 +55,7 @@ class Manifest:
     digest: str  # of the passages
     faiss_version: str
     created: str  # ISO 8601, UTC
-    format: int = 1
+    format: int = FORMAT
     stored: str = "float32"  # the numbers of the vectors' file
     given: int = 0  # 1: the FAISS index was given, not built here
 
@@ -66,8 +66,6 @@ class Manifest:
     def load(cls, folder: Path) -> Manifest:
         """Raises IndexMismatchError when it is damaged, FileNotFoundError when it is missing."""
         facts = read_facts(folder / MANIFEST)
-        since = {"stored": "float32", "given": 0}  # fields that older manifests lack
-        facts = {**since, **facts}
         kinds = {f.name: int if f.type == "int" else str for f in fields(cls)}
         wrong = [n for n, kind in kinds.items() if not isinstance(facts.get(n), kind)]
         if wrong:
@@ -86,7 +84,7 @@ def check_manifest(found: Manifest, *, encoder: str, dimension: int, count: int,
     wrong = [
         f"{what}: the index has {has}, {source} {wants}"
         for what, has, wants, source in (
-            ("format", found.format, FORMATS.get(found.stored), "this version reads"),
+            ("format", found.format, FORMAT, "this version reads"),
             ("encoder", found.encoder, encoder, "the settings (AMBISCOPE_ENCODER) say"),
             ("dimension", found.dimension, dimension, "the encoder gives"),
             ("count", found.count, count, "the passages are"),

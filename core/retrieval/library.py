@@ -31,7 +31,7 @@ from core.errors import (
 from core.models.encoders.retriever import index_name
 from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder
 from core.retrieval import build as building
-from core.retrieval import short_names
+from core.retrieval import short_names, words
 from core.retrieval.build import BuildReport, Files, Fingerprints, Progress, Size, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.gpus import Spread
@@ -41,8 +41,8 @@ from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.short_names import ShortNames
-from core.retrieval.vectors.files import Given
-from core.retrieval.words.searching import WordIndex, open_words
+from core.retrieval.vectors import Given
+from core.retrieval.words import WordIndex
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
 
@@ -81,7 +81,7 @@ class Corpus:
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
         self._words: WordIndex | None = None
-        self._short: ShortNames | None = None
+        self._short = ShortNames(folder / short_names.FILE)
 
     @property
     def digest(self) -> str:
@@ -112,28 +112,12 @@ class Corpus:
     def _bm25(self) -> WordIndex:
         with self._lock:
             if self._words is None:
-                self._words = open_words(self._folder, len(self.store))
+                self._words = WordIndex(self._folder / words.FOLDER, len(self.store))
             return self._words
-
-    def _short_names(self) -> ShortNames:
-        """The table of short names, made here where an older build left none.  No name is known if nothing can be written, and in a large
-        corpus of an older build, where a search would wait for minutes."""
-        with self._lock:
-            if self._short is None:
-                file: Path | None = self._folder / short_names.FILE
-                if file and not file.exists() and len(self.store) > short_names.WHOLE_TEXTS:
-                    file = None
-                elif file and not file.exists():
-                    try:
-                        short_names.build(self.store, len(self.store), file)
-                    except (StorageError, sqlite3.Error):
-                        file = None
-                self._short = ShortNames(file)
-            return self._short
 
     def expanded(self, query: str) -> str:
         """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
-        return self._short_names().expanded(query, self._bm25().knows)
+        return self._short.expanded(query, self._bm25().knows)
 
     @property
     def vectors(self) -> Vectors:
@@ -144,7 +128,6 @@ class Corpus:
         """Loads everything that a search needs.  Raises IndexMismatchError, CheckpointError."""
         self._dense()
         self._bm25()
-        self._short_names()
 
     def search(self, query: str, k: int, mode: str | None = None) -> list[RetrievedPassage]:
         """The k best passages, best first; fewer if the corpus is smaller, or in mode bm25 if fewer share a word with the query.
@@ -165,14 +148,14 @@ class Corpus:
             return []
         queries = [self.expanded(query) for query in queries]
         encoder, index = self._dense()
-        words = None if chosen == "dense" else self._bm25()
+        bm25 = None if chosen == "dense" else self._bm25()
         vectors: Vectors = encoder.encode(queries, "query")
         return [
             [
                 RetrievedPassage(self.store[int(row)], rank, float(score), float(cosine))
                 for rank, (row, score, cosine) in enumerate(zip(*found, strict=True), 1)
             ]
-            for found in search(index, words, queries, vectors, k, chosen)
+            for found in search(index, bm25, queries, vectors, k, chosen)
         ]
 
 
@@ -359,7 +342,7 @@ class CorpusLibrary:
         """
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
-            raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file, or a folder")
+            raise InputError("no file was given; give at least one file or folder")
         files = Files(tuple(files_of(paths)), columns, vectors)
         prints = building.fingerprint(files, limits)
         report = self._complete(name, prints)  # without the lock: another process may also be reading

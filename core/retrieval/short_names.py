@@ -56,17 +56,16 @@ def _add(table: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
 class ShortNames:
     """Reads the table; each query opens the file again, so it is thread-safe."""
 
-    def __init__(self, file: Path | None) -> None:
-        """`file` None: an empty table."""
+    def __init__(self, file: Path) -> None:
         self._file = file
 
     def names(self, short: str, known: bool) -> list[str]:
         """Possible names of the short form, highest weight first; for one that occurs in the corpus (`known`), only names that a passage explains.
 
-        Raises IndexMismatchError for a damaged table.
+        Raises IndexMismatchError for a missing or damaged table.
         """
         key = key_of(short)
-        if self._file is None or (len(key) < 3 and not known):
+        if len(key) < 3 and not known:
             return []
         least = EXPLAINED if known else TITLE if short.islower() and short.isalpha() else 0
         query = "SELECT name FROM names WHERE key = ? AND weight >= ? ORDER BY weight DESC, name LIMIT ?"
@@ -74,7 +73,7 @@ class ShortNames:
             with closing(sqlite3.connect(f"{self._file.resolve().as_uri()}?mode=ro", uri=True)) as table:
                 return [name for (name,) in table.execute(query, (key, least, MOST_NAMES))]
         except sqlite3.DatabaseError as e:
-            raise IndexMismatchError(f"{self._file} is damaged ({e}); delete this file; it is created again") from e
+            raise IndexMismatchError(f"{self._file} is missing or damaged ({e}); build the index again") from e
 
     def expanded(self, query: str, known: Callable[[str], bool]) -> str:
         """The query with the corpus's names: in place of a short form that the corpus never writes, beside it where it does, or where there are

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.metrics.significance.compare import MetricDifference
 from pages.evaluate import judges, source
 from pages.evaluate.charts.base import ALL, MULTI, SCOPES, Chart, format_score, is_share, layout
@@ -45,7 +46,7 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
     st.caption(
-        f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {shared.SAMPLES:,} bootstrap samples, seed 0."
+        f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {BOOTSTRAP_SAMPLES:,} bootstrap samples, seed 0."
     )
     st.caption(
         f"p (Holm): corrected for {sum(d.holm is not None for d in found.values())} metrics compared at once (Holm 1979)."

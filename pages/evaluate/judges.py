@@ -20,7 +20,6 @@ from storage.records.results import StoredEvaluation
 
 JUDGED = ("interpretations", *GROUNDED)  # the metrics that a judge decides (core.metrics.grounding)
 MOST = 100  # runs for which agreement is calculated at once
-SAMPLES = 500  # of the bootstrap
 HOLD_SECONDS = 20.0  # a click elsewhere on the page should not wait for it again
 ROLES = ("verify", "match", "deduplicate")  # the prompts that a language model is asked as a judge
 UNKNOWN = "unknown"
@@ -85,7 +84,7 @@ def judges(runs: Sequence[StoredEvaluation]) -> Judges:
         del held[key]
     if ids not in held:
         store = source.store().store_for("see evaluations")
-        found = Judges(judges_of(store, ids), judge_agreement(store, ids[:MOST], samples=SAMPLES))
+        found = Judges(judges_of(store, ids), judge_agreement(store, ids[:MOST]))
         held[ids] = time.monotonic(), found
     return held[ids][1]
 

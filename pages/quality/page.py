@@ -17,7 +17,6 @@ from storage.analysis.agreement import Quality, quality
 from storage.exchange.filters import Filters
 from storage.shipped import beside, practice
 
-SAMPLES = 500
 HOLD_SECONDS = 60.0
 
 
@@ -76,7 +75,6 @@ def computed_quality(filters: Filters) -> Quality:
         people=filters.annotators,
         since=filters.since,
         until=filters.until,
-        samples=SAMPLES,
     )
     st.session_state["quality.held"] = (filters, found, clock.monotonic())
     return found
@@ -95,7 +93,7 @@ def of_example() -> Quality:
         with st.spinner("Preparing an example"):
             store = shared.beside(beside.made(file, practice.example))
             project = store.projects.find_project_named(practice.EXAMPLE)
-            held = quality(store, practice.MAKER, project=project.id if project else "", samples=SAMPLES)
+            held = quality(store, practice.MAKER, project=project.id if project else "")
         st.session_state["quality.example"] = held
     return cast(Quality, held)
 

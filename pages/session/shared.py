@@ -202,9 +202,6 @@ def running(kind: str) -> dict[str, Any]:
     return {}
 
 
-SAMPLES = 2000  # of the paired bootstrap and the permutation test
-
-
 def compared(a: str, b: str, metrics: tuple[str, ...], scope: str, runs: Door) -> dict[str, MetricDifference]:
     """Two runs of the store `runs` on their common questions.  Raises SignedOutError."""
     store().allow("see evaluations")
@@ -217,7 +214,7 @@ def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: Door)
     found = {}
     for metric in metrics:
         values = _runs.evaluations.paired_values(a, b, metric, multi=scope == "multi")
-        found[metric] = compare_values(*values, samples=SAMPLES)
+        found[metric] = compare_values(*values)
     return corrected(found)
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from core.metrics.agreement.answer_sets import AnswerSet, answer_set, set_of
-from core.metrics.agreement.chance import SAMPLES, Figure
+from core.metrics.agreement.chance import Figure
 from core.metrics.agreement.tables import (
     ItemRow,
     JudgeRow,
@@ -41,6 +41,7 @@ from core.metrics.agreement.tables import (
     time_rows,
     type_rows,
 )
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key
 from storage.exchange.filters import Filters, check_filters
 from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
@@ -83,7 +84,7 @@ def quality(
     since: datetime | None = None,
     until: datetime | None = None,
     days: int = 7,
-    samples: int = SAMPLES,
+    samples: int = BOOTSTRAP_SAMPLES,
 ) -> Quality:
     """All tables of one moment, of the contributions that the filters let by.
 

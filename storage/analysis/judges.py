@@ -16,8 +16,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
-from core.metrics.agreement.chance import SAMPLES
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key, question_key
 from storage.exchange.filters import Filters
 from storage.exchange.votes import latest_labels
@@ -49,7 +49,9 @@ def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str
         return {key: _object(_object(report, "provenance"), "judge") for key, report in found}
 
 
-def judge_agreement(store: Store, evaluation_ids: Sequence[str], *, samples: int = SAMPLES) -> dict[str, JudgeAgreement]:
+def judge_agreement(
+    store: Store, evaluation_ids: Sequence[str], *, samples: int = BOOTSTRAP_SAMPLES
+) -> dict[str, JudgeAgreement]:
     """By evaluation, of one moment; unknown ids are left out.  Raises InputError for samples < 1, StorageError."""
     found: dict[str, tuple[dict[str, Any], list[tuple[bool, bool]], bool]] = {}
     with store.database.reading() as session:

@@ -91,11 +91,6 @@ def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Pat
     assert [json.loads(line)["id"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == list("abcdef")
 
 
-def test_a_batch_of_a_wrong_size() -> None:
-    with pytest.raises(InputError, match="the batch is 0"):
-        evaluate(Slow(), QUESTIONS, batch=0)
-
-
 def test_rows_have_error_buckets_and_the_report_its_summary() -> None:
     report = evaluate(Slow("c"), QUESTIONS, bootstrap=10, about={"tags": {"ablation": "none"}})
     assert report.rows[0]["errors"] == {"missed": 0, "spurious": 0, "alias_mismatch": 0, "duplicate": 0, "stopped_early": 0, "ran_on": 0, "not_retrieved": 0}  # fmt: skip

@@ -53,11 +53,6 @@ def test_minus_one_is_no_passage(tmp_path: Path) -> None:
             store[row]
 
 
-def test_unknown_id(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="no passage has the id 'zz'"):
-        made(tmp_path / "s", ROWS).get("zz")
-
-
 def test_duplicates_and_separators_are_refused(tmp_path: Path) -> None:
     with PassageWriter(tmp_path / "s") as writer:
         writer.add(ROWS[0])

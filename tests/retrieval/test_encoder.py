@@ -25,6 +25,7 @@ def minilm() -> enc.Encoder:
     return enc.load_encoder(Settings(device="cpu"))
 
 
+@pytest.mark.slow  # imports sentence-transformers
 def test_minilm_equals_sentence_transformers(minilm: enc.Encoder) -> None:
     from sentence_transformers import SentenceTransformer
 

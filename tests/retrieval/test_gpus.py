@@ -135,16 +135,6 @@ def test_an_index_is_spread_as_asked(
     assert (made.gpus, made.options.shard, made.options.useFloat16) == (numbers, sharded, True)
 
 
-def test_a_flat_index_keeps_its_vectors_whole(tmp_path: Path, gpus: dict[str, Any]) -> None:
-    opened(tmp_path, "flat")
-    assert not gpus["made"][0].options.useFloat16
-
-
-def test_the_cpu_is_taken_where_the_device_says_so(tmp_path: Path, gpus: dict[str, Any]) -> None:
-    assert opened(tmp_path, "flat", device="cpu").gpus == ()
-    assert not gpus["made"]
-
-
 def test_too_many_questions_for_the_memory_are_halved(
     tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:

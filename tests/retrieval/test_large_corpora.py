@@ -1,4 +1,4 @@
-"""Corpora past AMBISCOPE_LARGE_CORPUS: BM25 by Tantivy, IVF-PQ over vectors in float16, and builds that were killed."""
+"""Corpora past AMBISCOPE_LARGE_CORPUS: IVF-PQ over vectors in float16, and builds that were killed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import IndexMismatchError, StorageError
 from core.models.encoders.sentence_encoder import HashingEncoder
 from core.retrieval import index as ix
 from core.retrieval import ivfpq
 from core.retrieval.library import CorpusLibrary
-from core.retrieval.vectors.files import Given
-from core.retrieval.words import tantivy_index
-from core.retrieval.words.bm25 import ArrayMatches, Bm25Index
-from core.retrieval.words.bm25 import build as build_arrays
-from core.retrieval.words.searching import ARRAYS, TANTIVY, open_words
-from core.retrieval.words.tantivy_index import TantivyIndex
+from core.retrieval.vectors import Given
+from core.retrieval.words import FOLDER as WORDS
 from core.settings import ROOT, Settings
 
 NOUNS = ("rivers", "running", "bridge", "Zürich", "opera", "basalt", "castle", "train", "novel", "3", "actor", "premiere")
@@ -35,87 +29,6 @@ NOUNS = ("rivers", "running", "bridge", "Zürich", "opera", "basalt", "castle", 
 def texts(count: int) -> list[str]:
     rng = np.random.default_rng(0)
     return [" ".join(rng.choice(NOUNS, rng.integers(3, 30))) + f" number{i}" for i in range(count)]
-
-
-def made(folder: Path, of: Sequence[str]) -> TantivyIndex:
-    tantivy_index.build(of, len(of), folder, lambda done, total: None)
-    return TantivyIndex(folder, len(of))
-
-
-def test_both_indexes_find_the_same(tmp_path: Path) -> None:
-    of = texts(400)
-    build_arrays(of, len(of), tmp_path / "a", lambda done, total: None)
-    arrays, tantivy = Bm25Index(tmp_path / "a", len(of)), made(tmp_path / "t", of)
-    for query in ("rivers of Zurich", "running trains number7", "What is the opera?", "premieres castle novel 3"):
-        ours, theirs = arrays.search(query), tantivy.search(query)
-        assert isinstance(ours, ArrayMatches)
-        assert theirs is not None
-        (rows, scores), (those, found) = ours.best(20), theirs.best(20)
-        assert len(set(rows.tolist()) & set(those.tolist())) >= 13  # k1 and the lengths differ
-        assert np.all(np.diff(found) <= 0)
-        assert np.allclose(theirs.of(those), found, atol=1e-5)
-        every = np.arange(len(of))
-        assert np.array_equal(theirs.of(every) > 0, ours.of(every) > 0)
-        assert np.corrcoef(theirs.of(every), ours.of(every))[0, 1] > 0.97
-        assert scores[0] > 0
-    assert [arrays.knows(w) for w in ("Zürich", "the", "unseen")] == [tantivy.knows(w) for w in ("Zürich", "the", "unseen")]
-
-
-@pytest.mark.parametrize(
-    ("query", "row"),
-    [("東京の人口", 0), ("京都", 1), ("唐", 2), ("เมืองหลวง", 3), ("ﾀﾜｰ", 4), ("राजधानी", 5)],
-)
-def test_both_indexes_find_words_of_scripts_without_spaces(tmp_path: Path, query: str, row: int) -> None:
-    of = [
-        "東京は日本の首都で、人口が多い。",
-        "京都は古い都です。",
-        "唐朝是中国历史上的王朝",
-        "กรุงเทพเป็นเมืองหลวง",
-        "東京タワー",
-        "दिल्ली भारत की राजधानी है",
-        "basalt",
-    ]
-    build_arrays(of, len(of), tmp_path / "a", lambda done, total: None)
-    for index in (Bm25Index(tmp_path / "a", len(of)), made(tmp_path / "t", of)):
-        matches = index.search(query)
-        assert matches is not None
-        assert matches.best(3)[0][0] == row
-
-
-def test_ties_go_by_row_and_unknown_words_find_nothing(tmp_path: Path) -> None:
-    index = made(tmp_path / "t", ["same words", "other things", "same words", ""])
-    matches = index.search("same words")
-    assert matches is not None
-    rows, scores = matches.best(10)
-    assert rows.tolist() == [0, 2]
-    assert scores[0] == scores[1]
-    assert matches.of(np.array([3, 0])).tolist() == [0.0, scores[0]]
-    assert matches.of(np.zeros(0, np.int64)).tolist() == []
-    assert [index.search(q) for q in ("unseen", "the of", "")] == [None] * 3
-
-
-def test_an_index_missing_damaged_or_of_another_corpus(tmp_path: Path) -> None:
-    with pytest.raises(IndexMismatchError, match="missing or damaged"):
-        TantivyIndex(tmp_path / "none", 3)
-    made(tmp_path / "t", texts(6))
-    with pytest.raises(IndexMismatchError, match="has 6 passages, the corpus 7; build the index again"):
-        TantivyIndex(tmp_path / "t", 7)
-    (tmp_path / "t" / "meta.json").write_text("{")
-    with pytest.raises(IndexMismatchError, match="missing or damaged"):
-        TantivyIndex(tmp_path / "t", 6)
-
-
-def test_a_disk_that_refuses_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(self: object, text: str) -> list[str]:
-        raise ValueError("An index writer was killed.. (io::Error most likely)")
-
-    monkeypatch.setattr("core.retrieval.words.tantivy_index.Tokenizer.__call__", killed)
-    with pytest.raises(StorageError, match=r"cannot be written .*io::Error"):
-        made(tmp_path / "t", texts(6))
-    assert list(tmp_path.iterdir()) == []
-
-
-# ---------------------------------------------------------------- whole corpora
 
 
 def rows(path: Path, count: int = 400) -> Path:
@@ -136,12 +49,10 @@ def test_a_large_corpus_is_searched_as_a_small_one(tmp_path: Path, mode: str) ->
         library.create("many", [path])
         corpus = library.open("many")
         found.append(corpus.search("the opera of number17", 5, mode))
-        kinds = (corpus.manifest.kind, corpus.manifest.stored, corpus.manifest.format)
-        assert kinds == (("ivfpq", "float16", 2) if home == "large" else ("flat", "float32", 1))
+        kinds = (corpus.manifest.kind, corpus.manifest.stored)
+        assert kinds == (("ivfpq", "float16") if home == "large" else ("flat", "float32"))
         names = {p.name for p in (library.folder / "many").iterdir()}
-        assert names & {ARRAYS, TANTIVY, ix.VECTORS, ix.HALVES} == (
-            {TANTIVY, ix.HALVES} if home == "large" else {ARRAYS, ix.VECTORS}
-        )
+        assert names & {WORDS, ix.VECTORS, ix.HALVES} == {WORDS, ix.HALVES if home == "large" else ix.VECTORS}
     first, second = found
     assert first[0].passage.id == second[0].passage.id
     assert first[0].similarity == pytest.approx(second[0].similarity, abs=2e-3)
@@ -157,14 +68,6 @@ def test_all_of_a_large_corpus_are_ranked_exactly(tmp_path: Path, monkeypatch: p
     cosines = HashingEncoder().encode(texts(400)) @ HashingEncoder().encode(["opera basalt"], "query")[0]
     assert len({p.passage.id for p in found}) == 400
     assert np.allclose([p.similarity for p in found], np.sort(cosines)[::-1], atol=2e-3)
-
-
-def test_an_old_corpus_keeps_its_index_when_the_setting_changes(tmp_path: Path) -> None:
-    path = rows(tmp_path / "many.jsonl", 100)
-    large(tmp_path, 100_000).create("many", [path])
-    corpus = large(tmp_path, 50).open("many")
-    assert isinstance(open_words(tmp_path / "corpora" / "many", 100), Bm25Index)
-    assert corpus.search("number17", 1, "bm25")[0].passage.id == "i17"
 
 
 def test_an_index_added_in_parts_is_that_of_one_part_and_goes_on_after_a_kill(tmp_path: Path, monkeypatch: Any) -> None:
@@ -256,7 +159,7 @@ CorpusLibrary(Settings(home=Path(sys.argv[1]), encoder="hashing", large_corpus=3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("until", ["words.part", ix.HALVES])
+@pytest.mark.parametrize("until", [f"{WORDS}.part", ix.HALVES])
 def test_a_killed_build_is_built_by_the_same_command(tmp_path: Path, until: str) -> None:
     path = rows(tmp_path / "many.jsonl", 20_000)
     argv = [sys.executable, "-c", BUILD, str(tmp_path / "home"), str(path)]
@@ -278,12 +181,3 @@ def test_a_killed_build_is_built_by_the_same_command(tmp_path: Path, until: str)
     assert corpus.search("number12345", 1, "bm25")[0].passage.id == "i12345"
     assert not building.exists()
     shutil.rmtree(tmp_path / "home")
-
-
-def test_a_manifest_of_halves_without_their_format_is_refused(tmp_path: Path) -> None:
-    library = large(tmp_path)
-    library.create("many", [rows(tmp_path / "many.jsonl")])
-    corpus = library.open("many")
-    replace(corpus.manifest, format=1).save(library.folder / "many")
-    with pytest.raises(IndexMismatchError, match="format: the index has 1, this version reads 2"):
-        large(tmp_path).open("many")

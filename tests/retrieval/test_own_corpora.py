@@ -1,10 +1,9 @@
-"""Corpora as people have them: BEIR folders, data sets, Parquet; vectors of every kind; and what is wrong with each."""
+"""Corpora as people have them: BEIR folders, data sets, Parquet; vectors computed elsewhere; and what is wrong with each."""
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from safetensors.numpy import save_file
 
 from core.errors import AmbiscopeError, FormatError, IndexMismatchError, InputError
 from core.models.encoders.sentence_encoder import HashingEncoder, passage_text
@@ -24,9 +22,8 @@ from core.retrieval.library import Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import Columns, Limits
-from core.retrieval.vectors import dpr
-from core.retrieval.vectors.files import Given
-from core.retrieval.vectors.files import files_of as vector_files
+from core.retrieval.vectors import Given
+from core.retrieval.vectors import files_of as vector_files
 from core.settings import Settings
 from core.types import Passage
 
@@ -200,6 +197,14 @@ def passages(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """The same with whole numbers as ids."""
+    path = tmp_path / "numbered.tsv"
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{p.text}\t{p.title}\n" for i, p in enumerate(PASSAGES)))
+    return path
+
+
 class Questions(HashingEncoder):
     """Encodes questions, and the few passages that are compared; more would mean that the given vectors are not used."""
 
@@ -229,24 +234,6 @@ def shards(folder: Path) -> list[Path]:
     return paths
 
 
-def safetensors(folder: Path) -> Path:
-    save_file({"embeddings": VECTORS, "other": np.zeros(3, np.float32)}, folder / "v.safetensors")
-    return folder / "v.safetensors"
-
-
-def vector_parquet(folder: Path) -> Path:
-    order = np.random.default_rng(0).permutation(60)
-    rows = {"id": [IDS[i] for i in order], "embedding": [VECTORS[i].tolist() for i in order]}
-    pq.write_table(pa.table(rows), folder / "v.parquet", row_group_size=11)
-    return folder / "v.parquet"
-
-
-def pickled(folder: Path, protocol: int = 4) -> Path:
-    path = folder / "wiki_passages_0"
-    path.write_bytes(pickle.dumps(list(zip(IDS, VECTORS * 3, strict=True)), protocol=protocol))
-    return path
-
-
 def flat_index(folder: Path) -> Path:
     index = faiss.IndexFlatIP(64)
     index.add(VECTORS)
@@ -254,23 +241,21 @@ def flat_index(folder: Path) -> Path:
     return folder / "v.faiss"
 
 
-@pytest.mark.parametrize("make", [npy, shards, safetensors, vector_parquet, pickled, flat_index])
-def test_vectors_of_every_kind_are_those_of_the_corpus(tmp_path: Path, passages: Path, make: Callable[[Path], Any]) -> None:
+def numbered_index(folder: Path, rows: slice = slice(None)) -> Path:
+    """With the ids of some rows, in another order."""
+    order = np.random.default_rng(0).permutation(60)[rows]
+    index = faiss.IndexIDMap(faiss.IndexFlatIP(64))
+    index.add_with_ids(VECTORS[order], order)
+    faiss.write_index(index, str(folder / "v.faiss"))
+    return folder / "v.faiss"
+
+
+@pytest.mark.parametrize("make", [npy, shards, flat_index, numbered_index])
+def test_vectors_of_every_kind_are_those_of_the_corpus(tmp_path: Path, numbered: Path, make: Callable[[Path], Any]) -> None:
     found = make(tmp_path)
-    corpus = built(tmp_path / "home", passages, *(found if isinstance(found, list) else [found]))
+    corpus = built(tmp_path / "home", numbered, *(found if isinstance(found, list) else [found]))
     assert np.allclose(corpus.vectors, VECTORS, atol=1e-3)
-    assert corpus.search("thing number 33", 1, "dense")[0].passage.id == "p33"
-
-
-def test_a_column_that_is_no_list_of_floats(tmp_path: Path, passages: Path) -> None:
-    for name, rows, why in (
-        ("struct", [{"a": 1.0}] * 60, "expected lists of floats"),
-        ("ragged", [[1.0] * (1 + i % 2) for i in range(60)], "differ in length"),
-        ("gap", [None, *VECTORS[1:].tolist()], "differ in length"),
-    ):
-        pq.write_table(pa.table({"embedding": rows}), tmp_path / f"{name}.parquet")
-        with pytest.raises(FormatError, match=why):
-            built(tmp_path / name, passages, tmp_path / f"{name}.parquet")
+    assert corpus.search("thing number 33", 1, "dense")[0].passage.id == "33"
 
 
 def one_value(column: str, value: Any, rows: int) -> Any:
@@ -297,14 +282,6 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
     assert pa.default_memory_pool().max_memory() - before < 200_000_000
 
 
-def test_a_small_file_of_vectors_does_not_take_all_memory(tmp_path: Path, passages: Path) -> None:
-    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000, np.float32)), 100_000)
-    pq.write_table(pa.table({"vector": zeros}), tmp_path / "v.parquet", compression="zstd")
-    assert (tmp_path / "v.parquet").stat().st_size < 100_000
-    with pytest.raises(FormatError, match=r"^v\.parquet: \d+ bytes unpack to \d+ MB"):
-        built(tmp_path / "home", passages, tmp_path / "v.parquet")
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 @pytest.mark.parametrize(
     ("columns", "names", "why"),
@@ -327,25 +304,6 @@ def test_nested_and_repeated_columns_are_refused(
             out.write_table(table)
     with pytest.raises(FormatError, match=rf"^a\.{suffix}: {why}"):
         list(read_passages(path, limits, lambda row: None))
-
-
-@pytest.mark.parametrize(
-    ("columns", "names", "why"),
-    [
-        ((VECTORS.tolist(), VECTORS.tolist()), ("vector", "vector"), r"the column 'vector' is there 2 times"),
-        ((VECTORS.tolist(), IDS, IDS), ("vector", "id", "id"), r"the column 'id' is there 2 times"),
-        ((VECTORS.tolist(), [[i] for i in IDS]), ("vector", "id"), r"the column 'id' is nested"),
-        (([[v] for v in VECTORS.tolist()],), ("vector",), r"expected lists of floats"),
-        (([[{"x": 1.0}]] * 60,), ("vector",), r"expected lists of floats"),
-        (([["a"]] * 60,), ("vector",), r"expected lists of floats"),
-    ],
-)
-def test_nested_and_repeated_columns_of_vectors_are_refused(
-    tmp_path: Path, passages: Path, columns: tuple[Any, ...], names: tuple[str, ...], why: str
-) -> None:
-    pq.write_table(pa.Table.from_arrays([pa.array(c) for c in columns], names=list(names)), tmp_path / "v.parquet")
-    with pytest.raises(FormatError, match=why):
-        built(tmp_path / "home", passages, tmp_path / "v.parquet")
 
 
 def test_a_text_that_is_not_utf8_is_rejected_alone(tmp_path: Path, limits: Limits) -> None:
@@ -375,7 +333,7 @@ def test_ids_beside_the_vectors(tmp_path: Path, passages: Path) -> None:
 
 
 def test_ids_over_several_blocks(tmp_path: Path, passages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.retrieval.vectors.files.ROWS", 7)
+    monkeypatch.setattr("core.retrieval.vectors.ROWS", 7)
     (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in reversed(IDS)))
     found = built(tmp_path / "home", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / "ids.txt")
     assert np.allclose(found.vectors, VECTORS)
@@ -404,63 +362,6 @@ def test_a_finished_index_is_kept(tmp_path: Path, kind: str) -> None:
     assert (corpus.manifest.kind, corpus.manifest.given) == (kind, 1)
     assert (tmp_path / "home/corpora/things/index.faiss").read_bytes() == (tmp_path / "v.faiss").read_bytes()
     assert "123" in [found.passage.id for found in corpus.search(many[123], 5, "dense")]
-
-
-@pytest.mark.parametrize("protocol", range(2, 6))
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
-def test_pickles_are_read_as_numpy_wrote_them(tmp_path: Path, protocol: int, dtype: str) -> None:
-    vectors = VECTORS[:5].astype(dtype)
-    path = tmp_path / "v.pkl"
-    path.write_bytes(pickle.dumps([(i, v) for i, v in enumerate(vectors)], protocol=protocol))
-    ids, found = dpr.read(path)
-    assert ids == ["0", "1", "2", "3", "4"]
-    assert np.array_equal(found, vectors.astype(np.float32))
-
-
-class Harm:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.path),)
-
-
-@pytest.mark.parametrize("where", ["id", "vector", "list"])
-def test_a_pickle_runs_nothing(tmp_path: Path, where: str) -> None:
-    harm = Harm(tmp_path / "harm")
-    held = {"id": [(harm, VECTORS[0])], "vector": [("a", harm)], "list": harm}[where]
-    (tmp_path / "v.pkl").write_bytes(pickle.dumps(held))
-    with pytest.raises(
-        FormatError, match=r"v\.pkl: not DPR's list .* it asks to load 'posix\.mkdir'\. Nothing in it was run; .*numpy\.save"
-    ):
-        dpr.read(tmp_path / "v.pkl")
-    assert not (tmp_path / "harm").exists()
-
-
-@pytest.mark.parametrize(
-    ("held", "says"),
-    [
-        ([("a", np.array(["x"], object))], "numbers of the type 'O8'"),
-        ([("a", np.arange(3))], "numbers of the type 'i8'"),
-        ([("a", VECTORS[:2])], r"the shape \(2, 64\), not one row"),
-        ([("a", VECTORS[0]), ("b", VECTORS[0][:9])], "the same dimension"),
-        ([("a", [0.5])], "not DPR's list"),
-        ({"a": VECTORS[0]}, "it is not a list"),
-        ([((1,), VECTORS[0])], "an id in it is neither text nor a whole number"),
-    ],
-)
-def test_pickles_of_something_else(tmp_path: Path, held: Any, says: str) -> None:
-    (tmp_path / "v.pkl").write_bytes(pickle.dumps(held))
-    with pytest.raises(FormatError, match=says):
-        dpr.read(tmp_path / "v.pkl")
-
-
-def test_a_pickle_cut_anywhere(tmp_path: Path) -> None:
-    whole = pickle.dumps(list(zip(IDS[:3], VECTORS[:3], strict=True)))
-    for size in range(2, len(whole), 37):
-        (tmp_path / "v.pkl").write_bytes(whole[:size])
-        with pytest.raises(FormatError, match="not DPR's list"):
-            dpr.read(tmp_path / "v.pkl")
 
 
 # ---------------------------------------------------------------- what is wrong
@@ -517,11 +418,10 @@ def test_wrong_ids(tmp_path: Path, passages: Path, ids: list[str], says: str) ->
         built(tmp_path / "home", passages, npy(tmp_path), ids=tmp_path / "ids.txt")
 
 
-def test_files_with_and_without_ids(tmp_path: Path, passages: Path) -> None:
-    pq.write_table(pa.table({"id": IDS[30:], "vector": VECTORS[30:].tolist()}), tmp_path / "a.parquet")
-    np.save(tmp_path / "b.npy", VECTORS[:30])
-    with pytest.raises(InputError, match=r"b\.npy has no ids, and files before it have; give the ids of all with --ids"):
-        built(tmp_path / "home", passages, tmp_path / "a.parquet", tmp_path / "b.npy")
+def test_files_with_and_without_ids(tmp_path: Path, numbered: Path) -> None:
+    np.save(tmp_path / "w.npy", VECTORS[:30])
+    with pytest.raises(InputError, match=r"w\.npy has no ids, and files before it have; give the ids of all with --ids"):
+        built(tmp_path / "home", numbered, numbered_index(tmp_path, slice(30)), tmp_path / "w.npy")
 
 
 def test_passages_without_a_vector_are_named(tmp_path: Path, passages: Path) -> None:
@@ -530,7 +430,7 @@ def test_passages_without_a_vector_are_named(tmp_path: Path, passages: Path) -> 
         built(tmp_path / "home", passages, npy(tmp_path, VECTORS[1:]), ids=tmp_path / "ids.txt")
 
 
-@pytest.mark.parametrize("make", [npy, safetensors, vector_parquet, pickled, flat_index])
+@pytest.mark.parametrize("make", [npy, flat_index])
 def test_a_shard_cut_short(tmp_path: Path, passages: Path, make: Callable[[Path], Path]) -> None:
     path = make(tmp_path)
     os.truncate(path, path.stat().st_size * 2 // 3)
@@ -538,19 +438,18 @@ def test_a_shard_cut_short(tmp_path: Path, passages: Path, make: Callable[[Path]
         built(tmp_path / "home", passages, path)
 
 
-def test_files_that_hold_no_vectors(tmp_path: Path, passages: Path) -> None:
-    pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")
-    (tmp_path / "x.txt").write_text("words")
-    save_file({"a": np.zeros((2, 2), np.float32), "b": np.zeros((2, 2), np.float32)}, tmp_path / "x.safetensors")
-    for name, says in (
-        ("x.parquet", "no column vector, vectors, .*; it has x: name the one of the vectors with --vector-column"),
-        ("x.txt", r"x\.txt: vectors are read from \.npy, .* files, and from DPR's pickles; this is none of them"),
-        ("x.safetensors", "it has the tensors a, b; name the one of the vectors with --vector-column"),
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("x.parquet", r"x\.parquet: vectors are read from \.npy and \.faiss files; .* numpy\.save"),
         ("none.npy", r"none\.npy: there is no such file"),
         ("none_*.npy", "no file has such a name"),
-    ):
-        with pytest.raises(InputError, match=says):
-            built(tmp_path / "home", passages, tmp_path / name)
+    ],
+)
+def test_files_that_hold_no_vectors(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "x.parquet").write_text("words")
+    with pytest.raises(InputError, match=says):
+        vector_files([tmp_path / name])
 
 
 def test_a_corpus_of_another_encoder_dimension_or_version(tmp_path: Path, passages: Path) -> None:
@@ -565,11 +464,3 @@ def test_a_corpus_of_another_encoder_dimension_or_version(tmp_path: Path, passag
     replace(corpus.manifest, format=9).save(manifest.parent)
     with pytest.raises(AmbiscopeError, match=r"format: the index has 9, this version reads 1.* Run: python -m core index"):
         CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).open("things")
-
-
-def test_a_manifest_of_an_earlier_version_is_read(tmp_path: Path, passages: Path) -> None:
-    built(tmp_path / "home", passages, npy(tmp_path))
-    manifest = tmp_path / "home/corpora/things" / MANIFEST
-    facts = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({name: value for name, value in facts.items() if name not in ("stored", "given")}))
-    assert len(CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).open("things").search("thing 3", 3)) == 3

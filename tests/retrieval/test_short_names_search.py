@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import IndexMismatchError, StorageError
+from core.errors import IndexMismatchError
 from core.retrieval import short_names
 from core.retrieval.library import Corpus, CorpusLibrary
 
@@ -49,37 +49,9 @@ def test_a_short_name_finds_its_passage(corpus: Corpus) -> None:
     assert {f.passage.id for f in corpus.search("Where is the NIS?", 2, "bm25")} == {"p2", "p3"}
 
 
-def test_an_index_of_before_gets_its_table_at_the_first_search(library: CorpusLibrary, corpus: Corpus) -> None:
-    file = library.folder / "names" / short_names.FILE
-    file.unlink()
-    assert library.open("names").search("N64", 1, "bm25")[0].passage.id == "p1"
-    assert file.exists()
-
-
-def test_a_large_index_of_before_is_searched_without(
-    library: CorpusLibrary, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (library.folder / "names" / short_names.FILE).unlink()
-    monkeypatch.setattr(short_names, "WHOLE_TEXTS", 3)
-    assert library.open("names").expanded("N64") == "N64"
-    assert not (library.folder / "names" / short_names.FILE).exists()
-
-
-def test_where_nothing_can_be_written_search_goes_on(
-    library: CorpusLibrary, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise StorageError("read-only")
-
-    (library.folder / "names" / short_names.FILE).unlink()
-    monkeypatch.setattr(short_names, "build", refuse)
-    opened = library.open("names")
-    assert opened.expanded("N64") == "N64"
-    assert opened.search("basalt", 1)[0].passage.id == "p5"
-
-
-def test_a_damaged_table_is_named(library: CorpusLibrary, corpus: Corpus) -> None:
-    (library.folder / "names" / short_names.FILE).write_bytes(b"no table" * 200)
+@pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"no table" * 200), Path.unlink])
+def test_a_damaged_or_missing_table_is_named(library: CorpusLibrary, corpus: Corpus, damage: Callable[[Path], object]) -> None:
+    damage(library.folder / "names" / short_names.FILE)
     with pytest.raises(IndexMismatchError, match="short_names"):
         library.open("names").search("N64", 1)
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from answering_service import HOLD, Running, running, small_settings, until
-from page_fixtures import fresh_process, open_app, settings, store
 from page_helpers import ANSWERS, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
@@ -17,7 +13,6 @@ from core.settings import Settings
 from pages.session import libraries
 from storage.store import Store
 
-__all__ = ["fresh_process", "open_app", "settings", "store"]
 Open = Callable[..., AppTest]
 
 
@@ -88,48 +83,15 @@ def test_training_says_where_it_is_done(front: None, service: Running, open_app:
     assert "Train and evaluate" not in [b.label for b in app.button]
 
 
-@pytest.mark.parametrize("page", ["explore", "corpora"])
-def test_a_wrong_key_is_told(page: str, front: None, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_key_is_told(front: None, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "another")
-    app = open_app(page)
+    app = open_app()
     assert not app.exception
     assert any("refuses the key" in error.value for error in app.error)
 
 
-@pytest.mark.parametrize("page", ["explore", "corpora"])
-def test_a_service_that_is_away_is_told(page: str, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_is_away_is_told(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMBISCOPE_ENGINE_URL", "http://127.0.0.1:9")
-    app = open_app(page)
+    app = open_app()
     assert not app.exception
     assert any("cannot be reached" in error.value for error in app.error)
-
-
-def test_a_service_that_stops_in_the_middle_is_told(tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(small_settings(tmp_path, serve_grace=1)) as made:
-        monkeypatch.setenv("AMBISCOPE_ENGINE_URL", made.address)
-        app = open_app()
-
-        def stop() -> None:
-            until(lambda: made.engine.held)
-            made.server.should_exit = True
-
-        threading.Thread(target=stop).start()
-        ask(app, f"{HOLD} until the end")
-        assert not app.exception
-        # the page may be drawn again when the service is gone: then it says that
-        assert any(w in e.value for e in app.error for w in ("stopped before the answer was ready", "cannot be reached"))
-
-
-def test_a_busy_service_is_told(tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(small_settings(tmp_path, serve_workers=1, serve_queue=1)) as made:
-        monkeypatch.setenv("AMBISCOPE_ENGINE_URL", made.address)
-        app = open_app()
-        waiting: list[Any] = [threading.Thread(target=made.ask, args=(f"{HOLD} {n}",)) for n in range(2)]
-        for thread in waiting:
-            thread.start()
-        until(lambda: made.engine.held and made.service.questions.waiting == 1)
-        ask(app)
-        made.engine.release.set()
-        for thread in waiting:
-            thread.join()
-        assert "the queue of 1 is full; ask again in" in texts(app)

@@ -11,21 +11,18 @@ is quadratic in the questions), answers have aliases, and each needs a bootstrap
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.errors import InputError
 from core.metrics.agreement.answer_sets import AnswerSet, masi_distance
 from core.metrics.base import Value, mean
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, Floats, Statistic, resampled_interval
 from core.metrics.significance.bootstrap import interval as mean_interval
 
-SAMPLES = 1000
 _FEW = "no item has two annotations or more"
 _SAME = "everybody always gave the same label, so agreement beyond chance is undefined"
-Weights = NDArray[np.float64]  # how often each item was drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +40,26 @@ class Figure:
         return self.value is not None
 
 
-def _figure(
-    name: str, n: int, statistic: Callable[[Weights], float | None], empty: str, same: str, samples: int, seed: int
-) -> Figure:
-    """The statistic of all n items and its percentile interval over resampled items.
-
-    Samples in which it is undefined are left out; if that is half of them, there is no interval.
-    """
-    if samples < 1:
-        raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
+def _figure(name: str, n: int, statistic: Statistic, empty: str, samples: int) -> Figure:
+    """The statistic of all n items and its interval over resampled items."""
     if n == 0:
         return Figure(name, None, None, 0, empty)
-    value = statistic(np.ones(n))
-    if value is None:
-        return Figure(name, None, None, n, same)
-    if n < 2:
-        return Figure(name, value, None, n)
-    rng = np.random.default_rng(seed)
-    drawn = (statistic(np.bincount(rng.integers(0, n, n), minlength=n).astype(float)) for _ in range(samples))
-    kept = [v for v in drawn if v is not None]
-    if 2 * len(kept) < samples:
-        return Figure(name, value, None, n)
-    low, high = np.quantile(kept, [0.025, 0.975])
-    return Figure(name, value, (float(low), float(high)), n)
+    value = float(statistic(np.ones((1, n)))[0])
+    if np.isnan(value):
+        return Figure(name, None, None, n, _SAME)
+    return Figure(name, value, resampled_interval(n, statistic, samples), n)
 
 
-def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
+    """(p_o - p_e) / (1 - p_e); NaN where chance agreement is certain."""
+    possible = 1 - expected
+    return np.divide(observed - expected, possible, out=np.full_like(possible, np.nan), where=possible > 1e-12)
+
+
+def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Krippendorff's alpha with MASI distance: 1 - observed / expected disagreement.  `units[i]`: the answer sets of item i, one a person.
 
-    Items with fewer than two sets do not count.  Raises InputError for samples < 1.
+    Items with fewer than two sets do not count.
 
     >>> from core.metrics.agreement.answer_sets import set_of
     >>> a, b = set_of(["x"]), set_of(["y"])
@@ -89,39 +77,39 @@ def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = SAMPLES, 
             value_of.append(codes.setdefault(answers, len(codes)))
         total = sum(masi_distance(a, b) for k, a in enumerate(unit) for b in unit[:k])
         disagreement[i] = 2 * total / (len(unit) - 1)
+    from scipy.sparse import csr_array
+
     sizes = np.array([len(u) for u in kept], dtype=float)
-    left, right, likeness = _likeness(list(codes))
-    units_array, values_array = np.array(unit_of, dtype=np.int64), np.array(value_of, dtype=np.int64)
+    sets = csr_array((np.ones(len(unit_of)), (unit_of, value_of)), shape=(len(kept), len(codes)))
+    left, right, similarity = _similar(list(codes))
+    similar = csr_array((similarity, (left, right)), shape=(len(codes), len(codes)))
 
-    def statistic(weights: Weights) -> float | None:
-        n = float(weights @ sizes)
-        counts = np.bincount(values_array, weights=weights[units_array], minlength=len(codes))
-        expected = n * n - float((counts[left] * counts[right] * likeness).sum())  # over ordered pairs of all sets
-        if expected <= 1e-9 * n * n:
-            return None
-        return 1.0 - float(weights @ disagreement) * (n - 1) / expected
+    def statistic(drawn: Floats) -> Floats:
+        n, counts = drawn @ sizes, drawn @ sets  # (s,), (s, different sets)
+        expected = n * n - ((counts @ similar) * counts).sum(axis=1)  # over ordered pairs of all sets
+        observed = (drawn @ disagreement) * (n - 1)
+        return 1 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 1e-9 * n * n)
 
-    return _figure("alpha (MASI)", len(kept), statistic, _FEW, _SAME, samples, seed)
+    return _figure("alpha (MASI)", len(kept), statistic, _FEW, samples)
 
 
-def _likeness(values: Sequence[AnswerSet]) -> tuple[NDArray[np.int64], NDArray[np.int64], Weights]:
+def _similar(values: Sequence[AnswerSet]) -> tuple[list[int], list[int], list[float]]:
     """Ordered pairs of values, each with itself too, whose MASI distance is below 1: indices and 1 - distance."""
     by_alias: dict[str, list[int]] = defaultdict(list)
     for i, answers in enumerate(values):
         for alias in {alias for answer in answers for alias in answer}:
             by_alias[alias].append(i)
-    left, right, likeness = list(range(len(values))), list(range(len(values))), [1.0] * len(values)
+    left, right, similarity = list(range(len(values))), list(range(len(values))), [1.0] * len(values)
     for i, answers in enumerate(values):
         near = {j for answer in answers for alias in answer for j in by_alias[alias] if j < i}
         for j in sorted(near):
-            alike = 1.0 - masi_distance(answers, values[j])
             left += [i, j]
             right += [j, i]
-            likeness += [alike, alike]
-    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64), np.array(likeness)
+            similarity += [1.0 - masi_distance(answers, values[j])] * 2
+    return left, right, similarity
 
 
-def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]], *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]], *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Cohen's kappa of two people's labels, item by item.  Undefined if both always use the same label.
 
     >>> cohen_kappa([("yes", "yes"), ("no", "no")]).value, cohen_kappa([("yes", "yes")]).value
@@ -130,22 +118,16 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]], *, samples: int = SA
     labels = list(dict.fromkeys(label for pair in pairs for label in pair))
     code = {label: i for i, label in enumerate(labels)}
     k = max(1, len(labels))
-    cells = np.array([code[a] * k + code[b] for a, b in pairs], dtype=np.int64)
+    cells = np.eye(k * k)[[code[a] * k + code[b] for a, b in pairs]]  # (n, k * k)
 
-    def statistic(weights: Weights) -> float | None:
-        table = np.bincount(cells, weights=weights, minlength=k * k).reshape(k, k)
-        return _kappa(table / table.sum())
+    def statistic(drawn: Floats) -> Floats:
+        shares = (drawn @ cells).reshape(-1, k, k) / len(pairs)
+        return _beyond_chance(np.einsum("sii->s", shares), (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1))
 
-    return _figure("kappa (Cohen)", len(pairs), statistic, "no item was labelled by both", _SAME, samples, seed)
-
-
-def _kappa(shares: Weights) -> float | None:
-    """(p_o - p_e) / (1 - p_e) of a k x k table of shares."""
-    expected = float(shares.sum(axis=1) @ shares.sum(axis=0))
-    return None if expected >= 1 - 1e-12 else (float(np.trace(shares)) - expected) / (1 - expected)
+    return _figure("kappa (Cohen)", len(pairs), statistic, "no item was labelled by both", samples)
 
 
-def fleiss_kappa(units: Sequence[Sequence[Hashable]], *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def fleiss_kappa(units: Sequence[Sequence[Hashable]], *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Fleiss' kappa of any number of people's labels.  Items may have different numbers of labels (two or more): each item's agreement is
     the share of its pairs that agree, and items weigh alike; with equal numbers this is Fleiss 1971.
 
@@ -162,17 +144,15 @@ def fleiss_kappa(units: Sequence[Sequence[Hashable]], *, samples: int = SAMPLES,
     sizes = counts.sum(axis=1)
     agreeing = (counts * (counts - 1)).sum(axis=1) / np.maximum(sizes * (sizes - 1), 1)
 
-    def statistic(weights: Weights) -> float | None:
-        shares = weights @ counts
-        shares = shares / shares.sum()
-        expected = float((shares**2).sum())
-        observed = float(weights @ agreeing / weights.sum())
-        return None if expected >= 1 - 1e-12 else (observed - expected) / (1 - expected)
+    def statistic(drawn: Floats) -> Floats:
+        shares = drawn @ counts
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        return _beyond_chance(drawn @ agreeing / len(kept), (shares**2).sum(axis=1))
 
-    return _figure("kappa (Fleiss)", len(kept), statistic, _FEW, _SAME, samples, seed)
+    return _figure("kappa (Fleiss)", len(kept), statistic, _FEW, samples)
 
 
-def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Mean over items of what is defined, with its interval.
 
     >>> mean_figure("F1", [1.0, None, 0.5], "nothing shared").n
@@ -182,4 +162,4 @@ def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int 
     value = mean(kept)
     if value is None:
         return Figure(name, None, None, 0, empty)
-    return Figure(name, value, mean_interval(kept, samples=samples, seed=seed), len(kept))
+    return Figure(name, value, mean_interval(kept, samples=samples), len(kept))

@@ -6,7 +6,6 @@ Independent of the database.  Items have equal weight in means; pages must show 
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +14,14 @@ from itertools import combinations
 from statistics import median
 
 from core.metrics.agreement.answer_sets import AnswerSet, answer_set, masi_distance, question_likeness, set_f1
-from core.metrics.agreement.chance import SAMPLES, Figure, alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
+from core.metrics.agreement.chance import Figure, alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
 from core.metrics.base import Value, mean
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.types import Annotation
 
 # What the authors' annotation interface tells its workers to expect (branch `annotation` of shmsw25/AmbigQA); the file that was released
 # has more questions with several answers, because some with one were left out.
 AMBIGNQ_SHARES: Mapping[str, float] = {"multiple": 0.35, "single": 0.60, "none": 0.05}
-PAIR_SAMPLES = 200  # bootstrap samples for each of many pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def _likeness(a: Opinion, b: Opinion) -> Value:
     return question_likeness(a.prompt, a.annotation.pairs, b.annotation.pairs)
 
 
-def figures(opinions: Iterable[Opinion], *, samples: int = SAMPLES, seed: int = 0) -> tuple[Figure, ...]:
+def figures(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) -> tuple[Figure, ...]:
     """Alpha with MASI distance, answer F1, kappa of the three types (Cohen's for two people, else Fleiss'), likeness of questions."""
     items = _by_item(opinions)
     units = [said for said in items.values() if len(said) >= 2]
@@ -172,34 +171,33 @@ def figures(opinions: Iterable[Opinion], *, samples: int = SAMPLES, seed: int = 
     people = {o.person for said in units for o in said}
     few = "no item was annotated by two people"
     if len(people) == 2:
-        kappa = cohen_kappa([(a.annotation.type, b.annotation.type) for a, b in units], samples=samples, seed=seed)
+        kappa = cohen_kappa([(a.annotation.type, b.annotation.type) for a, b in units], samples=samples)
     else:
-        kappa = fleiss_kappa([[o.annotation.type for o in said] for said in units], samples=samples, seed=seed)
+        kappa = fleiss_kappa([[o.annotation.type for o in said] for said in units], samples=samples)
     return (
-        alpha_masi([[answer_set(o.annotation) for o in said] for said in units], samples=samples, seed=seed),
-        mean_figure("answer F1", [r.f1 for r in rows], few, samples=samples, seed=seed),
+        alpha_masi([[answer_set(o.annotation) for o in said] for said in units], samples=samples),
+        mean_figure("answer F1", [r.f1 for r in rows], few, samples=samples),
         Figure("kappa of types", kappa.value, kappa.interval, kappa.n, kappa.why),
         mean_figure(
             "question similarity",
             [r.questions for r in rows],
             few if not rows else "no two people wrote questions for a shared answer",
             samples=samples,
-            seed=seed,
         ),
     )
 
 
-def pair_rows(opinions: Iterable[Opinion], *, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PairRow]:
+def pair_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PairRow]:
     """Every pair of people with an item in common, those with the most items first."""
     shared: dict[tuple[str, str], list[Opinion]] = defaultdict(list)
     for said in _by_item(opinions).values():
         for a, b in combinations(said, 2):
             shared[a.person, b.person] += [a, b]
-    rows = [PairRow(a, b, len(own) // 2, figures(own, samples=samples, seed=seed)) for (a, b), own in shared.items()]
+    rows = [PairRow(a, b, len(own) // 2, figures(own, samples=samples)) for (a, b), own in shared.items()]
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
-def period_rows(opinions: Iterable[Opinion], *, days: int = 7, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PeriodRow]:
+def period_rows(opinions: Iterable[Opinion], *, days: int = 7, samples: int = BOOTSTRAP_SAMPLES) -> list[PeriodRow]:
     """Items by the day of their last annotation, in periods of `days` counted from Monday, 5 January 1970; empty periods are left out."""
     periods: dict[int, list[Opinion]] = defaultdict(list)
     for said in _by_item(opinions).values():
@@ -208,25 +206,25 @@ def period_rows(opinions: Iterable[Opinion], *, days: int = 7, samples: int = PA
     rows = []
     for number, own in sorted(periods.items()):
         start = datetime.fromordinal(_MONDAY + number * days).date().isoformat()
-        rows.append(PeriodRow(start, len({o.item for o in own}), figures(own, samples=samples, seed=seed)))
+        rows.append(PeriodRow(start, len({o.item for o in own}), figures(own, samples=samples)))
     return rows
 
 
 _MONDAY = datetime(1970, 1, 5).toordinal()
 
 
-def wilson(count: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval of a share (Wilson 1927); (0, 1) where n is 0.
+def wilson(count: int, n: int) -> tuple[float, float]:
+    """Wilson's score interval of a share (Wilson 1927), 95%; (0, 1) where n is 0.
 
     >>> tuple(round(x, 3) for x in wilson(5, 10))
     (0.237, 0.763)
     """
+    from scipy.stats import binomtest
+
     if n == 0:
         return 0.0, 1.0
-    share, z2 = count / n, z * z
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    ends = binomtest(count, n).proportion_ci(method="wilson")
+    return float(ends.low), float(ends.high)
 
 
 def type_rows(counts: Mapping[str, int]) -> list[TypeRow]:
@@ -257,19 +255,19 @@ def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
     return found
 
 
-def label_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = SAMPLES, seed: int = 0) -> Figure:
+def label_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Fleiss' kappa over all people; Cohen's where there are two."""
     units = [said for said in _latest(marks).values() if len(said) >= 2]
     people = {person for said in units for person in said}
     if len(people) == 2:
         first, second = sorted(people)
-        found = cohen_kappa([(said[first], said[second]) for said in units], samples=samples, seed=seed)
+        found = cohen_kappa([(said[first], said[second]) for said in units], samples=samples)
     else:
-        found = fleiss_kappa([list(said.values()) for said in units], samples=samples, seed=seed)
+        found = fleiss_kappa([list(said.values()) for said in units], samples=samples)
     return Figure(name, found.value, found.interval, found.n, found.why)
 
 
-def label_pairs(marks: Iterable[Mark], *, samples: int = PAIR_SAMPLES, seed: int = 0) -> list[PairRow]:
+def label_pairs(marks: Iterable[Mark], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PairRow]:
     """Cohen's kappa and the share of equal labels of every pair of people with a thing in common."""
     shared: dict[tuple[str, str], list[tuple[Hashable, Hashable]]] = defaultdict(list)
     for said in _latest(marks).values():
@@ -277,8 +275,8 @@ def label_pairs(marks: Iterable[Mark], *, samples: int = PAIR_SAMPLES, seed: int
             shared[first, second].append((said[first], said[second]))
     rows = []
     for (first, second), labels in shared.items():
-        equal = mean_figure("equal", [float(a == b) for a, b in labels], "", samples=samples, seed=seed)
-        rows.append(PairRow(first, second, len(labels), (cohen_kappa(labels, samples=samples, seed=seed), equal)))
+        equal = mean_figure("equal", [float(a == b) for a, b in labels], "", samples=samples)
+        rows.append(PairRow(first, second, len(labels), (cohen_kappa(labels, samples=samples), equal)))
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
@@ -293,17 +291,17 @@ def majority(labels: Iterable[str]) -> str | None:
 
 
 def judge_row(
-    judge: str, pairs: Sequence[tuple[bool, bool]], *, samples: int = SAMPLES, seed: int = 0, what: str = "answer"
+    judge: str, pairs: Sequence[tuple[bool, bool]], *, samples: int = BOOTSTRAP_SAMPLES, what: str = "answer"
 ) -> JudgeRow:
     """`pairs`: (the judge says yes, people's majority says yes) for each thing that both judged."""
     table = Counter(pairs)
     both, judge_only, people_only, neither = (table[p] for p in ((True, True), (True, False), (False, True), (False, False)))
     empty = f"no {what} was judged by people and by this judge"
-    kappa = cohen_kappa(pairs, samples=samples, seed=seed)
+    kappa = cohen_kappa(pairs, samples=samples)
     return JudgeRow(
         judge,
         len(pairs),
-        mean_figure("accuracy", [float(a == b) for a, b in pairs], empty, samples=samples, seed=seed),
+        mean_figure("accuracy", [float(a == b) for a, b in pairs], empty, samples=samples),
         kappa if pairs else Figure(kappa.name, None, None, 0, empty),
         both / (both + judge_only) if both + judge_only else None,
         both / (both + people_only) if both + people_only else None,
@@ -316,8 +314,7 @@ def system_row(
     judged: Mapping[str, Sequence[str]],
     sets: Sequence[tuple[AnswerSet, Sequence[AnswerSet]]],
     *,
-    samples: int = SAMPLES,
-    seed: int = 0,
+    samples: int = BOOTSTRAP_SAMPLES,
 ) -> SystemRow:
     """`judged`: question -> majority label of each judged answer.  `sets`: the system's answer set and people's, a question each."""
     shares = [sum(v == "correct" for v in labels) / len(labels) for labels in judged.values() if labels]
@@ -325,7 +322,7 @@ def system_row(
     return SystemRow(
         system,
         dict(Counter(v for labels in judged.values() for v in labels)),
-        mean_figure("correct", shares, "nobody judged an answer of this system", samples=samples, seed=seed),
-        mean_figure("F1 with people", f1s, "nobody wrote an answer set for its questions", samples=samples, seed=seed),
-        alpha_masi([[own, *people] for own, people in sets if people], samples=samples, seed=seed),
+        mean_figure("correct", shares, "nobody judged an answer of this system", samples=samples),
+        mean_figure("F1 with people", f1s, "nobody wrote an answer set for its questions", samples=samples),
+        alpha_masi([[own, *people] for own, people in sets if people], samples=samples),
     )

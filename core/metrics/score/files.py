@@ -13,6 +13,7 @@ from typing import Any
 
 from core import json_io
 from core.errors import FormatError
+from core.fields import FieldReader
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 
@@ -22,52 +23,6 @@ class Predicted:
 
     answers: tuple[str, ...]
     questions: tuple[str, ...] | None = None
-
-
-class _Place:
-    """The place in a file, for error messages."""
-
-    def __init__(self, file: object, question: str) -> None:
-        self.file, self.question = file, question
-
-    def error(self, problem: str, field: str) -> FormatError:
-        return FormatError(f"question '{self.question}': {problem}", file=self.file, field=field)
-
-    def text(self, row: Mapping[str, Any], name: str, field: str) -> str:
-        value = row.get(name)
-        if not isinstance(value, str):
-            raise self.error(f"expected text, found {_kind(row, name)}", field)
-        if not value.strip():
-            raise self.error("expected text, found none", field)
-        return value
-
-    def filled(self, row: Mapping[str, Any], name: str, field: str) -> list[Any]:
-        value = row.get(name)
-        if not isinstance(value, list):
-            raise self.error(f"expected a list, found {_kind(row, name)}", field)
-        if not value:
-            raise self.error("the list is empty; it needs at least one item", field)
-        return value
-
-    def texts(self, row: Mapping[str, Any], name: str, field: str) -> tuple[str, ...]:
-        values = self.filled(row, name, field)
-        for i, value in enumerate(values):
-            if not isinstance(value, str) or not value.strip():
-                raise self.error(f"expected text, found {value!r:.80}", f"{field}[{i}]")
-        return tuple(values)
-
-    def aliases(self, row: Mapping[str, Any], name: str, field: str) -> tuple[str, ...]:
-        """The aliases of one answer.  Raises FormatError for duplicates."""
-        found = self.texts(row, name, field)
-        if len(set(found)) < len(found):
-            twice = next(text for i, text in enumerate(found) if text in found[:i])
-            raise self.error(f"the answer '{twice[:80]}' occurs twice in one list of aliases; keep one", field)
-        return found
-
-
-def _kind(row: Mapping[str, Any], name: str) -> str:
-    names = {"dict": "an object", "list": "a list", "str": "text", "NoneType": "null", "bool": "a truth value"}
-    return names.get(type(row[name]).__name__, "a number") if name in row else "nothing"
 
 
 def parse_references(value: Any, file: object = None, *, none_allowed: bool = False) -> list[ReferenceQuestion]:
@@ -81,7 +36,7 @@ def parse_references(value: Any, file: object = None, *, none_allowed: bool = Fa
     for i, row in enumerate(value):
         question = parse_reference(row, file, f"[{i}]", none_allowed=none_allowed)
         if question.id in found:
-            raise _Place(file, question.id).error("occurs twice; ids must differ", "id")
+            raise FieldReader(file, question=question.id).error("occurs twice; ids must differ", "id")
         found[question.id] = question
     return list(found.values())
 
@@ -90,34 +45,30 @@ def parse_reference(row: Any, file: object = None, field: str = "", *, none_allo
     """One question of such a list; `field` is its place.  Raises FormatError."""
     if not isinstance(row, dict):
         raise FormatError(f"expected an object, found {row!r:.80}", file=file, field=field or None)
-    name = row.get("id")
-    if not isinstance(name, str) or not name.strip():
-        raise FormatError(f"expected text, found {_kind(row, 'id')}", file=file, field=f"{field}.id".lstrip("."))
-    place = _Place(file, name)
-    question = place.text(row, "question", "question")
+    name = FieldReader(file).text(row.get("id"), f"{field}.id".lstrip("."))
+    place = FieldReader(file, question=name)
+    question = place.text(row.get("question"), "question")
     annotations = tuple(
         _annotation(body, place, f"annotations[{j}]", question, none_allowed)
-        for j, body in enumerate(place.filled(row, "annotations", "annotations"))
+        for j, body in enumerate(place.items(row.get("annotations"), "annotations"))
     )
     extra = {k: v for k, v in row.items() if k not in ("id", "question", "annotations")}
     return ReferenceQuestion(name, question, annotations, None, extra)
 
 
-def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed: bool) -> Annotation:
+def _annotation(body: Any, place: FieldReader, field: str, prompt: str, none_allowed: bool) -> Annotation:
     kind = body.get("type") if isinstance(body, dict) else None
     if kind == "singleAnswer":
-        pair = QAPair(prompt, place.aliases(body, "answer", f"{field}.answer"), _passages(body, place, field))
+        pair = QAPair(prompt, place.aliases(body.get("answer"), f"{field}.answer"), _passages(body, place, field))
         return Annotation("single", (pair,))
     if kind == "multipleQAs":
         pairs = []
-        for i, row in enumerate(place.filled(body, "qaPairs", f"{field}.qaPairs")):
+        for i, row in enumerate(place.items(body.get("qaPairs"), f"{field}.qaPairs", dict)):
             where = f"{field}.qaPairs[{i}]"
-            if not isinstance(row, dict):
-                raise place.error(f"expected an object, found {row!r:.80}", where)
-            question = place.text(row, "question", f"{where}.question")
+            question = place.text(row.get("question"), f"{where}.question")
             if not question.strip(" |"):
                 raise place.error("expected text, found none", f"{where}.question")
-            pairs.append(QAPair(question, place.aliases(row, "answer", f"{where}.answer"), _passages(row, place, where)))
+            pairs.append(QAPair(question, place.aliases(row.get("answer"), f"{where}.answer"), _passages(row, place, where)))
             if pairs[-1] in pairs[:-1]:
                 raise place.error("the same question with the same answers occurs twice in one annotation; keep one", where)
         return Annotation("multiple", tuple(pairs))
@@ -127,8 +78,8 @@ def _annotation(body: Any, place: _Place, field: str, prompt: str, none_allowed:
     raise place.error(f"expected an object with type {known}, found {kind or body!r:.80}", f"{field}.type")
 
 
-def _passages(row: Mapping[str, Any], place: _Place, field: str) -> tuple[str, ...]:
-    return place.texts(row, "passages", f"{field}.passages") if "passages" in row else ()
+def _passages(row: Mapping[str, Any], place: FieldReader, field: str) -> tuple[str, ...]:
+    return place.texts(row["passages"], f"{field}.passages") if "passages" in row else ()
 
 
 def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> dict[str, Predicted]:
@@ -143,8 +94,8 @@ def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> 
     found: dict[str, Predicted] = {}
     kinds: dict[bool, str] = {}  # with questions or without -> the first question of that kind
     for name in value:
-        place = _Place(file, name)
-        rows = place.filled(value, name, name)
+        place = FieldReader(file, question=name)
+        rows = place.items(value[name], name)
         for i, row in enumerate(rows):
             if kinds.setdefault(isinstance(row, dict), name) and len(kinds) == 2:
                 message = (
@@ -152,12 +103,12 @@ def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> 
                 )
                 raise place.error(message, f"{name}[{i}]")
         if isinstance(rows[0], dict):
-            answers = tuple(place.text(r, "answer", f"{name}[{i}].answer") for i, r in enumerate(rows))
+            answers = tuple(place.text(r.get("answer"), f"{name}[{i}].answer") for i, r in enumerate(rows))
             found[name] = Predicted(
-                answers, tuple(place.text(r, "question", f"{name}[{i}].question") for i, r in enumerate(rows))
+                answers, tuple(place.text(r.get("question"), f"{name}[{i}].question") for i, r in enumerate(rows))
             )
         else:
-            found[name] = Predicted(place.texts(value, name, name))
+            found[name] = Predicted(place.texts(rows, name))
     return found
 
 

@@ -1,12 +1,12 @@
-"""Percentile bootstrap intervals of means over questions, and the paired comparison of two systems.
+"""Percentile bootstrap intervals over questions or items, and the paired comparison of two systems.
 
-Sources: Efron and Tibshirani 1993, chapters 13 and 15; Koehn 2004 (paired bootstrap); add-one permutation p-values as in Phipson and Smyth
-2010.  Questions are resampled.  Deterministic for a seed.
+Sources: Efron and Tibshirani 1993, chapters 13 and 15; Koehn 2004 (paired bootstrap); scipy's permutation test, with add-one p-values as in
+Phipson and Smyth 2010.  Deterministic for a seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,69 +15,74 @@ from numpy.typing import NDArray
 from core.errors import InputError
 from core.metrics.base import Value
 
+BOOTSTRAP_SAMPLES = 1000  # of every bootstrap and of every exchange test, where a caller or a user does not say otherwise
+LEVEL = 0.95
 _CELLS = 2_000_000  # numbers drawn at a time, to bound memory
 
+Interval = tuple[float, float]
+Floats = NDArray[np.float64]
+Statistic = Callable[
+    [Floats], Floats
+]  # how often each item was drawn (s, n) -> a value a sample (s,), NaN where it is undefined
 
-def _draws(count: int, samples: int, seed: int) -> list[NDArray[np.int64]]:
+
+def _drawn(n: int, samples: int, seed: int) -> Iterator[Floats]:
+    """Blocks (s, n): how often each of n items is in each sample."""
     rng = np.random.default_rng(seed)
-    step = max(1, _CELLS // count)
-    return [rng.integers(0, count, size=(min(step, samples - at), count)) for at in range(0, samples, step)]
+    step = max(1, _CELLS // n)
+    for at in range(0, samples, step):
+        size = min(step, samples - at)
+        items = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
+        yield np.bincount(items.ravel(), minlength=size * n).reshape(size, n).astype(float)
 
 
-def _check(samples: int) -> None:
+def resampled(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Floats:
+    """The defined values of the statistic over resampled items.  Raises InputError for samples < 1."""
     if samples < 1:
         raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
+    values = np.concatenate([statistic(weights) for weights in _drawn(n, samples, seed)]) if n else np.zeros(0)
+    return values[~np.isnan(values)]
+
+
+def resampled_interval(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Interval | None:
+    """None for fewer than two items, and for a statistic that is undefined in most samples."""
+    values = resampled(n, statistic, samples, seed)
+    if n < 2 or 2 * len(values) < samples:
+        return None
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
 
 
 def interval(
-    values: Sequence[Value], *, weights: Sequence[float] | None = None, samples: int = 1000, seed: int = 0, level: float = 0.95
-) -> tuple[float, float] | None:
-    """The percentile interval of the (weighted) mean of the defined values.
-
-    None for fewer than two defined values.  Raises InputError for samples < 1.
+    values: Sequence[Value], *, weights: Sequence[float] | None = None, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0
+) -> Interval | None:
+    """The interval of the (weighted) mean of the defined values; None for fewer than two.
 
     >>> interval([1.0, 1.0, 1.0, None])
     (1.0, 1.0)
     >>> interval([0.5, None]) is None
     True
     """
-    _check(samples)
-    kept = [(v, 1.0 if weights is None else weights[i]) for i, v in enumerate(values) if v is not None]
-    kept = [(v, w) for v, w in kept if w > 0]
-    if len(kept) < 2:
-        return None
-    value = np.array([v for v, _ in kept])
-    weight = np.array([w for _, w in kept])
-    means = np.concatenate(
-        [(value[d] * weight[d]).sum(axis=1) / weight[d].sum(axis=1) for d in _draws(len(kept), samples, seed)]
-    )
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    kept = [(v, w) for v, w in zip(values, weights or [1.0] * len(values), strict=True) if v is not None and w > 0]
+    value, weight = np.array(kept).reshape(-1, 2).T
+    return resampled_interval(len(kept), lambda drawn: drawn @ (value * weight) / (drawn @ weight), samples, seed)
 
 
 def harmonic_interval(
-    a: Sequence[Value], b: Sequence[Value], *, samples: int = 1000, seed: int = 0, level: float = 0.95
-) -> tuple[float, float] | None:
-    """The percentile interval of the harmonic mean of two means over the same questions, each over those where it is defined.
-
-    None if fewer than two questions have one of them.  Raises InputError for samples < 1.
-    """
-    _check(samples)
+    a: Sequence[Value], b: Sequence[Value], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0
+) -> Interval | None:
+    """The interval of the harmonic mean of two means over the same questions, each over those where it is defined."""
     rows = [(x, y) for x, y in zip(a, b, strict=True) if x is not None or y is not None]
-    if len(rows) < 2:
-        return None
-    table = np.array([[np.nan if v is None else v for v in row] for row in rows])
-    found: list[float] = []
-    for draw in _draws(len(rows), samples, seed):
-        there = ~np.isnan(table[draw])  # (samples, questions, 2)
-        sums, counts = np.nan_to_num(table[draw]).sum(axis=1), there.sum(axis=1)
-        p, r = (sums / np.maximum(counts, 1)).T
-        value = 2 * p * r / np.maximum(p + r, 1e-12)
-        found += value[(counts > 0).all(axis=1)].tolist()
-    if not found:
-        return None
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    table = np.array(rows, float).reshape(-1, 2)  # None is NaN
+    defined, filled = (~np.isnan(table)).astype(float), np.nan_to_num(table)
+
+    def statistic(drawn: Floats) -> Floats:
+        counts = drawn @ defined  # (s, 2)
+        means = np.divide(drawn @ filled, counts, out=np.full_like(counts, np.nan), where=counts > 0)
+        harmonic: Floats = 2 * means.prod(axis=1) / np.maximum(means.sum(axis=1), 1e-12)
+        return harmonic
+
+    return resampled_interval(len(rows), statistic, samples, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,36 +95,34 @@ class Comparison:
 
     n: int
     difference: float | None
-    interval: tuple[float, float] | None
+    interval: Interval | None
     better: float | None
     p_value: float | None
 
 
-def compare(a: Sequence[Value], b: Sequence[Value], *, samples: int = 1000, seed: int = 0) -> Comparison:
+def compare(a: Sequence[Value], b: Sequence[Value], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Comparison:
     """Paired comparison of two systems on the same questions in the same order.  Raises InputError for unequal lengths.
 
     >>> compare([1.0, 1.0, None], [0.5, 0.5, 1.0]).difference
     0.5
     """
-    _check(samples)
     if len(a) != len(b):
         raise InputError(f"{len(a)} and {len(b)} values cannot be paired; give both systems the same questions")
     difference = np.array([x - y for x, y in zip(a, b, strict=True) if x is not None and y is not None])
-    if not len(difference):
+    n = len(difference)
+    if not n:
         return Comparison(0, None, None, None, None)
-    observed = float(difference.mean())
-    means = np.concatenate([difference[d].mean(axis=1) for d in _draws(len(difference), samples, seed)])
-    rng = np.random.default_rng(seed)
-    extreme = 0
-    step = max(1, _CELLS // len(difference))
-    for at in range(0, samples, step):
-        signs = rng.choice((-1.0, 1.0), size=(min(step, samples - at), len(difference)))
-        # tolerance for rounding, so that equally extreme exchanges count
-        extreme += int((np.abs((signs * difference).mean(axis=1)) >= abs(observed) - 1e-12).sum())
-    return Comparison(
-        len(difference),
-        observed,
-        interval([float(d) for d in difference], samples=samples, seed=seed),
-        float((means > 0).mean()),
-        (extreme + 1) / (samples + 1),
+    from scipy.stats import permutation_test
+
+    means = resampled(n, lambda drawn: drawn @ difference / n, samples, seed)
+    exchanged = permutation_test(
+        (difference,),
+        np.mean,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=samples,
+        batch=max(1, _CELLS // n),
+        rng=np.random.default_rng(seed),
     )
+    ends = interval(difference.tolist(), samples=samples, seed=seed)
+    return Comparison(n, float(difference.mean()), ends, float((means > 0).mean()), float(exchanged.pvalue))

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from core.errors import InputError
-from core.metrics.significance.bootstrap import Comparison, compare
+from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, Comparison, compare
 from core.types import Scope
 
 Row = Mapping[str, Any]
@@ -69,7 +69,9 @@ def paired(a: Sequence[Row], b: Sequence[Row]) -> list[tuple[Row, Row]]:
     return [(row, other[key]) for row in a if (key := (row["id"], row["question"])) in other]
 
 
-def compare_values(a: Sequence[float], b: Sequence[float], *, samples: int = 1000, seed: int = 0) -> MetricDifference:
+def compare_values(
+    a: Sequence[float], b: Sequence[float], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0
+) -> MetricDifference:
     """The comparison of paired values.
 
     >>> compare_values([1.0, 0.5], [0.5, 0.5], samples=10).comparison.difference
@@ -100,7 +102,7 @@ def corrected(found: Mapping[str, MetricDifference]) -> dict[str, MetricDifferen
     return {name: replace(d, holm=p) for (name, d), p in zip(found.items(), values)}
 
 
-def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = 1000, seed: int = 0) -> RunComparison:
+def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> RunComparison:
     """The metrics that both runs have, those of the first run in its order.  Raises InputError if no question is common."""
     pairs = paired(a, b)
     if not pairs:

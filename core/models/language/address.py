@@ -22,7 +22,7 @@ class Address:
     concurrency: int = 8
     retries: int = 3
     max_bytes: int = 1 << 20
-    backoff: float = 0.5  # seconds before the first retry; doubled each time
+    first_pause: float = 0.5  # seconds before the first retry; doubled each time
 
     @classmethod
     def of(cls, settings: Settings) -> Address:

@@ -1,4 +1,4 @@
-"""One batch of calls to an endpoint: retries with backoff, Retry-After, deadlines, cancelling calls in flight, and what a
+"""One batch of calls to an endpoint: retries with growing pauses, Retry-After, deadlines, cancelling calls in flight, and what a
 refused call says."""
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Batch:
                         raise CallError(self.down)
                     await asyncio.sleep(max(0.0, self.not_before - time.monotonic()))
                     last = again == address.retries
-                    pause = address.backoff * 2**again * random.uniform(0.8, 1.2)
+                    pause = address.first_pause * 2**again * random.uniform(0.8, 1.2)
                     try:
                         begun = time.monotonic()
                         said = await self.model.ask(client, request)

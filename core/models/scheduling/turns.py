@@ -24,38 +24,28 @@ class Turns:
     """A re-entrant lock that serves those who wait in the order in which they came."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: deque[tuple[int, threading.Lock]] = deque()
-        self._owner: int | None = None
+        self._changed = threading.Condition()
+        self._order: deque[int] = deque()  # threads; the first has the lock
         self._depth = 0
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return max(0, len(self._order) - 1)
 
     def __enter__(self) -> None:
         me = threading.get_ident()
-        with self._lock:
-            if self._owner in (None, me):
-                self._owner = me
-                self._depth += 1
-                return
-            gate = threading.Lock()
-            gate.acquire()
-            self._waiting.append((me, gate))
-        gate.acquire()  # opened by the one before, who has made this thread the owner
+        with self._changed:
+            if not self._order or self._order[0] != me:
+                self._order.append(me)
+                self._changed.wait_for(lambda: self._order[0] == me)
+            self._depth += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with self._lock:
+        with self._changed:
             self._depth -= 1
-            if self._depth:
-                return
-            if self._waiting:
-                self._owner, gate = self._waiting.popleft()
-                self._depth = 1
-                gate.release()
-            else:
-                self._owner = None
+            if not self._depth:
+                self._order.popleft()
+                self._changed.notify_all()
 
 
 # tokens of a batch of several callers: on CPUs a larger one is no faster than one by one, and its first caller would wait for the last

@@ -46,7 +46,7 @@ MOST_EXTRA = 8  # additional first tokens, one for each previous answer
 class Generation:
     """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later); `repeats`: as in core.models.span.answerer.Decoding."""
 
-    candidates: int = 4
+    candidates: int = 4  # per step; each costs the decoder a row
     eoi_bias: float = 0.0
     repeats: bool = False
 

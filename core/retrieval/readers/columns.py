@@ -6,7 +6,7 @@ unpacks to is bounded before it is read, and few rows are unpacked at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from core.errors import FormatError
@@ -26,7 +26,7 @@ def read_parquet(source: Source) -> Iterator[Row]:
     try:
         with pyarrow.parquet.ParquetFile(source.path, memory_map=True) as file:
             fields = _fields(source, file.schema_arrow)
-            check_unpacked(source.name, source.path.stat().st_size, file.metadata, fields.values())
+            _check_unpacked(source, file.metadata, fields.values())
             batches = file.iter_batches(ROWS, columns=list(dict.fromkeys(fields.values())))
             yield from _rows(source, fields, batches)
     except (pyarrow.ArrowException, OSError) as e:
@@ -55,27 +55,20 @@ def read_arrow(source: Source) -> Iterator[Row]:
         raise _damaged(source, "Arrow", e) from e
 
 
-def check_unpacked(name: str, size: int, metadata: Any, columns: Iterable[str], width: int = 1) -> None:
-    """Raises FormatError where the columns of a Parquet file of `size` bytes, whose values take at least `width` bytes each, unpack to too
-    many, by its own account."""
-    parts = [part for column in columns for part in chunks_of(metadata, column)]
-    unpacked = sum(max(part.total_uncompressed_size, width * part.num_values) for part in parts)
+def _check_unpacked(source: Source, metadata: Any, columns: Collection[str]) -> None:
+    """Raises FormatError where the columns of a Parquet file unpack to too many bytes, by its own account."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    parts = [part for g in groups for i in range(g.num_columns) if (part := g.column(i)).path_in_schema in columns]
+    unpacked = sum(max(part.total_uncompressed_size, part.num_values) for part in parts)
+    size = source.path.stat().st_size
     if unpacked > max(FREE_BYTES, MAX_PACKED_RATIO * size):
         raise FormatError(
             f"{size} bytes unpack to {unpacked // MB} MB, which looks like an attack; if it is none, write the file without compression",
-            file=name,
+            file=source.name,
         )
 
 
-def chunks_of(metadata: Any, column: str) -> Iterator[Any]:
-    """What each row group of a Parquet file says of a column, in parts where its values have several."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for part in map(group.column, range(group.num_columns)):
-            if part.path_in_schema == column or part.path_in_schema.startswith(f"{column}."):
-                yield part
-
-
-def check_columns(name: str, schema: Any, columns: Iterable[str]) -> None:
+def _check_columns(name: str, schema: Any, columns: Iterable[str]) -> None:
     """Raises FormatError for a column that is there twice, and for one whose values have parts."""
     from pyarrow import types
 
@@ -104,7 +97,7 @@ def _fields(source: Source, schema: Any) -> dict[str, str]:
     if "text" not in found:
         known, there = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
         raise FormatError(f"no column {known}; it has {there}: name the one of the texts with --text-column", file=source.name)
-    check_columns(source.name, schema, found.values())
+    _check_columns(source.name, schema, found.values())
     return found
 
 

@@ -182,7 +182,7 @@ class Source:
         except OSError as e:
             raise InputError(f"{self.path} cannot be read ({e.strerror}); give the path of an existing file") from e
         if not self.path.is_file():
-            raise InputError(f"{self.path} is not a file; give a .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
+            raise InputError(f"{self.path} is not a file; give the path of a file")
         if size > self.limits.max_bytes:
             raise InputError(
                 f"{self.name} has {size / MB:.1f} MB; at most {self.limits.max_bytes // MB} MB are read. "

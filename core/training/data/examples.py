@@ -13,11 +13,9 @@ answers.  Layouts:
 from __future__ import annotations
 
 import csv
-import gzip
-import json
+import io
 import random
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,33 +60,6 @@ class Reading:
     answers: tuple[str, ...]
 
 
-def _decoded(file: Iterable[str], path: Path) -> Iterator[str]:
-    """The lines of a file.  Raises FormatError, naming the line, for bytes that are not UTF-8 and for a damaged .gz."""
-    number = 1
-    try:
-        for line in file:
-            yield line
-            number += 1
-    except UnicodeDecodeError:
-        raise FormatError("not UTF-8 text", file=path, line=number) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise FormatError(f"not a whole gzip file: {error}", file=path, line=number) from None
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(_decoded(file, path), 1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise FormatError(f"not JSON: {error}", file=path, line=number) from None
-                if not isinstance(row, dict):
-                    raise FormatError("a row must be an object", file=path, line=number)
-                yield number, row
-
-
 def _need(row: dict[str, Any], name: str, kind: type, path: Path, line: int) -> Any:
     if not isinstance(row.get(name), kind):
         raise FormatError(f"must be a {kind.__name__}", file=path, line=line, field=name)
@@ -104,7 +75,7 @@ def read_reading(path: Path) -> Iterator[ReadingExample]:
 
     Others are left out: truncated answers would be learned.  Raises FormatError.
     """
-    for number, row in _lines(path):
+    for number, row in json_io.read_lines(path):
         passage = _clean(_need(row, "passage", str, path, number))
         question = _clean(_need(row, "question", str, path, number))
         given = _need(row, "answers", list, path, number)
@@ -120,7 +91,7 @@ def read_reading(path: Path) -> Iterator[ReadingExample]:
 
 def read_multi(path: Path) -> Iterator[MultiExample]:
     """The rows of a `multi` file.  Raises FormatError."""
-    for number, row in _lines(path):
+    for number, row in json_io.read_lines(path):
         passages = _need(row, "passages", list, path, number)
         answers = _need(row, "answers", list, path, number)
         if not all(isinstance(p, dict) and isinstance(p.get("text"), str) for p in passages):
@@ -176,17 +147,15 @@ def _supporting_first(passages: list[Any], row: dict[str, Any], path: Path, line
 
 def read_passages_tsv(path: Path) -> dict[str, Titled]:
     """Passages by id.  Raises FormatError."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="") as file:
-        rows = csv.reader(_decoded(file, path), delimiter="\t")
-        if next(rows, None) != ["id", "text", "title"]:
-            raise FormatError("the first line must be: id, text, title (tab-separated)", file=path, line=1)
-        out: dict[str, Titled] = {}
-        for number, row in enumerate(rows, 2):
-            if len(row) != 3:
-                raise FormatError(f"{len(row)} columns instead of 3", file=path, line=number)
-            out[row[0]] = (row[2], row[1])
-        return out
+    rows = csv.reader(io.StringIO(json_io.read_text(path, bounded=False), newline=""), delimiter="\t")
+    if next(rows, None) != ["id", "text", "title"]:
+        raise FormatError("the first line must be: id, text, title (tab-separated)", file=path, line=1)
+    out: dict[str, Titled] = {}
+    for number, row in enumerate(rows, 2):
+        if len(row) != 3:
+            raise FormatError(f"{len(row)} columns instead of 3", file=path, line=number)
+        out[row[0]] = (row[2], row[1])
+    return out
 
 
 def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:

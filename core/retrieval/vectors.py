@@ -1,26 +1,138 @@
-"""Given vectors into a corpus: every row checked and put at the row of its passage."""
+"""Vectors that were computed elsewhere, as `.npy` or FAISS files: every row checked and put at the row of its passage."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import has_magic
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core import disk
-from core.errors import IndexMismatchError, InputError
+from core.errors import FormatError, IndexMismatchError, InputError
 from core.models.encoders.sentence_encoder import Encoder, passage_text
 from core.retrieval import index
 from core.retrieval.corpus import PassageStore
-from core.retrieval.vectors.files import Given, blocks, is_index, listed_ids, opened
+from core.retrieval.readers.folders import by_number
+from core.retrieval.readers.lines import plain
 
+ROWS = 8192  # of a block
 COMPARED = 16  # passages encoded again, to see that the vectors are theirs
+FLOATS = ("float16", "float32", "float64")
 Progress = Callable[[int, int], None]
+
+
+class Block(NamedTuple):
+    ids: Sequence[str] | None  # None: the file has none
+    vectors: NDArray[Any]  # (b, d)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Vectors as a person gives them: files in the order of their passages, or with ids."""
+
+    files: tuple[Path, ...]
+    ids: Path | None = None  # lines of text, or a JSON list: the ids of all rows
+
+
+def files_of(names: Iterable[str | Path]) -> tuple[Path, ...]:
+    """Files and patterns (`shard_*.npy`), in the order of their numbers.
+
+    Raises InputError for a pattern or name without a file, and for a file of another kind.
+    """
+    found: list[Path] = []
+    for name in map(Path, names):
+        if has_magic(str(name)) and not name.exists():
+            inside = [p for p in Path(name.anchor or ".").glob(str(name.relative_to(name.anchor))) if p.is_file()]
+            if not inside:
+                raise InputError(f"{name}: no file has such a name")
+            found += inside
+        elif not name.is_file():
+            raise InputError(f"{name}: there is no such file; give a file of vectors: {', '.join(KINDS)}")
+        else:
+            found.append(name)
+    if other := next((path for path in found if path.suffix.lower() not in KINDS), None):
+        raise InputError(
+            f"{other.name}: vectors are read from {' and '.join(KINDS)} files; where these were made, save the vectors with "
+            "numpy.save and the ids as lines of text, then give --vectors FILE.npy --ids FILE.txt"
+        )
+    return tuple(sorted(dict.fromkeys(found), key=by_number))
+
+
+def _npy(path: Path) -> Iterator[Block]:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as e:
+        raise FormatError(f"not a complete .npy file of numbers ({e}); copy it again", file=path.name) from e
+    if array.ndim != 2 or str(array.dtype) not in FLOATS:
+        raise FormatError(
+            f"an array of the shape {array.shape} and the type {array.dtype}; expected a row of floats for each passage "
+            f"({', '.join(FLOATS)})",
+            file=path.name,
+        )
+    for start in range(0, len(array), ROWS):
+        yield Block(None, array[start : start + ROWS])
+
+
+def _faiss(path: Path) -> Iterator[Block]:
+    """The vectors that a finished index holds; of a quantised one, what its codes stand for."""
+    import faiss
+
+    outer: Any = _opened(path)
+    index, ids = outer, None
+    if isinstance(outer, faiss.IndexIDMap):
+        ids = faiss.vector_to_array(outer.id_map)
+        index = faiss.downcast_index(outer.index)  # belongs to `outer`, which has to live as long
+    for start in range(0, index.ntotal, ROWS):
+        size = min(ROWS, index.ntotal - start)
+        try:
+            if isinstance(index, faiss.IndexIVF) and not start:
+                index.make_direct_map()
+            vectors = index.reconstruct_batch(np.arange(start, start + size))
+        except RuntimeError as e:
+            kind = type(index).__name__
+            raise InputError(
+                f"{path.name}: no vectors can be read out of this {kind}; give the vectors that it was made of"
+            ) from e
+        yield Block(None if ids is None else [str(i) for i in ids[start : start + size]], vectors)
+
+
+def _opened(path: Path) -> Any:
+    """A FAISS index, memory-mapped where its kind allows.  Raises FormatError if it is damaged or cut short."""
+    import faiss
+
+    try:
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+    except RuntimeError as e:
+        said = " ".join(str(e).split())[-150:]
+        raise FormatError(f"not a complete FAISS index ({said}); copy it again", file=path.name) from e
+
+
+KINDS: dict[str, Callable[[Path], Iterator[Block]]] = {".npy": _npy, ".faiss": _faiss}
+
+
+def _listed_ids(path: Path) -> Iterator[str]:
+    """The ids of a file: a line each, or a JSON list.  Raises FormatError, InputError."""
+    try:
+        if path.suffix.lower() == ".json":
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(found, list):
+                raise FormatError("expected a JSON list of ids", file=path.name)
+            yield from (str(plain(i)) for i in found)
+            return
+        with path.open(encoding="utf-8") as lines:
+            yield from (re.sub(r"\r?\n$", "", line) for line in lines)
+    except OSError as e:
+        raise InputError(f"{path} cannot be read ({e.strerror or e}); give the path of an existing file") from e
+    except ValueError as e:
+        raise FormatError(f"not a list of ids ({e}); write an id a line", file=path.name) from e
 
 
 def write_given(
@@ -38,10 +150,10 @@ def write_given(
     (folder / index.PROGRESS).unlink(missing_ok=True)
     target = disk.new_mapped(folder / index.vectors_file(stored), stored, (len(store), encoder.dimension))
     places = _Places(store)
-    listed = listed_ids(given.ids) if given.ids else None
+    listed = _listed_ids(given.ids) if given.ids else None
     for file in given.files:
         row = 0
-        for block in blocks(file, given):
+        for block in KINDS[file.suffix.lower()](file):
             vectors = _checked(file, row, block.vectors, encoder)
             ids = _next(listed, len(vectors), given, file) if listed else block.ids
             at = places.of(ids, len(vectors), file, row)
@@ -153,9 +265,9 @@ def keep_index(given: Given, folder: Path, count: int, dimension: int) -> str:
     """Copies a finished FAISS index that can be searched as it is, and returns its kind; empty if one has to be built of its vectors."""
     import faiss
 
-    if len(given.files) != 1 or given.ids or not is_index(given.files[0]) or count < index.APPROXIMATE_FROM:
+    if len(given.files) != 1 or given.ids or given.files[0].suffix.lower() != ".faiss" or count < index.APPROXIMATE_FROM:
         return ""
-    found = opened(given.files[0])
+    found = _opened(given.files[0])
     kinds: dict[str, Any] = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}
     kind = next((name for name, kept in kinds.items() if isinstance(found, kept)), "")
     if not kind or found.metric_type != faiss.METRIC_INNER_PRODUCT:

@@ -1,12 +1,12 @@
-"""BM25 by Tantivy (https://github.com/quickwit-oss/tantivy), for corpora whose score matrix would not fit: built as a stream, memory-mapped for reading.
+"""The word index: BM25 by Tantivy (https://github.com/quickwit-oss/tantivy), built as a stream, memory-mapped for reading.
 
-It is given the words of our tokenizer.  Its k1 is 1.2 (1.5 in bm25.py), and it rounds the lengths of passages, so scores differ a little and the
-best passages seldom.
+Tantivy is given the words of `Tokenizer`.  It scores with k1 = 1.2 and b = 0.75, and rounds the lengths of passages.
 """
 
 from __future__ import annotations
 
 import shutil
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,40 @@ from numpy.typing import NDArray
 
 from core import disk
 from core.errors import IndexMismatchError, StorageError
-from core.retrieval.words.bm25 import Tokenizer
+from core.text import STOPWORDS, unspaced_runs, word_tokens
 
-MEMORY = 200_000_000  # bytes of postings before they are written
-SAY = 1000  # passages between two reports of progress
+FOLDER = "words"  # of a corpus
+MEMORY_BYTES = 200_000_000  # of postings before they are written
+PROGRESS_PASSAGES = 1000  # between two reports of progress
 _WORDS, _ROW, _BLANKS = "words", "row", "blanks"
 
 
-def _schema() -> Any:
-    import tantivy
+class Tokenizer:
+    """Lower case, accents folded, English stop words out, stemmed.  Digits stay: 'Series 3' is not 'Series 4'.
 
-    schema = tantivy.SchemaBuilder()
-    schema.add_text_field(_WORDS, stored=False, tokenizer_name=_BLANKS, index_option="freq")
-    schema.add_integer_field(_ROW, stored=False, indexed=True, fast=True)
-    return schema.build()
+    Scripts without spaces are tokens of one and of two characters: Nie et al. 2000, https://doi.org/10.1145/355214.355235.
+    """
+
+    def __init__(self) -> None:
+        import Stemmer
+        from bm25s.stopwords import STOPWORDS_EN
+
+        # without its cache, which costs four times what it saves
+        self._stemmer, self._stop = Stemmer.Stemmer("english", 0), frozenset(STOPWORDS_EN) | STOPWORDS
+
+    def __call__(self, text: str) -> list[str]:
+        text = text.lower()
+        grams: list[str] = []
+        if not text.isascii():
+            runs, text = unspaced_runs(text)
+            for run in runs:
+                characters = word_tokens(unicodedata.normalize("NFKC", run))
+                grams += characters
+                grams += map(str.__add__, characters, characters[1:])
+            text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+        words = [w for w in word_tokens(text) if w not in self._stop and (len(w) > 1 or not w.isascii() or w.isdigit())]
+        stems: list[str] = self._stemmer.stemWords(words)
+        return stems + grams
 
 
 def _with_tokenizer(index: Any) -> Any:
@@ -43,15 +63,18 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
     """Writes the index of `count` texts to `folder`, atomically; a build that was killed starts again.  Raises OSError, StorageError."""
     import tantivy
 
+    schema = tantivy.SchemaBuilder()
+    schema.add_text_field(_WORDS, stored=False, tokenizer_name=_BLANKS, index_option="freq")
+    schema.add_integer_field(_ROW, stored=False, indexed=True, fast=True)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     tokenizer = Tokenizer()
     try:
         part.mkdir(parents=True)
-        writer = _with_tokenizer(tantivy.Index(_schema(), str(part))).writer(MEMORY, 1)
+        writer = _with_tokenizer(tantivy.Index(schema.build(), str(part))).writer(MEMORY_BYTES, 1)
         for row, text in enumerate(texts):
             writer.add_document(tantivy.Document(**{_WORDS: " ".join(tokenizer(text)), _ROW: row}))
-            if row % SAY == SAY - 1:
+            if row % PROGRESS_PASSAGES == PROGRESS_PASSAGES - 1:
                 progress(row + 1, count)
         writer.commit()
         writer.wait_merging_threads()
@@ -67,8 +90,8 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
     progress(count, count)
 
 
-class TantivyIndex:
-    """Reads what `build` wrote."""
+class WordIndex:
+    """Reads what `build` wrote; thread-safe."""
 
     def __init__(self, folder: Path, count: int) -> None:
         """Raises IndexMismatchError if the index is missing, damaged or has another number of passages."""
@@ -79,24 +102,28 @@ class TantivyIndex:
             self._searcher: Any = index.searcher()
             documents = int(self._searcher.num_docs)
         except (OSError, ValueError) as e:
-            said = " ".join(str(e).split())[:150]
-            raise IndexMismatchError(f"{folder} is missing or damaged ({said}); build the index again") from e
+            reason = " ".join(str(e).split())[:150]
+            raise IndexMismatchError(f"{folder} is missing or damaged ({reason}); build the index again") from e
         if documents != count:
             raise IndexMismatchError(f"{folder} has {documents} passages, the corpus {count}; build the index again")
         self._schema, self._tokenizer = index.schema, Tokenizer()
 
     def knows(self, word: str) -> bool:
+        """True if a passage has the word, or if it is a stop word."""
         return all(map(self._frequency, self._tokenizer(word)))
 
     def _frequency(self, token: str) -> int:
         return int(self._searcher.doc_freq(_WORDS, token))
 
-    def search(self, query: str) -> TantivyMatches | None:
+    def search(self, query: str) -> WordMatches | None:
+        """None if no word of the query is in the corpus (an empty query, only stop words)."""
         tokens = [t for t in dict.fromkeys(self._tokenizer(query)) if self._frequency(t)]
-        return TantivyMatches(self._searcher, self._schema, tokens) if tokens else None
+        return WordMatches(self._searcher, self._schema, tokens) if tokens else None
 
 
-class TantivyMatches:
+class WordMatches:
+    """The passages that share a word with one query."""
+
     def __init__(self, searcher: Any, schema: Any, tokens: Sequence[str]) -> None:
         import tantivy
 
@@ -104,24 +131,26 @@ class TantivyMatches:
         self._words = [(tantivy.Occur.Should, tantivy.Query.term_query(schema, _WORDS, token)) for token in tokens]
 
     def best(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Rows and scores above 0 of the k best, best first, ties by row."""
         import tantivy
 
-        rows, scores = self._found(tantivy.Query.boolean_query(self._words), k)
+        rows, scores = self._top(tantivy.Query.boolean_query(self._words), k)
         order = np.lexsort((rows, -scores))
         return rows[order], scores[order]
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The scores of given rows; 0 for those that share no word."""
         import tantivy
 
         if not len(rows):
             return np.zeros(0, np.float32)
         query: Any = tantivy.Query
         these = query.const_score_query(query.term_set_query(self._schema, _ROW, rows.tolist()), 0.0)
-        found, scores = self._found(query.boolean_query([(tantivy.Occur.Must, these), *self._words]), len(rows))
-        known = dict(zip(found.tolist(), scores.tolist(), strict=True))
+        matches, scores = self._top(query.boolean_query([(tantivy.Occur.Must, these), *self._words]), len(rows))
+        known = dict(zip(matches.tolist(), scores.tolist(), strict=True))
         return np.array([known.get(row, 0.0) for row in rows.tolist()], np.float32)
 
-    def _found(self, query: Any, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def _top(self, query: Any, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         hits = self._searcher.search(query, max(1, k), count=False).hits
         rows = self._searcher.fast_field_values(_ROW, [address for _, address in hits])
         return np.array(rows, np.int64), np.array([score for score, _ in hits], np.float32)
