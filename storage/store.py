@@ -36,19 +36,19 @@ from storage.exchange.imports.importing import Imports
 from storage.results.evaluations import Evaluations
 from storage.results.labels import Labels
 from storage.results.predictions import Predictions
+from storage.schema.creation import ensure_current
 from storage.schema.engine import Database, parse_url
-from storage.schema.upgrade import ensure_current
 
 
 class Store:
-    """Opens `url`, creating or upgrading the database first.
+    """Opens `url`, creating the database where there is none.
 
-    `upgraded_from` is the backup made before an upgrade, else None.  Raises InputError for a wrong URL, NewerDatabaseError,
-    StorageError for a damaged, foreign or unwritable file; then the file is as it was.
+    Raises InputError for a wrong URL, NewerDatabaseError, StorageError for a file of an earlier schema and a damaged, foreign or
+    unwritable one; then the file is as it was.
     """
 
     def __init__(self, url: str) -> None:
-        self.upgraded_from = ensure_current(url)
+        ensure_current(url)
         self._compose(Database(parse_url(url)))
         self.database.check_file()  # from here on it is known which file this is
 

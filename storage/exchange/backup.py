@@ -20,9 +20,7 @@ from storage.exchange.exports.files import digest, note_export
 from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.base import Base
-from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
-from storage.schema.integrity import check_backup
-from storage.schema.upgrade import (
+from storage.schema.creation import (
     LOCK_SECONDS,
     backup_name,
     copy_database,
@@ -32,6 +30,8 @@ from storage.schema.upgrade import (
     row_counts,
     verify,
 )
+from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
+from storage.schema.integrity import check_backup
 
 STALE_BACKUP_DAYS = 7
 # https://sqlite.org/wal.html#walresetbug: two connections that write and checkpoint in the same instant
@@ -135,9 +135,9 @@ def restore(url: str, file: Path) -> Path | None:
     """Puts a backup in the place of the database, as one transaction where the present one is intact; returns where
     that one went.
 
-    What was there is kept: an intact database as a backup, a damaged one renamed.  An older backup is upgraded.  Raises
-    InputError for a missing file, NewerDatabaseError, StorageError (a backup that is damaged or has another schema than
-    its revision, disk full, database in use); then the database is as it was.
+    What was there is kept: an intact database as a backup, a damaged one renamed.  Raises InputError for a missing
+    file, NewerDatabaseError, StorageError (a backup of an earlier schema, damaged, or with other tables than its schema has, disk
+    full, database in use); then the database is as it was.
     """
     path = sqlite_path(parse_url(url))
     if path is None:
@@ -153,7 +153,7 @@ def restore(url: str, file: Path) -> Path | None:
             kept = _exchange(file, path)
     except Timeout:
         raise StorageError(
-            f"{path}: another program has been upgrading it for {LOCK_SECONDS:.0f} s: nothing was changed"
+            f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s: nothing was changed"
         ) from None
     except sqlite3.Error as e:
         raise explain(e, f"{file} -> {path}") from e

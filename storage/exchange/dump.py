@@ -18,9 +18,7 @@ from core.json_io import dumps
 from storage.exchange.filters import Filters, Names
 from storage.exchange.kinds import KINDS, TARGETS, Kind, Row
 
-LAYOUT = 3  # 2: the workbench's tables; 3: traces of evaluations, submitted work once
-ONE_HOME = 3  # before it, submitted work stands among annotations and judgments as well (storage.schema.echoes)
-READS = (1, 2, 3)
+LAYOUT = 3
 _CHUNK = 20  # rows in memory: a trace may be large
 
 

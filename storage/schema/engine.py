@@ -188,8 +188,8 @@ class FileWatch:
         )
 
 
-def make_engine(url: URL, *, foreign_keys: bool = True, watch: FileWatch | None = None) -> Engine:
-    """An engine whose every connection has the pragmas of this module.  `foreign_keys=False` is for migrations only.
+def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
+    """An engine whose every connection has the pragmas of this module.
 
     Raises InputError for a URL whose driver is not installed, StorageError for a SQLite library without STRICT tables.
     """
@@ -222,7 +222,7 @@ def make_engine(url: URL, *, foreign_keys: bool = True, watch: FileWatch | None 
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-        cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
         if watch is not None:
             watch.opened(connection, record.info)

@@ -24,9 +24,9 @@ from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
 from storage.records.enumerations import Format
 from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
+from storage.schema.creation import head
 from storage.schema.engine import Database, Part, now
-from storage.schema.snapshots import Snapshot as SnapshotRow
-from storage.schema.upgrade import head
+from storage.schema.tables import Snapshot as SnapshotRow
 
 SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv", "parquet")
 MANIFEST = "manifest.json"

@@ -23,13 +23,12 @@ from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
-from storage.exchange.dump import LAYOUT, ONE_HOME, READS
+from storage.exchange.dump import LAYOUT
 from storage.exchange.imports.predictions import prediction_of, question_of
 from storage.exchange.imports.rows import Importer, ambignq_of, check_line
 from storage.exchange.kinds import Row
 from storage.records.checks import storable
 from storage.records.results import ImportReport, RejectedRowsError
-from storage.schema.echoes import take_out
 from storage.schema.engine import Part
 
 KEPT_REASONS = 100
@@ -136,9 +135,8 @@ def _check_header(row: Row, path: Path, line: int) -> None:
         hint = " (a training file is derived; import the jsonl it came from)" if "answers" in row else ""
         raise RejectedHeaderError(f"this is not a jsonl export of Ambiscope{hint}", file=path, line=line)
     layout = row.get("layout")
-    if not isinstance(layout, int) or layout not in READS:
-        known = ", ".join(map(str, READS))
-        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {known}", file=path, line=line, field="layout")
+    if layout != LAYOUT:
+        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {LAYOUT}", file=path, line=line, field="layout")
 
 
 def fingerprint(path: Path) -> tuple[int, int]:
@@ -154,7 +152,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts
     the database; the caller rolls back.
     """
-    importer, rejects, first, layout = Importer(session, annotator), _Rejects(path), True, LAYOUT
+    importer, rejects, first = Importer(session, annotator), _Rejects(path), True
     store: dict[str, Callable[[Row], None]] = {
         "ambignq": importer.ambignq,
         "questions": importer.question,
@@ -163,7 +161,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     }
     for line, row, _ in _rows(path, format):
         if format == "jsonl" and first:
-            first, layout = False, row["layout"]
+            first = False
             continue
         try:
             store[format](row)
@@ -173,12 +171,6 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
         except AmbiscopeError as e:
             rejects.add(line, str(e))
     rejects.settle()
-    if layout < ONE_HOME:
-        session.flush()
-        rows = {importer.lines.row_of("question", {"question": name}) for name in importer.questions}
-        echoes = take_out(session.connection(), sorted(row for row in rows if row is not None))
-        importer.stored.subtract(echoes)
-        importer.known.update(echoes)
     return ImportReport(str(path), format, dict(+importer.stored), dict(+importer.known))
 
 

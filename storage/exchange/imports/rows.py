@@ -251,15 +251,12 @@ class Importer:
         self.lines = Lines(session)
         self.stored: Counter[str] = Counter()
         self.known: Counter[str] = Counter()
-        self.questions: list[str] = []  # of a dump, as it calls them
 
     def count(self, kind: str, new: bool) -> None:
         (self.stored if new else self.known)[kind] += 1
 
     def line(self, row: Row) -> None:
         self.count(row["kind"], self.lines.store(row))
-        if row["kind"] == "question":
-            self.questions.append(row["id"])
 
     def ambignq(self, row: Row) -> None:
         found = ambignq_of(row)

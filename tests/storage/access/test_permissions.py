@@ -232,7 +232,7 @@ def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visi
         door.people.people._change  # noqa: B018
     with pytest.raises(AttributeError):
         door.people.people.export  # type: ignore[attr-defined]  # noqa: B018
-    for name in ("database", "close", "gated", "_compose", "upgraded_from"):
+    for name in ("database", "close", "gated", "_compose"):
         with pytest.raises(AttributeError):
             getattr(door, name)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from annotation_samples import fill_workbench
-from schema_files import schemas, unpack
 from sqlalchemy import select
 from storage_samples import annotations, ask, fill
 
@@ -33,11 +32,11 @@ def kept(store: Store) -> dict[str, int]:
     return {name: n for name, n in store.maintenance.counts().items() if name not in LEFT_OUT}
 
 
-@pytest.mark.parametrize("revision", schemas())
-def test_a_kept_database_goes_out_comes_in_and_goes_out_equal(revision: str, path: Path, url: str, tmp_path: Path) -> None:
-    unpack(revision, path)
+def test_a_database_goes_out_comes_in_and_goes_out_equal(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    fill_workbench(store)
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    with Store(url) as store, Store(f"sqlite:///{tmp_path / 'other' / 'x.db'}") as other:
+    with Store(f"sqlite:///{tmp_path / 'other' / 'x.db'}") as other:
         counts = {kind: n for kind, n in store.exports.export("jsonl", first).counts.items() if n}
         assert counts["prediction"]
         assert other.imports.import_file(first).stored == counts
@@ -70,32 +69,6 @@ def test_every_column_is_written(store: Store, tmp_path: Path) -> None:
     fields = {row["kind"]: set(row) for row in lines(tmp_path / "a.jsonl")[1:]}
     for kind, spec in KINDS.items():
         assert {spec.called(name) for name in spec.columns()} <= fields[kind], kind
-
-
-@pytest.mark.parametrize("layout", [1, 2])
-def test_older_layouts_are_read(store: Store, tmp_path: Path, layout: int) -> None:
-    run = {"id": "e" * 32, "system": "fid", "corpus": "c", "questions": "q", "metrics": {}, "report": {}, "created": MOMENT}
-    rows: list[dict[str, Any]] = [
-        {"kind": "ambiscope", "layout": layout},
-        {"kind": "annotator", "name": "Ada", "created": MOMENT},
-        {"kind": "question", "id": "1", "source_id": "1", "text": "Who?", "created": MOMENT},
-        {
-            "kind": "annotation",
-            "question": "1",
-            "annotator": "Ada",
-            "stage": "generation",
-            "state": "submitted",
-            "annotation": {"type": "single", "pairs": [{"question": "Who?", "answers": ["x"]}]},
-            "version": 1,
-            "created": MOMENT,
-            "updated": MOMENT,
-        },
-        {"kind": "evaluation", **run},  # of layout 1: without label and finished
-    ]
-    file = put(tmp_path / "a.jsonl", rows)
-    assert store.imports.import_file(file).stored == {"annotator": 1, "question": 1, "annotation": 1, "evaluation": 1}
-    assert annotations(store, "1")[0][3].pairs[0].answers == ("x",)
-    assert store.imports.import_file(file).known == {"annotator": 1, "question": 1, "annotation": 1, "evaluation": 1}
 
 
 def test_a_question_that_bears_another_id_here_is_the_same_question(store: Store, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from storage_samples import fill
 from core import types as t
 from core.settings import ROOT
 from storage.__main__ import main
-from storage.schema.upgrade import head
+from storage.schema.creation import head
 from storage.store import Store
 
 

@@ -20,8 +20,8 @@ from storage.exchange import dump
 from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
 from storage.exchange.exports import files
 from storage.exchange.filters import Filters
+from storage.schema.creation import head
 from storage.schema.engine import now
-from storage.schema.upgrade import head
 from storage.store import Store
 
 

@@ -163,7 +163,7 @@ def test_what_contradicts_the_database_is_refused_whole(store: Store, tmp_path: 
 
 
 def test_references_to_what_is_not_there(store: Store, tmp_path: Path) -> None:
-    head = {"kind": "ambiscope", "layout": 1}
+    head = {"kind": "ambiscope", "layout": 3}
     times = {"created": "2026-01-01T00:00:00+00:00", "updated": "2026-01-01T00:00:00+00:00"}
     words = {"annotator": "A", "verdict": "wrong", "note": "", "state": "submitted", "version": 1, **times}
     lost = {"kind": "judgment", "prediction": "gone", "position": 0, **words}
@@ -244,9 +244,9 @@ def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Pat
         (b'{"kind": "else"}\n', "not a jsonl export"),
         (b'{"id": "1", "source": "x", "question": "Q?", "answers": [], "negatives": []}\n', "training file is derived"),
         (b'{"kind": "ambiscope", "layout": 99}\n', "layout 99"),
-        (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "ambiscope", "layout": 1}\n', "header occurs twice"),
-        (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "annotator", "name": "a", "created": "now"}\n', "created"),
-        (b'{"kind": "ambiscope", "layout": 1}\n{"kind": "annotator", "name": "a\xff"}\n', "line 2: not UTF-8"),
+        (b'{"kind": "ambiscope", "layout": 3}\n{"kind": "ambiscope", "layout": 3}\n', "header occurs twice"),
+        (b'{"kind": "ambiscope", "layout": 3}\n{"kind": "annotator", "name": "a", "created": "now"}\n', "created"),
+        (b'{"kind": "ambiscope", "layout": 3}\n{"kind": "annotator", "name": "a\xff"}\n', "line 2: not UTF-8"),
         (b'[{"id": "1", "question": "Q?", "answers": [["a"]], "ctxs": []}]', "fid file"),
     ],
 )
@@ -274,7 +274,7 @@ def test_unreadable_files(store: Store, tmp_path: Path) -> None:
 
 def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.json_io.MAX_LINE_BYTES", 100)
-    (tmp_path / "a.jsonl").write_text('{"kind": "ambiscope", "layout": 1}\n' + '{"x": "' + "x" * 200 + '"}\n')
+    (tmp_path / "a.jsonl").write_text('{"kind": "ambiscope", "layout": 3}\n' + '{"x": "' + "x" * 200 + '"}\n')
     with pytest.raises(FormatError, match="line 2: the line is longer"):
         store.imports.import_file(tmp_path / "a.jsonl")
     monkeypatch.setattr("core.json_io.MAX_FILE_BYTES", 100)
@@ -286,7 +286,7 @@ def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, m
 @settings(max_examples=150, derandomize=True, deadline=None)
 def test_any_bytes_are_read_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, body: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "fuzz"
-    for start in (b"", b"[", b'{"kind": "ambiscope", "layout": 1}\n'):
+    for start in (b"", b"[", b'{"kind": "ambiscope", "layout": 3}\n'):
         file.write_bytes(start + body)
         said = str(file)
         try:

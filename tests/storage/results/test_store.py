@@ -22,7 +22,7 @@ from core.errors import ConflictError, InputError, NotFoundError, StorageError
 from storage.records.answer_sets import check_annotation
 from storage.records.results import JudgmentConflictError
 from storage.schema import engine, tables
-from storage.schema.upgrade import head
+from storage.schema.creation import head
 from storage.store import Store
 
 # ---------------------------------------------------------------- predictions

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schema_files import unpack
 from storage_samples import evaluation_report, evaluation_row, raw, whole_report
 
 from core.errors import InputError, NotFoundError
@@ -221,14 +220,3 @@ def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Pa
     file.write_text("\n".join([lines[0], json.dumps(changed)]))
     with pytest.raises(InputError, match="another content"):
         store.imports.import_file(file)
-
-
-def test_an_evaluation_of_the_first_schema_reads_as_it_was(path: Path, url: str) -> None:
-    unpack("0001", path)
-    with Store(url) as store:
-        (listed,) = store.evaluations.evaluations()
-        assert (listed.n, listed.label, listed.scores, listed.metrics) == (None, "", {}, {"F1": 0.5})
-        assert whole_report(store, listed.id) == {"rows": [1]}
-        assert store.evaluations.evaluation_rows(listed.id) == []
-        save(store)
-        assert store.evaluations.count_evaluations() == 2

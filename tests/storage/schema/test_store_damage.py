@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schema_files import schemas, unpack
 from sqlalchemy import event
 from storage_samples import earlier_labels, fill, prediction, raw, write_some, write_until_killed
-from test_store_migrations import digest
+from test_creation import digest
 
-from core.errors import InputError, NewerDatabaseError, StorageError
+from core.errors import InputError, StorageError
 from core.settings import ROOT
 from storage.exchange.backup import restore
-from storage.schema.upgrade import SEAL, checksum
+from storage.schema.creation import SEAL, checksum
 from storage.store import Store
 
 
@@ -140,14 +139,9 @@ def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: 
     first, _ = _filled(url)
     bad = tmp_path / "bad.db"
     bad.write_bytes(path.read_bytes()[:9000])
-    newer = tmp_path / "newer.db"
-    newer.write_bytes(path.read_bytes())
-    with closing(sqlite3.connect(newer)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
     (tmp_path / "empty.db").touch()
     for file, kind in (
         (bad, StorageError),
-        (newer, NewerDatabaseError),
         (tmp_path / "empty.db", StorageError),
         (tmp_path / "missing.db", InputError),
         (path, InputError),
@@ -232,15 +226,6 @@ def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, tmp_pat
     copy.write_bytes(path.read_bytes())
     restore(url, copy)
     assert raw(path, "PRAGMA application_id") == [(0,)]
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize("revision", schemas())
-def test_plain_copies_of_every_released_schema_are_restored(revision: str, url: str, tmp_path: Path) -> None:
-    unpack(revision, tmp_path / "old.db")
-    restore(url, tmp_path / "old.db")
-    with Store(url) as store:
-        assert store.maintenance.health(full=True).ok
 
 
 # ---------------------------------------------------------------- a full disk
