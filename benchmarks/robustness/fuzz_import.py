@@ -48,7 +48,7 @@ WORDS = (
 )
 TRAPS = (
     "NaN", "-Infinity", "1e999", "9" * 5000, str(2**63), '"\\ud800"', '"\\u0000"', '{"a": 1, "a": 2}', "[" * 100_000, "[" * 70 + "]" * 70,
-    '"' + "x" * 200_000 + '"', "true", "null", "-0", "{}", "[]", '"\t"', "'x'", "01", '{"kind": "ambiscope", "layout": 3}',
+    '"' + "x" * 200_000 + '"', "true", "null", "-0", "{}", "[]", '"\t"', "'x'", "01", '{"kind": "ambiscope", "layout": 4}',
 )  # fmt: skip
 JUNK = (
     b"\x00",
@@ -175,7 +175,7 @@ def packed(rng: random.Random, raw: bytes) -> bytes:
     if act < 0.6:
         return gzip.compress(raw)[: rng.randint(0, 60)]
     if act < 0.8:  # a bomb: a thousand times its size
-        start = rng.choice((b"[", b'{"question": "', b'{"kind": "ambiscope", "layout": 3}\n'))
+        start = rng.choice((b"[", b'{"question": "', b'{"kind": "ambiscope", "layout": 4}\n'))
         return gzip.compress(start + b"0" * 3_000_000, 9)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -250,10 +250,12 @@ def run(
             failed.append(f"case {number} ({format}): {traceback.format_exc(limit=-3)}")
             outcome = "FAILED"
         outcomes[outcome] += 1
-        if outcome == "stored":  # what was let in can go out, and come in again as known
+        if outcome == "stored":  # what was let in can go out, and come into an empty database
             try:
                 store.exports.export("jsonl", folder / "out.jsonl")
-                assert not store.imports.import_file(folder / "out.jsonl").stored
+                shutil.copy(empty, folder / "again.db")
+                with Store(f"sqlite:///{folder / 'again.db'}") as again:
+                    assert again.imports.import_file(folder / "out.jsonl").stored
             except Exception:
                 failed.append(f"case {number} ({format}), exported: {traceback.format_exc(limit=-3)}")
             store.close()

@@ -92,7 +92,7 @@ def began_to_count(session: Session, project: workbench.Project, queue: workbenc
     if queue.stage == "generation":
         session.flush()
         if filled > 1:  # there is a disagreement
-            update_disagreement(session, project, [task.item_id])
+            update_disagreement(session, [task.item_id])
         if queue.state == "done" and "validation" in project.stages:
             _open_validation(session, project, session.get_one(workbench.ProjectItem, task.item_id))
 
@@ -103,7 +103,7 @@ def ceased_to_count(session: Session, project: workbench.Project, queue: workben
     queue.state = "open"
     if queue.stage == "generation":
         session.flush()
-        update_disagreement(session, project, [task.item_id])
+        update_disagreement(session, [task.item_id])
         retract_automatic(session, task.item_id)
         later = stage_row(session, task.item_id, "validation")
         if later is not None:

@@ -12,7 +12,7 @@ from core.errors import NotFoundError
 from storage.access.actors import actor
 from storage.access.permissions import can
 from storage.annotation.contents import annotations_from_json, passages_from_json
-from storage.annotation.jobs import there
+from storage.annotation.queue_order import queue_order
 from storage.annotation.rows import project_row
 from storage.records.checks import check_choice, check_page
 from storage.records.enumerations import ItemState, WorkStage
@@ -77,13 +77,13 @@ class Items(engine.Part):
         with self.reading() as session:
             actor(session, by, "validator")
             queue, item = workbench.ItemStage, workbench.ProjectItem
-            number = project_row(session, project).id
+            row = project_row(session, project)
             query = (
                 select(queue, item, tables.Question.text)
                 .join(item, item.id == queue.item_id)
                 .join(tables.Question, tables.Question.id == item.question_id)
-                .where(queue.project_id == number, queue.stage == stage, there(session, number, queue.item_id))
-                .order_by(queue.rank, queue.item_id)
+                .where(queue.project_id == row.id, queue.stage == stage)
+                .order_by(*queue_order(row))
                 .limit(limit)
                 .offset(offset)
             )
@@ -134,7 +134,6 @@ class Items(engine.Part):
                     queue.project_id == row.id,
                     queue.stage.in_(stages),
                     queue.gold == False,  # noqa: E712
-                    there(session, row.id, queue.item_id),
                 )
                 .group_by(queue.stage, queue.state)
             ):

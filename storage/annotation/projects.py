@@ -1,6 +1,6 @@
 """Projects and their guidelines.
 
-Orders of a queue: `file`; `random` (by a digest of seed and question, so the same seed gives the same order anywhere);
+Orders of a queue: `file`; `random` (by seed and place in the file, so the same seed gives the same order anywhere);
 `uncertainty` (smallest margin first, see storage.annotation.queue_order.margin_of); `disagreement` (largest first, see
 core.metrics.agreement.answer_sets.disagreement).  Items without the value come last, in the order of the file.
 """
@@ -19,9 +19,8 @@ from core.errors import ConflictError, InputError
 from core.text import stored_name
 from storage.access.actors import actor, refuse_confusable, rights_of
 from storage.access.log import note
-from storage.annotation.batches import put_in_order, resume_order
 from storage.annotation.contents import examples_from_json, examples_to_json
-from storage.annotation.jobs import begin
+from storage.annotation.linked_predictions import fill_margins
 from storage.annotation.qualification import qualification_of
 from storage.annotation.rows import latest_guidelines, project_row
 from storage.annotation.slots import refresh_states
@@ -115,15 +114,11 @@ class Projects(engine.Part):
     def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
         """Changes the name or any of the `ProjectValues`.
 
-        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
+        Another order is in force at once.
         More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
         columns = checked_project(changes)
-        with self.reading() as session:
-            actor(session, by, "manager")
-            number = project_row(session, project).id
-        resume_order(self.database, number)
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
@@ -146,12 +141,9 @@ class Projects(engine.Part):
             session.flush()
             if "annotators_per_item" in columns:
                 self._set_slots(session, row)
-            reorder = "ordering" in columns or "seed" in columns
-            token = begin(session, number, "order", -1).token if reorder else ""
             note(session, who.id, "project changed", project=row.id, details=columns)
-            record = project_record(row)
-        if reorder:
-            put_in_order(self.database, number, token)
+            record, number = project_record(row), row.id
+        fill_margins(self.database, number)
         return record
 
     @staticmethod

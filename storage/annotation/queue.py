@@ -9,9 +9,9 @@ from core.errors import InputError
 from storage.access.actors import Actor, actor
 from storage.access.log import note
 from storage.annotation.completion import fill_free_slots, lease, take
-from storage.annotation.jobs import there
 from storage.annotation.places import NEEDED, Place, find_place
 from storage.annotation.qualification import qualification_of
+from storage.annotation.queue_order import queue_order
 from storage.annotation.rows import project_row
 from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
 from storage.records.annotation import NotQualifiedError, Task
@@ -96,14 +96,14 @@ class Queue(engine.Part):
         )
         found = session.scalar(
             select(queue)
+            .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
             .where(
                 queue.project_id == project.id,
                 queue.stage == stage,
                 queue.gold == True,  # noqa: E712
-                there(session, project.id, queue.item_id),
                 ~had,
             )
-            .order_by(queue.rank, queue.item_id)
+            .order_by(*queue_order(project))
             .limit(1)
         )
         if found is None:  # the rest belongs to another stage, or was skipped
@@ -140,15 +140,15 @@ class Queue(engine.Part):
         )
         query = (
             select(queue)
+            .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
             .where(
                 queue.project_id == project.id,
                 queue.stage == stage,
                 queue.gold == False,  # noqa: E712
                 queue.state == "open",
-                there(session, project.id, queue.item_id),
                 live < queue.slots,
             )
-            .order_by(queue.rank, queue.item_id)
+            .order_by(*queue_order(project))
             .limit(CANDIDATES)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())

@@ -13,8 +13,7 @@ from sqlalchemy import delete, select
 from core import types as t
 from core.trace import to_json
 from storage.access.actors import annotator_row
-from storage.exchange.kinds import write_pairs
-from storage.results.evaluation_rows import report_of
+from storage.exchange.imports.importing import write_pairs
 from storage.results.predictions import question_row
 from storage.results.standing import pairs_of
 from storage.schema import tables
@@ -264,4 +263,6 @@ def noted_exports(store: Store) -> list[tables.Export]:
 def whole_report(store: Store, evaluation: str) -> dict[str, Any]:
     """A stored run's report with all its rows, without traces: what an export holds of it."""
     with store.database.reading() as session:
-        return report_of(session, session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one())
+        run = session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one()
+        rows = select(tables.EvaluationRow.body).filter_by(evaluation_id=run.id).order_by(tables.EvaluationRow.position)
+        return {**run.report, "rows": list(session.scalars(rows))}

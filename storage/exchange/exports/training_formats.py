@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 from core.json_io import dumps
 from core.text import has_answer
 from core.types import Annotation
-from storage.annotation.jobs import hidden
 from storage.exchange.consensus import Said, annotation_of, consensus, own_statements, validated
 from storage.exchange.filters import Filters, Names
 from storage.exchange.supporting import supporting
@@ -152,7 +151,6 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
     own = select(workbench.ProjectItem.question_id, workbench.ProjectItem.passages).where(
         workbench.ProjectItem.question_id.in_(questions),
         workbench.ProjectItem.passages.is_not(None),
-        ~hidden(workbench.ProjectItem.project_id, workbench.ProjectItem.id),
     )
     for question, passages in session.execute(own):
         known = {(p["id"], p["text"]) for p in out.setdefault(question, [])}

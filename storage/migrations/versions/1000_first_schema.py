@@ -219,19 +219,10 @@ def upgrade() -> None:
         *_required(sa.Text, "references"),
         *_optional(REAL, "margin", "disagreement"),
         *_required(TIME, "created"),
-        sa.UniqueConstraint("project_id", "position"),
         sa.UniqueConstraint("project_id", "question_id"),
+        sa.UniqueConstraint("project_id", "position"),
         sa.CheckConstraint("disagreement >= 0 AND disagreement <= 1", name="disagreement"),
         sa.CheckConstraint("position >= 0", name="position"),
-    )
-    _create(
-        "project_job",
-        sa.Column("project_id", sa.Integer, sa.ForeignKey("project.id"), nullable=False),
-        *_required(sa.Text, "kind", "token"),
-        *_required(sa.Integer, "place"),
-        *_required(TIME, "created", "touched"),
-        sa.UniqueConstraint("project_id", "kind"),
-        sa.CheckConstraint("kind IN ('items', 'order')", name="kind"),
     )
     _create(
         "activity",
@@ -284,18 +275,17 @@ def upgrade() -> None:
         sa.Column("item_id", sa.Integer, sa.ForeignKey("project_item.id"), nullable=False),
         *_required(sa.Text, "stage", "state"),
         *_required(sa.Integer, "gold", "slots"),
-        *_required(REAL, "rank"),
-        sa.UniqueConstraint("item_id", "stage"),
         sa.UniqueConstraint("item_id", "stage", "slots"),
+        sa.UniqueConstraint("item_id", "stage"),
         sa.CheckConstraint("gold IN (0, 1)", name="gold"),
         sa.CheckConstraint("slots >= 0", name="slots"),
         sa.CheckConstraint("stage IN ('generation', 'validation', 'judging')", name="stage"),
         sa.CheckConstraint("state IN ('waiting', 'open', 'done')", name="state"),
     )
     op.create_index(
-        op.f("ix_item_stage_project_id_stage_gold_state_rank_item_id"),
+        op.f("ix_item_stage_project_id_stage_gold_state_item_id"),
         "item_stage",
-        ["project_id", "stage", "gold", "state", "rank", "item_id"],
+        ["project_id", "stage", "gold", "state", "item_id"],
     )
     _create(
         "predicted_answer",
