@@ -13,7 +13,7 @@ import streamlit as st
 from core.errors import NotFoundError
 from pages.session import shared
 from storage.access.visitors import Visitor
-from storage.door import Door
+from storage.store import SessionStore
 
 ADDRESS, ON = "practice", "on"
 
@@ -28,7 +28,7 @@ def practice_file() -> Path:
     return shared.settings().home / "practice" / f"{name}.db"
 
 
-def store() -> Door:
+def store() -> SessionStore:
     """What the page's calls go to.  Raises NotFoundError where the practice project was removed meanwhile, and as `shared.store`."""
     if not practising():
         return shared.store()
@@ -36,4 +36,4 @@ def store() -> Door:
     if not (file := practice_file()).is_file():
         raise NotFoundError("the practice project was removed: leave it, or start it again")
     name = shared.annotator()
-    return Door(shared.beside(file), lambda: Visitor(name))
+    return SessionStore(shared.beside(file), lambda: Visitor(name))

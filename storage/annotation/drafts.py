@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from storage.access.permissions import allowed_to
 from storage.annotation.completion import renew
 from storage.annotation.draft_contents import MAX_INTERACTIONS, check_body, log_of, put_draft
 from storage.annotation.places import find_place
@@ -59,6 +60,7 @@ def _load(session: Session, row: workbench.Draft) -> Draft:
 class Drafts(engine.Part):
     """The part of the Store about drafts and interactions."""
 
+    @allowed_to("annotate")
     def save_draft(
         self,
         item: str,
@@ -89,6 +91,7 @@ class Drafts(engine.Part):
             question = session.get_one(tables.Question, place.item.question_id).text
             return _record(row, item, place.project.public_id, question, annotator, False)
 
+    @allowed_to("annotate")
     def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
         """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
@@ -97,11 +100,13 @@ class Drafts(engine.Part):
 
     # ---------------------------------------------------------------- searches and opened passages
 
+    @allowed_to("annotate")
     def log_search(self, item: str, annotator: str, stage: WorkStage, query: str) -> None:
         """Notes a search; the same one twice in a row is noted once.  Raises InputError, NotFoundError, NotAllowedError."""
         check_text(query, "the query", limit=MAX_QUERY_CHARS, empty=False)
         self._log(item, annotator, stage, "search", query, "", "")
 
+    @allowed_to("annotate")
     def log_view(self, item: str, annotator: str, stage: WorkStage, passage_id: str, title: str) -> None:
         """Notes that a passage was opened; the same one twice in a row is noted once.  Raises as `log_search`."""
         check_text(passage_id, "the passage's id", limit=MAX_ID_CHARS, empty=False)
@@ -133,6 +138,7 @@ class Drafts(engine.Part):
                 )
             )
 
+    @allowed_to("annotate")
     def interactions(self, item: str, annotator: str, stage: WorkStage) -> InteractionLog:
         """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:

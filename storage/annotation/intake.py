@@ -18,6 +18,7 @@ from core.trace import to_json
 from core.types import Prediction, ReferenceQuestion
 from storage.access.actors import actor
 from storage.access.log import note
+from storage.access.permissions import allowed_to
 from storage.annotation.contents import check_gold, gold_to_json
 from storage.annotation.linked_predictions import link, link_all
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
@@ -92,6 +93,7 @@ def _last_position(session: Session, project: workbench.Project) -> int:
 class Intake(engine.Part):
     """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
+    @allowed_to("manage projects")
     def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
         """Adds questions at the end, all or none, and then links stored predictions.  A question that is there already, or comes twice, is
         left alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
@@ -244,6 +246,7 @@ class Intake(engine.Part):
             reference = gold_to_json(wanted)
         return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
 
+    @allowed_to("manage projects")
     def link_predictions(self, by: str, project: str) -> int:
         """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
         returns how many were linked.  With the order `uncertainty` their margins are read from the traces.
@@ -257,6 +260,7 @@ class Intake(engine.Part):
         self._note_linked(by, number, count)
         return count
 
+    @allowed_to("manage projects")
     def unanswered(self, by: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
         """The items (or those of these) that lack a prediction of one of the project's systems, so that nobody can judge them yet.
 
@@ -279,6 +283,7 @@ class Intake(engine.Part):
                 found |= {row[0]: row[1] for row in session.execute(counts)}
             return frozenset(name for number, name in names.items() if found.get(number, 0) < len(row.systems))
 
+    @allowed_to("manage projects")
     def save_for_item(self, by: str, item: str, prediction: Prediction, key: str | None = None) -> bool:
         """Stores a prediction of an item's question and links it, unless the item has one of its system already; True if it did.
 

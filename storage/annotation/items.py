@@ -10,7 +10,7 @@ from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
 from storage.access.actors import actor
-from storage.access.permissions import can
+from storage.access.permissions import allowed_to, can
 from storage.annotation.contents import annotations_from_json, passages_from_json
 from storage.annotation.queue_order import queue_order
 from storage.annotation.rows import project_row
@@ -23,6 +23,7 @@ from storage.schema import engine, tables, workbench
 class Items(engine.Part):
     """The part of the Store that reads a project's items."""
 
+    @allowed_to("annotate")
     def get_item(self, item: str, by: str) -> Item:
         """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
@@ -60,6 +61,7 @@ class Items(engine.Part):
                 states={row.stage: row.state for row in states},
             )
 
+    @allowed_to("see others' work")
     def items(
         self,
         project: str,
@@ -117,6 +119,7 @@ class Items(engine.Part):
                 for q, i, words in rows
             ]
 
+    @allowed_to("annotate")
     def progress(
         self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
     ) -> dict[WorkStage, StageProgress]:
@@ -161,6 +164,7 @@ class Items(engine.Part):
                 for one in stages
             }
 
+    @allowed_to("annotate")
     def submitted(self, project: str, by: str, stage: WorkStage) -> int:
         """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
         with self.reading() as session:

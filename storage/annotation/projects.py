@@ -19,6 +19,7 @@ from core.errors import ConflictError, InputError
 from core.text import stored_name
 from storage.access.actors import actor, refuse_confusable, rights_of
 from storage.access.log import note
+from storage.access.permissions import allowed_to
 from storage.annotation.contents import examples_from_json, examples_to_json
 from storage.annotation.linked_predictions import fill_margins
 from storage.annotation.qualification import qualification_of
@@ -63,6 +64,7 @@ def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
 class Projects(engine.Part):
     """The part of the Store about projects."""
 
+    @allowed_to("manage projects")
     def create_project(
         self,
         by: str,
@@ -111,6 +113,7 @@ class Projects(engine.Part):
         others = select(workbench.Project.name)
         refuse_confusable(name, session.scalars(others if own is None else others.where(workbench.Project.id != own)))
 
+    @allowed_to("manage projects")
     def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
         """Changes the name or any of the `ProjectValues`.
 
@@ -166,6 +169,7 @@ class Projects(engine.Part):
         session.expire_all()
         refresh_states(session, row.id, row.stages)
 
+    @allowed_to("annotate")
     def projects(self, state: ProjectState | None = None, limit: int = 50, offset: int = 0) -> list[Project]:
         """The newest first.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -175,11 +179,13 @@ class Projects(engine.Part):
                 query = query.where(workbench.Project.state == state)
             return [project_record(row) for row in session.scalars(query)]
 
+    @allowed_to("annotate")
     def get_project(self, project: str) -> Project:
         """Raises NotFoundError."""
         with self.reading() as session:
             return project_record(project_row(session, project))
 
+    @allowed_to("annotate")
     def find_project_named(self, name: str) -> Project | None:
         with self.reading() as session:
             row = session.scalar(select(workbench.Project).filter_by(name=stored_name(name)))
@@ -204,6 +210,7 @@ class Projects(engine.Part):
         note(session, who, "guidelines saved", project=row.id, details={"version": made.version})
         return made
 
+    @allowed_to("manage projects")
     def save_guidelines(
         self, by: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
     ) -> Guidelines:
@@ -229,11 +236,13 @@ class Projects(engine.Part):
                 last = self._add_guidelines(session, row, who.id, text, examples)
             return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
 
+    @allowed_to("annotate")
     def guidelines(self, project: str, version: int | None = None) -> Guidelines | None:
         """The version in force, or another; None where there is none.  Raises NotFoundError for an unknown project."""
         found = self._guidelines(project, version, 1, 0)
         return found[0] if found else None
 
+    @allowed_to("manage projects")
     def guideline_versions(self, project: str, limit: int = 50, offset: int = 0) -> list[Guidelines]:
         """All versions, the newest first.  Raises NotFoundError, InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -254,12 +263,14 @@ class Projects(engine.Part):
 
     # ---------------------------------------------------------------- qualification
 
+    @allowed_to("annotate")
     def qualification(self, project: str, annotator: str) -> Qualification:
         """Raises NotFoundError for an unknown project, NotAllowedError."""
         with self.reading() as session:
             who = actor(session, annotator)
             return qualification_of(session, project_row(session, project), who.id)
 
+    @allowed_to("manage projects")
     def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
         """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
 

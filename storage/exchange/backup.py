@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 
 from core.disk import replacing
 from core.errors import InputError, StorageError
+from storage.access.permissions import allowed_to, operator_only
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, note_export
@@ -41,6 +42,7 @@ WAL_RACE_FIXED = (3, 51, 3)
 class Maintenance(Part):
     """The part of the Store about the database as a whole: backups, health, counts."""
 
+    @allowed_to("back up")
     def backup(self, out: Path | None = None) -> Manifest:
         """A verified copy of the whole database (default: in the folder `backups` beside it), made while it is in use.
 
@@ -66,6 +68,7 @@ class Maintenance(Part):
         note_export(self.database, manifest, target)
         return manifest
 
+    @allowed_to("back up")
     def health(self, *, full: bool = False) -> Health:
         """State of the database.  `full`: also foreign keys and every index (slower than the quick check).  Raises
         nothing for damage: it stands in `integrity`.
@@ -111,6 +114,7 @@ class Maintenance(Part):
                 warnings.append(f"the last backup is {age / 86_400:.0f} days old: python -m storage backup")
         return Health(self.database.where, library, journal, integrity, size, revision, age, tuple(warnings), replaced)
 
+    @operator_only
     def counts(self) -> dict[str, int]:
         """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
         with self.reading() as session:

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from core.disk import draft_name, why
 from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
+from storage.access.permissions import allowed_to
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing
@@ -39,6 +40,7 @@ class Exports(Part):
         super().__init__(database)
         self._formats = formats
 
+    @allowed_to("take snapshots")
     def export(
         self,
         format: Format,
@@ -79,6 +81,7 @@ class Exports(Part):
 
     # ------------------------------------------------------------ snapshots
 
+    @allowed_to("take snapshots")
     def take_snapshot(
         self,
         folder: Path,
@@ -171,6 +174,7 @@ class Exports(Part):
                 _delete(target)
             raise
 
+    @allowed_to("take snapshots")
     def snapshots(self, limit: int = 50, offset: int = 0) -> list[Snapshot]:
         """The newest first.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -178,6 +182,7 @@ class Exports(Part):
             rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
             return [record_of(Snapshot, row) for row in rows]
 
+    @allowed_to("take snapshots")
     def get_snapshot(self, number: int) -> Snapshot:
         """Raises NotFoundError for an unknown number."""
         with self.reading() as session:
@@ -189,6 +194,7 @@ class Exports(Part):
                 )
             return record_of(Snapshot, row)
 
+    @allowed_to("take snapshots")
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
         """Format -> file of a snapshot, after its digests were checked: it is what it was.
 

@@ -29,6 +29,7 @@ from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
 from core.metrics.score.files import parse_reference
 from core.types import Annotation, QAPair, Question, ReferenceQuestion
 from storage.access.actors import annotator_row
+from storage.access.permissions import operator_only
 from storage.exchange.dump import LAYOUT, check_line, follow_ids, refuse_rows, store_line
 from storage.exchange.imports.predictions import Row, content_key, prediction_of, question_of
 from storage.records.answer_sets import check_annotation
@@ -277,6 +278,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
 class Imports(Part):
     """The part of the Store about files that come in."""
 
+    @operator_only
     def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
         """Stores a file of one of the formats of storage.exchange.imports.importing, all or nothing; what is already there and equal is
         counted as known.  A jsonl export is a backup: it is stored in an empty database only.
