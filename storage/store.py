@@ -45,7 +45,9 @@ from storage.schema.creation import ensure_current
 from storage.schema.engine import Database, Part, parse_url
 
 
-class _Parts:
+class StoreParts:
+    """What holds the methods; a function that takes it works for the operator and for a session."""
+
     def __init__(self, database: Database) -> None:
         self.people = People(database)
         self.predictions = Predictions(database)
@@ -64,7 +66,7 @@ class _Parts:
         self.maintenance = Maintenance(database)
 
 
-class Store(_Parts):
+class Store(StoreParts):
     """Opens `url`, creating the database where there is none.
 
     Raises InputError for a wrong URL, NewerDatabaseError, StorageError for a file of an earlier schema and a damaged, foreign or
@@ -81,7 +83,7 @@ class Store(_Parts):
         """The same store, with `gate` called first in each transaction; what it raises ends it."""
         made = copy.copy(self)
         made.database = self.database.gated(gate)
-        _Parts.__init__(made, made.database)
+        StoreParts.__init__(made, made.database)
         return made
 
     def close(self) -> None:
@@ -95,7 +97,7 @@ class Store(_Parts):
         self.close()
 
 
-class SessionStore(_Parts):
+class SessionStore(StoreParts):
     """A `Store` for the visitor that `who` names at each call (None: nobody is signed in).
 
     A call raises SignedOutError where the visitor does not stand any more, NotAllowedError where the role is a lesser one than the

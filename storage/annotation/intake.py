@@ -21,8 +21,8 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.contents import check_gold, gold_to_json
 from storage.annotation.linked_predictions import link, link_all
+from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
-from storage.annotation.rows import item_row, project_row
 from storage.records.annotation import Gold
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem

@@ -9,11 +9,12 @@ from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
+from core.types import Annotation, Passage
 from storage.access.actors import actor
 from storage.access.permissions import allowed_to, can
-from storage.annotation.contents import annotations_from_json, passages_from_json
+from storage.annotation.contents import all_from_json
+from storage.annotation.places import project_row
 from storage.annotation.queue_order import queue_order
-from storage.annotation.rows import project_row
 from storage.records.checks import check_choice, check_page
 from storage.records.enumerations import ItemState, WorkStage
 from storage.records.projects import Item, ItemSummary, LinkedPrediction, StageProgress
@@ -56,8 +57,8 @@ class Items(engine.Part):
                 question=question.text,
                 gold=found.gold is not None,
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
-                passages=passages_from_json(found.passages),
-                references=annotations_from_json(found.references) if can(who.role, "validator") else (),
+                passages=None if found.passages is None else all_from_json(Passage, found.passages),
+                references=all_from_json(Annotation, found.references) if can(who.role, "validator") else (),
                 states={row.stage: row.state for row in states},
             )
 

@@ -17,13 +17,14 @@ from sqlalchemy.orm import Session
 
 from core.errors import ConflictError, InputError
 from core.text import stored_name
+from core.trace import to_json
 from storage.access.actors import actor, refuse_confusable, rights_of
 from storage.access.log import note
 from storage.access.permissions import allowed_to
-from storage.annotation.contents import examples_from_json, examples_to_json
+from storage.annotation.contents import all_from_json
 from storage.annotation.linked_predictions import fill_margins
+from storage.annotation.places import latest_guidelines, project_row
 from storage.annotation.qualification import qualification_of
-from storage.annotation.rows import latest_guidelines, project_row
 from storage.annotation.slots import refresh_states
 from storage.records.annotation import Qualification
 from storage.records.answer_sets import check_annotation
@@ -201,7 +202,7 @@ class Projects(engine.Part):
             project_id=row.id,
             version=latest_guidelines(session, row.id) + 1,
             text=text,
-            examples=examples_to_json(examples),
+            examples=to_json(tuple(examples)),
             annotator_id=who,
             created=engine.now(),
         )
@@ -226,7 +227,7 @@ class Projects(engine.Part):
             last = session.scalar(
                 select(workbench.Guideline).filter_by(project_id=row.id).order_by(workbench.Guideline.version.desc()).limit(1)
             )
-            if last is None or (last.text, last.examples) != (text, examples_to_json(examples)):
+            if last is None or (last.text, last.examples) != (text, to_json(tuple(examples))):
                 found = last.version if last else 0
                 if expected_version is not None and expected_version != found:
                     raise ConflictError(
@@ -295,4 +296,4 @@ class Projects(engine.Part):
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
-    return record_of(Guidelines, row, project=project, examples=examples_from_json(row.examples), by=by)
+    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=by)

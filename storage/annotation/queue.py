@@ -10,10 +10,9 @@ from storage.access.actors import Actor, actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import fill_free_slots, lease, take
-from storage.annotation.places import NEEDED, Place, find_place
+from storage.annotation.places import NEEDED, Place, find_place, project_row
 from storage.annotation.qualification import qualification_of
 from storage.annotation.queue_order import queue_order
-from storage.annotation.rows import project_row
 from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
 from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text

@@ -14,9 +14,8 @@ from storage.access.permissions import allowed_to
 from storage.annotation.completion import sources_of
 from storage.annotation.contents import content_from_json
 from storage.annotation.places import find_place
-from storage.annotation.shuffling import order, side_order
 from storage.annotation.slots import holders
-from storage.annotation.tasks import task_row
+from storage.annotation.tasks import order, side_order, task_row
 from storage.records.annotation import (
     JudgingSheet,
     JudgingWork,

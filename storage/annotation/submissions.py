@@ -18,12 +18,11 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
 from storage.annotation.contents import check_content, content_from_json, gold_from_json
-from storage.annotation.draft_contents import check_body, log_of, put_draft
-from storage.annotation.places import Place, find_place
+from storage.annotation.drafts import check_body, log_of, put_draft
+from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.qualification import gold_score, qualification_of
-from storage.annotation.rows import project_row
-from storage.annotation.shuffling import side_order
 from storage.annotation.slots import free_slot
+from storage.annotation.tasks import side_order
 from storage.records.annotation import (
     Content,
     GenerationWork,

@@ -116,23 +116,12 @@ class Maintenance(Part):
 
     @operator_only
     def counts(self) -> dict[str, int]:
-        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
+        """Rows of each table, all at the same moment."""
         with self.reading() as session:
-            found = {
+            return {
                 name: session.scalar(select(func.count()).select_from(table)) or 0
                 for name, table in sorted(Base.metadata.tables.items())
             }
-            submitted = select(tables.Judgment).filter_by(state="submitted")
-            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
-            judged = (
-                select(tables.Prediction.question_id)
-                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
-                .where(tables.Judgment.state == "submitted")
-                .distinct()
-            )
-            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
-            return found
 
 
 def restore(url: str, file: Path) -> Path | None:

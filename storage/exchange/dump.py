@@ -18,10 +18,11 @@ from sqlalchemy.orm import Session
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import dumps
 from core.trace import prediction_from_json
+from core.types import Annotation, Passage
 from storage.annotation import contents
 from storage.exchange.filters import Filters, Names
-from storage.records.answer_sets import annotation_from_json, check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
+from storage.records.projects import Example
 from storage.records.results import check_judgment
 from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
@@ -169,18 +170,15 @@ READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
     "annotator": {"name": lambda row: check_annotator(row["name"])},
     "question": {"public_id": _text("public_id", MAX_ID_CHARS), "text": _text("text", MAX_QUESTION_CHARS)},
     "qa_pair": {"answers": _texts("answers"), "passage_ids": _texts("passage_ids")},
-    "annotation_revision": {
-        "body": lambda row: check_annotation(annotation_from_json(row["body"]), complete=row["state"] == "submitted")
-    },
     "prediction": {"trace": lambda row: prediction_from_json(row["trace"])},
     "predicted_answer": {"evidence": lambda row: [(e["passage_id"], e["start"], e["end"], e["text"]) for e in row["evidence"]]},
     "judgment": {"state": lambda row: check_judgment(row.get("verdict"), row["note"], row["state"])},
     "project": {"stages": _texts("stages"), "systems": _texts("systems"), "thresholds": lambda row: dict(row["thresholds"])},
-    "guideline": {"examples": lambda row: contents.examples_from_json(row["examples"])},
+    "guideline": {"examples": lambda row: contents.all_from_json(Example, row["examples"])},
     "project_item": {
         "gold": lambda row: contents.check_gold(contents.gold_from_json(row["gold"])),
-        "references": lambda row: contents.annotations_from_json(row["references"]),
-        "passages": lambda row: contents.passages_from_json(row["passages"]),
+        "references": lambda row: contents.all_from_json(Annotation, row["references"]),
+        "passages": lambda row: contents.all_from_json(Passage, row["passages"]),
     },
     "submission": {"body": _content},
 }

@@ -175,26 +175,6 @@ class QaPair(Base):
     passage_ids: Mapped[list[Any]]
 
 
-class AnnotationRevision(Base):
-    __tablename__ = "annotation_revision"
-    __table_args__ = (
-        UniqueConstraint("question_id", "annotator_id", "stage", "version"),
-        one_of("stage", Stage),
-        one_of("state", State),
-        STRICT,
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
-    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    stage: Mapped[Stage]
-    state: Mapped[State]
-    body: Mapped[dict[str, Any]]  # the annotation as JSON
-    version: Mapped[int]
-    saved: Mapped[datetime]
-    replaced: Mapped[datetime]
-
-
 class Evaluation(Base):
     __tablename__ = "evaluation"
     __table_args__ = (Index(None, "created", "id"), STRICT)

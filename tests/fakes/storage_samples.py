@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from core import types as t
-from core.trace import to_json
 from storage.access.actors import annotator_row
 from storage.exchange.imports.importing import write_pairs
 from storage.results.predictions import question_row
@@ -101,20 +100,13 @@ def annotate(
     stage: str = "generation",
     state: str = "submitted",
 ) -> None:
-    """Stores an annotation as an import of Ambiscope's own file does; one that is there becomes an earlier value."""
+    """Stores an annotation as an import does; one that is there is replaced."""
     with store.database.writing() as session:
         question = session.scalars(select(tables.Question.id).filter_by(public_id=question_id)).one()
         same = {"question_id": question, "annotator_id": annotator_row(session, annotator).id, "stage": stage}
         row, moment = session.scalar(select(tables.Annotation).filter_by(**same)), now()
         if row is None:
             row = tables.Annotation(**same, version=0, created=moment)
-        else:
-            body = to_json(t.Annotation(row.type, pairs_of(session, [row.id]).get(row.id, ())))  # type: ignore[arg-type]
-            session.add(
-                tables.AnnotationRevision(
-                    **same, state=row.state, body=body, version=row.version, saved=row.updated, replaced=moment
-                )
-            )
         row.type, row.state, row.version, row.updated = annotation.type, state, row.version + 1, moment
         session.add(row)
         session.flush()

@@ -41,22 +41,14 @@ class Exports(Part):
         self._formats = formats
 
     @allowed_to("take snapshots")
-    def export(
-        self,
-        format: Format,
-        out: Path,
-        *,
-        annotators: tuple[str, ...] = (),
-        system: str = "",
-        filters: Filters | None = None,
-    ) -> Manifest:
+    def export(self, format: Format, out: Path, *, filters: Filters | None = None) -> Manifest:
         """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
 
-        `filters`, or the shorter `annotators` and `system`, narrow the contributions that count (not for jsonl, which holds everything).
+        `filters` narrow the contributions that count (not for jsonl, which holds everything).
         Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
         be written; then an earlier file of that name is as it was.  A format that is a folder is never written over one that holds something.
         """
-        chosen = filters or Filters(tuple(annotators), system)
+        chosen = filters or Filters()
         made = check_format(self._formats, format, chosen)
         with (new_folder if made.folder else replacing)(out) as writer, self.reading() as session:
             check_filters(session, chosen)

@@ -138,17 +138,6 @@ def upgrade() -> None:
         sa.CheckConstraint("version >= 1", name="version"),
     )
     _create(
-        "annotation_revision",
-        sa.Column("question_id", sa.Integer, sa.ForeignKey("question.id"), nullable=False),
-        sa.Column("annotator_id", sa.Integer, sa.ForeignKey("annotator.id"), nullable=False),
-        *_required(sa.Text, "stage", "state", "body"),
-        *_required(sa.Integer, "version"),
-        *_required(TIME, "saved", "replaced"),
-        sa.UniqueConstraint("question_id", "annotator_id", "stage", "version"),
-        sa.CheckConstraint("stage IN ('generation', 'validation')", name="stage"),
-        sa.CheckConstraint("state IN ('draft', 'submitted', 'skipped')", name="state"),
-    )
-    _create(
         "evaluation_row",
         sa.Column("evaluation_id", sa.Integer, sa.ForeignKey("evaluation.id", ondelete="CASCADE"), nullable=False),
         *_required(sa.Integer, "position", "ambiguous"),
@@ -158,8 +147,8 @@ def upgrade() -> None:
         *_optional(sa.Integer, "answer_count", "reference_count", "missed", "spurious", "alias_mismatch", "duplicate"),
         *_optional(sa.Integer, "stopped_early", "ran_on", "not_retrieved"),
         *_required(sa.LargeBinary, "body"),
-        sa.UniqueConstraint("evaluation_id", "position"),
         sa.UniqueConstraint("evaluation_id", "question_id"),
+        sa.UniqueConstraint("evaluation_id", "position"),
         sa.CheckConstraint("ambiguous IN (0, 1)", name="ambiguous"),
         sa.CheckConstraint("position >= 0", name="position"),
     )
@@ -219,8 +208,8 @@ def upgrade() -> None:
         *_required(sa.Text, "references"),
         *_optional(REAL, "margin", "disagreement"),
         *_required(TIME, "created"),
-        sa.UniqueConstraint("project_id", "question_id"),
         sa.UniqueConstraint("project_id", "position"),
+        sa.UniqueConstraint("project_id", "question_id"),
         sa.CheckConstraint("disagreement >= 0 AND disagreement <= 1", name="disagreement"),
         sa.CheckConstraint("position >= 0", name="position"),
     )
@@ -275,8 +264,8 @@ def upgrade() -> None:
         sa.Column("item_id", sa.Integer, sa.ForeignKey("project_item.id"), nullable=False),
         *_required(sa.Text, "stage", "state"),
         *_required(sa.Integer, "gold", "slots"),
-        sa.UniqueConstraint("item_id", "stage", "slots"),
         sa.UniqueConstraint("item_id", "stage"),
+        sa.UniqueConstraint("item_id", "stage", "slots"),
         sa.CheckConstraint("gold IN (0, 1)", name="gold"),
         sa.CheckConstraint("slots >= 0", name="slots"),
         sa.CheckConstraint("stage IN ('generation', 'validation', 'judging')", name="stage"),

@@ -16,16 +16,6 @@ from storage.annotation.intake import Intake
 from storage.store import Store
 
 
-def test_each_question_is_added_once(store: Store) -> None:
-    made = project(store, 1)
-    report = store.intake.add_items("Mia", made.id, questions(9))
-    assert (report.added, report.known) == (8, 1)
-    again = store.intake.add_items("Mia", made.id, [*questions(12), *questions(12)])
-    assert (again.added, again.known) == (3, 21)
-    assert [i.position for i in store.items.items(made.id, "Mia", stage="generation")] == list(range(12))
-    assert [a.details["added"] for a in store.people.activity("Mia", action="items added")] == [3, 8, 1]
-
-
 @pytest.mark.parametrize("wrong", ["a question", "too many of the project", "too many at once"])
 def test_an_error_in_the_middle_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     made = project(store, 1)

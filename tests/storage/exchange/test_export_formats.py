@@ -28,8 +28,8 @@ from core.training.data.examples import read_multi
 from storage.exchange.consensus import Said, Statement, Vote, agreement_of, annotation_of, consensus
 from storage.exchange.exports import hub
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
+from storage.exchange.exports.training_formats import supporting
 from storage.exchange.filters import Filters
-from storage.exchange.supporting import supporting
 from storage.records.annotation import (
     GenerationWork,
     JudgedAnswer,
@@ -373,21 +373,6 @@ def test_names_are_replaced_everywhere(worked: tuple[Store, str], tmp_path: Path
     store.exports.export("csv", tmp_path / "one", filters=Filters(annotators=("Ada",), pseudonyms=True))
     manifest = json.loads((tmp_path / "one.manifest.json").read_text())
     assert manifest["filters"]["annotators"] == [table(tmp_path / "one")[0]["annotator"]]
-
-
-# ---------------------------------------------------------------- the whole workbench, out and in
-
-
-def test_a_dump_of_the_workbench_comes_back_equal(worked: tuple[Store, str], tmp_path: Path) -> None:
-    store, made = worked
-    store.exports.export("jsonl", tmp_path / "a.jsonl")
-    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        other.imports.import_file(tmp_path / "a.jsonl")
-        assert other.items.progress(made, "Mia") == store.items.progress(made, "Mia")
-        for format in ("training", "preferences", "parquet"):
-            store.exports.export(format, tmp_path / "x")  # type: ignore[arg-type]
-            other.exports.export(format, tmp_path / "y")  # type: ignore[arg-type]
-            assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes(), format
 
 
 # ---------------------------------------------------------------- snapshots

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import annotations, fill, noted_exports, prediction
+from storage_samples import annotations, fill, prediction
 
 from core import types as t
 from core.errors import AmbiscopeError, FormatError, InputError
@@ -50,25 +50,6 @@ def put(path: Path, rows: Any, *, jsonl: bool = False) -> Path:
 
 
 # ---------------------------------------------------------------- round trips
-
-
-def test_jsonl_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:
-    first, second = fill(store)
-    store.exports.export("jsonl", tmp_path / "a.jsonl")
-    report = other.imports.import_file(tmp_path / "a.jsonl")
-    assert not report.known
-    assert report.stored == {k: v for k, v in noted_exports(store)[0].counts.items() if v}
-    other.exports.export("jsonl", tmp_path / "b.jsonl")
-    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
-    assert other.predictions.get_prediction(first) == store.predictions.get_prediction(first)
-    assert other.labels.judgments(first) == store.labels.judgments(first)
-    question = store.predictions.get_prediction(second).question_id
-    assert annotations(other, question) == annotations(store, question)
-    assert other.predictions.save_prediction(prediction(id="q-1"), key="run-1") == first  # the key came along
-    for format in ("ambignq", "fid", "training"):
-        store.exports.export(format, tmp_path / "x")  # type: ignore[arg-type]
-        other.exports.export(format, tmp_path / "y")  # type: ignore[arg-type]
-        assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
 def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:

@@ -196,19 +196,3 @@ def test_rows_with_equal_ids_are_refused_and_nothing_is_stored(store: Store) -> 
     with pytest.raises(InputError, match="'q0'"):
         store.evaluations.save_evaluation(system="s", corpus="c", questions="q", metrics={}, report=report)
     assert store.maintenance.counts()["evaluation"] == 0
-
-
-def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Path) -> None:
-    saved = save(store, label="mine")
-    file = tmp_path / "all.jsonl"
-    store.exports.export("jsonl", file)
-    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        assert other.imports.import_file(file).stored["evaluation_trace"] == 1
-        assert (
-            other.evaluations.find_evaluation_trace(saved, "q0")
-            == store.evaluations.find_evaluation_trace(saved, "q0")
-            is not None
-        )
-        assert other.evaluations.evaluations() == store.evaluations.evaluations()
-        assert whole_report(other, saved) == whole_report(store, saved)
-        assert other.evaluations.evaluation_rows(saved) == store.evaluations.evaluation_rows(saved)
