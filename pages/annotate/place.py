@@ -13,6 +13,7 @@ import streamlit as st
 from core.errors import NotFoundError
 from pages.session import shared
 from storage.access.visitors import Visitor
+from storage.schema.creation import head
 from storage.store import SessionStore
 
 ADDRESS, ON = "practice", "on"
@@ -23,9 +24,9 @@ def practising() -> bool:
 
 
 def practice_file() -> Path:
-    """Of whoever is here: each person practises alone."""
+    """Of whoever is here: each person practises alone, and anew where the database has another schema."""
     name = hashlib.sha256(shared.annotator().encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return shared.settings().home / "practice" / f"{name}.db"
+    return shared.settings().home / "practice" / f"{name}-{head()}.db"
 
 
 def store() -> SessionStore:

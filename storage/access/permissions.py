@@ -19,7 +19,7 @@ from storage.schema.engine import Part
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Own = TypeVar("Own", bound=Part)
+PartT = TypeVar("PartT", bound=Part)
 
 _RANK: dict[str, int] = {"annotator": 0, "validator": 1, "manager": 2}
 
@@ -80,12 +80,12 @@ ACTIONS: Mapping[Name, Action] = {
 }
 
 
-def allowed_to(action: Name) -> Callable[[Callable[Concatenate[Own, P], R]], Callable[Concatenate[Own, P], R]]:
+def allowed_to(action: Name) -> Callable[[Callable[Concatenate[PartT, P], R]], Callable[Concatenate[PartT, P], R]]:
     """A method that a session may call whose role may do this action: checked before it, and in each of its transactions."""
 
-    def around(method: Callable[Concatenate[Own, P], R]) -> Callable[Concatenate[Own, P], R]:
+    def around(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concatenate[PartT, P], R]:
         @wraps(method)
-        def call(self: Own, /, *args: P.args, **kw: P.kwargs) -> R:
+        def call(self: PartT, /, *args: P.args, **kw: P.kwargs) -> R:
             return method(self.acting(action), *args, **kw)
 
         call.action = action  # type: ignore[attr-defined]
@@ -94,11 +94,11 @@ def allowed_to(action: Name) -> Callable[[Callable[Concatenate[Own, P], R]], Cal
     return around
 
 
-def operator_only(method: Callable[Concatenate[Own, P], R]) -> Callable[Concatenate[Own, P], R]:
+def operator_only(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concatenate[PartT, P], R]:
     """A method that no session may call."""
 
     @wraps(method)
-    def call(self: Own, /, *args: P.args, **kw: P.kwargs) -> R:
+    def call(self: PartT, /, *args: P.args, **kw: P.kwargs) -> R:
         return method(self.acting(None), *args, **kw)
 
     call.action = None  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ def chunks(values: Sequence[Any], size: int = CHUNK) -> Iterable[Sequence[Any]]:
     return (values[i : i + size] for i in range(0, len(values), size))
 
 
-def queue_order(project: workbench.Project) -> tuple[ColumnElement[Any], ...]:
+def queue_order(project: workbench.Project) -> tuple[Any, ...]:
     """What a query of `item_stage` joined with `project_item` is sorted by.  Items without the value come last, in the order of the file."""
     item, place = (
         workbench.ProjectItem,

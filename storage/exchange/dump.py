@@ -27,19 +27,19 @@ from storage.records.results import check_judgment
 from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
 LAYOUT = 4
-LEFT_OUT = ("sign_in_wait", "export", "snapshot", "last_commit")
-SECRET: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
+EXCLUDED_TABLES = ("sign_in_wait", "export", "snapshot", "last_commit")
+SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
 MAX_TEXT_CHARS = 1_000_000
 _CHUNK = 20  # rows in memory: a trace may be large
 Row = dict[str, Any]
 
 
-def tables_of_a_dump() -> dict[str, Table]:
-    return {table.name: table for table in Base.metadata.sorted_tables if table.name not in LEFT_OUT}
+def dumped_tables() -> dict[str, Table]:
+    return {table.name: table for table in Base.metadata.sorted_tables if table.name not in EXCLUDED_TABLES}
 
 
 def _columns(table: Table) -> dict[str, Column[Any]]:
-    return {c.name: c for c in table.columns if c.name not in SECRET.get(table.name, ())}
+    return {c.name: c for c in table.columns if c.name not in SECRET_COLUMNS.get(table.name, ())}
 
 
 # ---------------------------------------------------------------- out
@@ -54,7 +54,7 @@ def everything(session: Session, filters: Filters, names: Names, counts: Counter
 
 
 def _lines(session: Session, names: Names) -> Iterator[tuple[str, str]]:
-    for kind, table in tables_of_a_dump().items():
+    for kind, table in dumped_tables().items():
         if kind == "draft" and names.pseudonyms:  # whatever a page put there, names too
             continue
         columns = _columns(table)
@@ -89,7 +89,7 @@ def check_line(line: Row) -> None:
     kind, row = line.get("kind"), line.get("row")
     if kind == "ambiscope":
         raise FormatError("the header occurs twice: two exports in one file")
-    table = tables_of_a_dump().get(kind) if isinstance(kind, str) else None
+    table = dumped_tables().get(kind) if isinstance(kind, str) else None
     if table is None:
         raise FormatError(f"unknown kind {str(kind)[:40]!r}", field="kind")
     if not isinstance(row, dict):
@@ -184,9 +184,9 @@ READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
 }
 
 
-def refuse_rows(session: Session) -> None:
+def require_empty(session: Session) -> None:
     """Raises InputError unless the database is empty."""
-    for kind, table in tables_of_a_dump().items():
+    for kind, table in dumped_tables().items():
         if session.execute(select(*table.primary_key).limit(1)).first() is not None:
             raise InputError(
                 f"a jsonl export is a backup: it is read into an empty database only, and this one has a row of {kind}; name a new one "
@@ -196,13 +196,13 @@ def refuse_rows(session: Session) -> None:
 
 def store_line(session: Session, line: Row) -> None:
     """Stores a checked line.  Raises IntegrityError for what contradicts another row, or refers to none."""
-    table = tables_of_a_dump()[line["kind"]]
+    table = dumped_tables()[line["kind"]]
     times = {c.name for c in table.columns if isinstance(c.type, UtcDateTime)}
     row = {k: _time(v, k) if k in times and v is not None else v for k, v in line["row"].items()}
     session.connection().execute(insert(table), row)
 
 
-def follow_ids(session: Session) -> None:
+def advance_sequences(session: Session) -> None:
     """After rows with ids of their own: PostgreSQL's next ones come after them."""
     if session.connection().dialect.name == "postgresql":
         for table in Base.metadata.sorted_tables:

@@ -103,7 +103,7 @@ def revision_of(path: Path) -> str | None:
     return str(rows[0][0])
 
 
-def refuse_other(revision: str, where: str) -> None:
+def check_revision(revision: str, where: str) -> None:
     """Raises StorageError for an earlier schema than this version's, NewerDatabaseError for a later or unknown one."""
     if revision < head():
         raise StorageError(
@@ -223,10 +223,10 @@ def ensure_current(url: str) -> None:
             if found is None:
                 create_tables(parsed)
         if found is not None:
-            refuse_other(found, where)
+            check_revision(found, where)
         return
     if (found := revision_of(path)) is not None:
-        refuse_other(found, str(path))
+        check_revision(found, str(path))
         with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
             identify(path)
         return

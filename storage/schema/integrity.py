@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import StorageError
 from storage.schema import tables, workbench
 from storage.schema.base import Base, JsonText, UtcDateTime
-from storage.schema.creation import SEAL, checksum, create_tables, refuse_other, revision_of, verify
+from storage.schema.creation import SEAL, check_revision, checksum, create_tables, revision_of, verify
 from storage.schema.engine import DamagedError, explain, parse_url
 
 TABLES = (tables, workbench)  # modules whose import fills Base.metadata
@@ -32,7 +32,7 @@ def check_backup(path: Path) -> None:
     revision = revision_of(path)
     if revision is None:
         raise StorageError(f"{path}: it is empty; {_UNCHANGED}")
-    refuse_other(revision, str(path))
+    check_revision(revision, str(path))
     with path.open("rb") as file:
         header = file.read(100)
     if header[_WRITTEN_BY] == b"\1\1" and header[SEAL] != bytes(4) and header[SEAL] != checksum(path):

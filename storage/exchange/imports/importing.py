@@ -30,7 +30,7 @@ from core.metrics.score.files import parse_reference
 from core.types import Annotation, QAPair, Question, ReferenceQuestion
 from storage.access.actors import annotator_row
 from storage.access.permissions import operator_only
-from storage.exchange.dump import LAYOUT, check_line, follow_ids, refuse_rows, store_line
+from storage.exchange.dump import LAYOUT, advance_sequences, check_line, require_empty, store_line
 from storage.exchange.imports.predictions import Row, content_key, prediction_of, question_of
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text, storable
@@ -254,7 +254,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     InputError for a dump where it is not empty; the caller rolls back.
     """
     if format == "jsonl":
-        refuse_rows(session)
+        require_empty(session)
     importer, rejects = _Importer(session, annotator), _Rejects(path)
     store: dict[str, Callable[[Row], None]] = {
         "ambignq": importer.ambignq,
@@ -271,7 +271,8 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
         except AmbiscopeError as e:
             rejects.add(line, str(e))
     rejects.settle()
-    follow_ids(session)
+    if format == "jsonl":
+        advance_sequences(session)
     return ImportReport(str(path), format, dict(importer.stored), dict(importer.known))
 
 

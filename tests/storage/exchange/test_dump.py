@@ -12,7 +12,7 @@ from annotation_samples import fill_workbench
 from storage_samples import fill, prediction
 
 from core.errors import InputError
-from storage.exchange.dump import LEFT_OUT, READERS, SECRET, tables_of_a_dump
+from storage.exchange.dump import EXCLUDED_TABLES, READERS, SECRET_COLUMNS, dumped_tables
 from storage.store import Store
 
 Lines = list[dict[str, Any]]
@@ -32,7 +32,7 @@ def dumped(store: Store, path: Path) -> Lines:
     fill(store)
     fill_workbench(store)
     counts = store.exports.export("jsonl", path).counts
-    assert all(counts[kind] for kind in tables_of_a_dump()), counts
+    assert all(counts[kind] for kind in dumped_tables()), counts
     return lines(path)
 
 
@@ -45,16 +45,16 @@ def other(tmp_path: Path) -> Any:
 def test_a_database_goes_out_comes_in_and_goes_out_equal(store: Store, other: Store, tmp_path: Path) -> None:
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     rows = dumped(store, first)
-    for kind, table in tables_of_a_dump().items():
+    for kind, table in dumped_tables().items():
         row = next(line["row"] for line in rows if line["kind"] == kind)
-        assert set(row) == set(table.columns.keys()) - set(SECRET.get(kind, ())), kind
+        assert set(row) == set(table.columns.keys()) - set(SECRET_COLUMNS.get(kind, ())), kind
         assert set(READERS.get(kind, ())) <= set(row), kind
     report = other.imports.import_file(first)
     assert report.stored == store.exports.export("jsonl", second).counts
     assert not report.known
     other.exports.export("jsonl", second)
     assert second.read_bytes() == first.read_bytes()
-    counts = [{k: n for k, n in s.maintenance.counts().items() if k not in LEFT_OUT} for s in (store, other)]
+    counts = [{k: n for k, n in s.maintenance.counts().items() if k not in EXCLUDED_TABLES} for s in (store, other)]
     assert counts[0] == counts[1]
     assert other.maintenance.health(full=True).ok
     assert other.predictions.save_prediction(prediction("A new one?"))  # ids go on after those of the file
