@@ -45,7 +45,10 @@ def _build(kind: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(value, list):
             raise FormatError(f"expected a list, found {type(value).__name__}", field=where)
-        return tuple(_build(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
+        if len(kinds) != len(value):
+            raise FormatError(f"expected a list of {len(kinds)}", field=where)
+        return tuple(_build(part, v, f"{where}[{i}]") for i, (part, v) in enumerate(zip(kinds, value, strict=True)))
     if origin is typing.Literal:
         if value not in args:
             raise FormatError(f"expected one of {args}, found {_short(value)}", field=where)

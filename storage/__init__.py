@@ -1,1 +1,1 @@
-"""Storage: SQLite or PostgreSQL through SQLAlchemy, behind one door (`storage.store.Store`)."""
+"""Storage: SQLite or PostgreSQL through SQLAlchemy, reached by `storage.store.Store` alone."""

@@ -1,4 +1,4 @@
-"""`Store`: the only door to the database.
+"""`Store`: the only way to the database; `SessionStore`: the same as a session of the app may use it.
 
 Its parts hold the methods (`store.queue.next_item(...)`); none knows another.
 
@@ -16,11 +16,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
+from typing import NoReturn
 
 from sqlalchemy.orm import Session
 
+from core.errors import NotAllowedError
 from storage.access.people import People
+from storage.access.permissions import ACTIONS, Name
+from storage.access.visitors import Visitor, check_visitor
 from storage.annotation.drafts import Drafts
 from storage.annotation.intake import Intake
 from storage.annotation.items import Items
@@ -36,24 +41,14 @@ from storage.exchange.imports.importing import Imports
 from storage.results.evaluations import Evaluations
 from storage.results.labels import Labels
 from storage.results.predictions import Predictions
-from storage.schema.engine import Database, parse_url
-from storage.schema.upgrade import ensure_current
+from storage.schema.creation import ensure_current
+from storage.schema.engine import Database, Part, parse_url
 
 
-class Store:
-    """Opens `url`, creating or upgrading the database first.
+class StoreParts:
+    """What holds the methods; a function that takes it works for the operator and for a session."""
 
-    `upgraded_from` is the backup made before an upgrade, else None.  Raises InputError for a wrong URL, NewerDatabaseError,
-    StorageError for a damaged, foreign or unwritable file; then the file is as it was.
-    """
-
-    def __init__(self, url: str) -> None:
-        self.upgraded_from = ensure_current(url)
-        self._compose(Database(parse_url(url)))
-        self.database.check_file()  # from here on it is known which file this is
-
-    def _compose(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database) -> None:
         self.people = People(database)
         self.predictions = Predictions(database)
         self.labels = Labels(database)
@@ -70,10 +65,25 @@ class Store:
         self.imports = Imports(database)
         self.maintenance = Maintenance(database)
 
+
+class Store(StoreParts):
+    """Opens `url`, creating the database where there is none.
+
+    Raises InputError for a wrong URL, NewerDatabaseError, StorageError for a file of an earlier schema and a damaged, foreign or
+    unwritable one; then the file is as it was.
+    """
+
+    def __init__(self, url: str) -> None:
+        ensure_current(url)
+        self.database = Database(parse_url(url))
+        super().__init__(self.database)
+        self.database.check_file()  # from here on it is known which file this is
+
     def gated(self, gate: Callable[[Session], None]) -> Store:
         """The same store, with `gate` called first in each transaction; what it raises ends it."""
         made = copy.copy(self)
-        made._compose(self.database.gated(gate))
+        made.database = self.database.gated(gate)
+        StoreParts.__init__(made, made.database)
         return made
 
     def close(self) -> None:
@@ -85,3 +95,49 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+class SessionStore(StoreParts):
+    """A `Store` for the visitor that `who` names at each call (None: nobody is signed in).
+
+    A call raises SignedOutError where the visitor does not stand any more, NotAllowedError where the role is a lesser one than the
+    action's, the method is for the local operator, or it would act under another name; else it is the store's.
+    """
+
+    def __init__(self, store: Store, who: Callable[[], Visitor | None]) -> None:
+        super().__init__(store.database.gated(_refuse))
+        self._store, self._who = store, who
+        for part in vars(self).values():
+            if isinstance(part, Part):
+                part.database_for = self._database_for
+
+    def _database_for(self, action: str | None) -> Database:
+        if action is None:
+            _refuse()
+        database = self.store_for(action).database  # type: ignore[arg-type]
+        if database.gate is not None:  # before anything else: some write a file first
+            with database.reading():
+                pass
+        return database
+
+    def store_for(self, action: Name) -> Store:
+        """For a function of storage that takes a store: each of its transactions is checked for this action."""
+        role = ACTIONS[action].role
+        return self._store if role is None else self._store.gated(partial(check_visitor, visitor=self._who(), needed=role))
+
+    def allow(self, action: Name) -> None:
+        """For what is done outside of the store.  Raises as a call."""
+        with self.store_for(action).database.reading():
+            pass
+
+    def may(self, action: Name) -> bool:
+        """To draw only what can be done.  What is done is checked again."""
+        try:
+            self.allow(action)
+        except NotAllowedError:
+            return False
+        return True
+
+
+def _refuse(_session: Session | None = None) -> NoReturn:
+    raise NotAllowedError("this is for the local operator (python -m storage), not for a session")

@@ -4,7 +4,7 @@
 
 Each simulated person takes the next item, saves its draft at a fixed pace, and submits it after some drafts; the people are spread over
 several processes, as several app processes would be.  A fresh SQLite file (synchronous=FULL) in a temporary folder, or `--url`: an empty
-PostgreSQL database.  `--adding 50000`: a manager, in a process of their own, meanwhile adds so many questions to the same project and then changes its
+PostgreSQL database.  `--adding 10000`: a manager, in a process of their own, meanwhile adds so many questions to the same project and then changes its
 order.  Afterwards everything that was acknowledged is looked up: lost saves must be 0.  Times are of single calls, in ms.
 """
 

@@ -13,7 +13,8 @@ import streamlit as st
 from core.errors import NotFoundError
 from pages.session import shared
 from storage.access.visitors import Visitor
-from storage.door import Door
+from storage.schema.creation import head
+from storage.store import SessionStore
 
 ADDRESS, ON = "practice", "on"
 
@@ -23,12 +24,12 @@ def practising() -> bool:
 
 
 def practice_file() -> Path:
-    """Of whoever is here: each person practises alone."""
+    """Of whoever is here: each person practises alone, and anew where the database has another schema."""
     name = hashlib.sha256(shared.annotator().encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return shared.settings().home / "practice" / f"{name}.db"
+    return shared.settings().home / "practice" / f"{name}-{head()}.db"
 
 
-def store() -> Door:
+def store() -> SessionStore:
     """What the page's calls go to.  Raises NotFoundError where the practice project was removed meanwhile, and as `shared.store`."""
     if not practising():
         return shared.store()
@@ -36,4 +37,4 @@ def store() -> Door:
     if not (file := practice_file()).is_file():
         raise NotFoundError("the practice project was removed: leave it, or start it again")
     name = shared.annotator()
-    return Door(shared.beside(file), lambda: Visitor(name))
+    return SessionStore(shared.beside(file), lambda: Visitor(name))

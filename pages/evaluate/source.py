@@ -14,8 +14,8 @@ from pages.jobs.worker import Worker
 from pages.session import shared
 from pages.session.actions import action
 from storage.access.visitors import Visitor
-from storage.door import Door
 from storage.shipped import beside, runs
+from storage.store import SessionStore
 
 OWN, SHIPPED = "Runs of this installation", "Shipped with Ambiscope"
 KEY, NOW = "evaluate.source", "evaluate.source.now"
@@ -47,10 +47,10 @@ def _file() -> Path:
     return shared.settings().home / "shipped" / f"runs-{runs.digest()}.db"
 
 
-def _shipped() -> Door:
+def _shipped() -> SessionStore:
     """Raises as `shared.store`."""
     shared.store().allow("see evaluations")
-    return Door(shared.beside(_file()), lambda: Visitor("reader"))
+    return SessionStore(shared.beside(_file()), lambda: Visitor("reader"))
 
 
 def chosen() -> str:
@@ -58,7 +58,7 @@ def chosen() -> str:
     return str(st.session_state.get(NOW) or OWN)
 
 
-def store() -> Door:
+def store() -> SessionStore:
     return _shipped() if chosen() == SHIPPED else shared.store()
 
 

@@ -26,8 +26,7 @@ from pages.ui.markup import escape
 from storage.access.permissions import Name
 from storage.access.preferences import Preferences
 from storage.access.visitors import Visitor
-from storage.door import Door
-from storage.store import Store
+from storage.store import SessionStore, Store
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
@@ -159,12 +158,12 @@ def visitor() -> Visitor | None:
     return Visitor(stored_name(str(st.session_state.get("annotator") or "")) or stored_name(settings().annotator))
 
 
-def store() -> Door:
+def store() -> SessionStore:
     """The store as this session may use it: each call is checked.  Raises as `servers_store`.
 
-    Who asks is looked up at each call: a callback or a fragment may hold a door of an earlier drawing, for somebody else.
+    Who asks is looked up at each call: a callback or a fragment may hold a store of an earlier drawing, for somebody else.
     """
-    return Door(servers_store(), visitor)
+    return SessionStore(servers_store(), visitor)
 
 
 def read_for_download(action: Name, path: Path) -> Callable[[], bytes]:
@@ -173,7 +172,7 @@ def read_for_download(action: Name, path: Path) -> Callable[[], bytes]:
     held, made = visitor(), servers_store()
 
     def read() -> bytes:
-        Door(made, lambda: held).allow(action)
+        SessionStore(made, lambda: held).allow(action)
         return path.read_bytes()
 
     return read
@@ -202,14 +201,14 @@ def running(kind: str) -> dict[str, Any]:
     return {}
 
 
-def compared(a: str, b: str, metrics: tuple[str, ...], scope: str, runs: Door) -> dict[str, MetricDifference]:
+def compared(a: str, b: str, metrics: tuple[str, ...], scope: str, runs: SessionStore) -> dict[str, MetricDifference]:
     """Two runs of the store `runs` on their common questions.  Raises SignedOutError."""
     store().allow("see evaluations")
     return _compared(a, b, metrics, scope, runs)
 
 
 @st.cache_data(show_spinner="Comparing", max_entries=64)
-def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: Door) -> dict[str, MetricDifference]:
+def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: SessionStore) -> dict[str, MetricDifference]:
     """A stored run never changes, and no two stores have one of the same id."""
     found = {}
     for metric in metrics:

@@ -1,4 +1,4 @@
-"""Writing the append-only log: who did what, when, to which item.  Triggers refuse to change or delete a line (migration 0003)."""
+"""Writing the append-only log: who did what, when, to which item.  Triggers refuse to change or delete a line."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Open house: while no account has a password or a subject, every name has all rig
 The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
 without one has none.  There is always a manager who can sign in.
 
-A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.door`, `storage.access.visitors`).
-Without a door the store is the local operator's: it acts in the name that it is given, with the rights of that name's account.
+A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
+A plain `Store` is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core.text import stored_name
 from storage.access import passwords
 from storage.access.actors import actor, annotator_row, in_use, note_accounts
 from storage.access.log import ACTIONS, note
-from storage.access.permissions import can
+from storage.access.permissions import allowed_to, can, operator_only
 from storage.access.throttle import Attempt, digest
 from storage.access.visitors import Visitor, visitor_of
 from storage.records.annotation import SignInError
@@ -71,6 +71,7 @@ def _load(session: Session, name: str) -> Person:
 class People(engine.Part):
     """The part of the Store about people and the log of what they did."""
 
+    @allowed_to("sign in")
     def accounts_in_use(self) -> bool:
         """False: open house, every name has all rights.  Raises StorageError where the accounts were lost."""
         with self.reading() as session:
@@ -79,6 +80,7 @@ class People(engine.Part):
             note_accounts(self.database.accounts_file)
         return found
 
+    @allowed_to("annotate")
     def require(self, by: str, role: Role = "annotator") -> Person:
         """Who `by` is.  Raises NotAllowedError where their role is a lesser one."""
         check_choice(role, Role, "the role")
@@ -86,6 +88,7 @@ class People(engine.Part):
             found = actor(session, by, role)
             return Person(by, found.role, True, False, False, engine.now()) if not found.id else _load(session, by)
 
+    @allowed_to("see others' work")
     def people(self, by: str, limit: int = 50, offset: int = 0) -> list[Person]:
         """Everybody, in the order in which they came.  Raises NotAllowedError for annotators, InputError for a wrong page."""
         check_page(limit, offset)
@@ -95,6 +98,7 @@ class People(engine.Part):
             query = _PEOPLE.where(tables.Annotator.name != AUTOMATIC).order_by(tables.Annotator.id).limit(limit).offset(offset)
             return [_person(row, account, open_house) for row, account in session.execute(query)]
 
+    @operator_only
     def annotator(self, name: str) -> Annotator:
         """Gets or creates.  Raises InputError for a name that is blank or unprintable, or looks like another's."""
         name = check_annotator(name)
@@ -105,6 +109,7 @@ class People(engine.Part):
                 row = annotator_row(session, name)
         return Annotator(row.name, row.created)
 
+    @allowed_to("see others' work")
     def annotators(self) -> list[Annotator]:
         """In the order in which they came."""
         with self.reading() as session:
@@ -113,6 +118,7 @@ class People(engine.Part):
                 for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
             ]
 
+    @allowed_to("sign in")
     def sign_in(self, name: str, password: str, address: str = "") -> Visitor:
         """`address`: where the person is, as far as it is known.
 
@@ -141,6 +147,7 @@ class People(engine.Part):
                 return visitor_of(session, account.annotator_id)
         raise SignInError
 
+    @allowed_to("sign in")
     def sign_in_subject(self, subject: str) -> Visitor:
         """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
         with self.writing() as session:
@@ -156,6 +163,7 @@ class People(engine.Part):
             note(session, None, "sign-in failed", details={"with": "subject"})
         raise SignInError
 
+    @allowed_to("manage people")
     def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
         """Gives a name an account.  The first one that can sign in must be a manager.
 
@@ -225,11 +233,13 @@ class People(engine.Part):
                 else "the first account that can sign in must be an active manager's: else nobody could manage"
             )
 
+    @allowed_to("manage people")
     def set_role(self, by: str, name: str, role: Role) -> Person:
         """Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
         check_choice(role, Role, "the role")
         return self._change(by, name, "role set", {"role": role}, {"role": role})
 
+    @allowed_to("manage people")
     def set_active(self, by: str, name: str, active: bool) -> Person:
         """An inactive account cannot sign in or do anything; its words stay.  Raises as `set_role`."""
         return self._change(by, name, "activity of account set", {"active": active}, {"active": active})
@@ -253,6 +263,7 @@ class People(engine.Part):
             note_accounts(self.database.accounts_file)
         return changed
 
+    @allowed_to("annotate")
     def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
         """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.  Whoever is
         signed in to this account has to sign in again.
@@ -268,10 +279,12 @@ class People(engine.Part):
         values = {"password": passwords.hashed(password)}
         return self._change(by, name, "password set", values, {}, "annotator" if by == name else "manager")
 
+    @allowed_to("manage people")
     def set_subject(self, by: str, name: str, subject: str | None) -> Person:
         """Links an OpenID Connect subject to an account, or (None) takes it away.  Raises as `set_role`."""
         return self._change(by, name, "subject set", {"subject": subject}, {"linked": subject is not None})
 
+    @allowed_to("annotate")
     def activity(
         self,
         by: str,

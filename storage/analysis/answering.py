@@ -8,16 +8,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Protocol
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
 from core.systems.base.base import answer_or_error
 from core.systems.base.batching import in_order
-from storage.annotation.intake import Intake
-from storage.annotation.items import Items
 from storage.records.projects import Item, Project
-from storage.results.predictions import Predictions
+from storage.store import StoreParts
 
 PAGE = 200
 KEPT_ERRORS = 20
@@ -25,14 +22,6 @@ KEPT_ERRORS = 20
 Build = Callable[[bool], t.AnsweringSystem]
 # questions -> (number, prediction or why there is none), in any order
 Ask = Callable[[Sequence[t.Question]], Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]]
-
-
-class Parts(Protocol):
-    """What a run needs of a `Store`."""
-
-    intake: Intake
-    items: Items
-    predictions: Predictions
 
 
 class Answering:
@@ -45,7 +34,7 @@ class Answering:
 
     def __init__(
         self,
-        store: Parts,
+        store: StoreParts,
         project: Project,
         system: str,
         by: str,

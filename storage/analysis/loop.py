@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from core.disk import HOLDER, LOCK, locked, plain_or_gz
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
@@ -22,10 +22,9 @@ from core.settings import ROOT, Settings, child_environment
 from storage.analysis.held_back import Questions, questions_left
 from storage.analysis.loop_process import Runner, last_row, lines, run_command
 from storage.exchange.exports.files import digest, replacing
-from storage.exchange.exports.snapshots import Exports
 from storage.exchange.filters import Filters
 from storage.records.results import Snapshot
-from storage.results.evaluations import Evaluations
+from storage.store import StoreParts
 
 PRACTICE = ROOT / "data" / "practice"
 FITTED = "ambiscope"  # the system that is fitted, and so the one that is measured
@@ -33,13 +32,6 @@ LEAST = 10  # judged questions that a fit needs (core.training.judgments.LEAST; 
 HUNDREDS = 200  # judged questions from which on the answering model is trained further
 METRICS = ("F1 answer", "precision", "recall", "exact set")
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
-
-
-class Parts(Protocol):
-    """What a loop needs of a `Store`."""
-
-    exports: Exports
-    evaluations: Evaluations
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +153,7 @@ def _quiet(_what: str, _share: float | None) -> None:
 
 
 def run_loop(
-    store: Parts, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
+    store: StoreParts, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
 ) -> LoopResult:
     """All of the loop; what is done already in `options.out` is not done again.
 
@@ -174,7 +166,7 @@ def run_loop(
 
 
 class _Loop:
-    def __init__(self, store: Parts, settings: Settings, options: LoopOptions, run: Runner, progress: Progress) -> None:
+    def __init__(self, store: StoreParts, settings: Settings, options: LoopOptions, run: Runner, progress: Progress) -> None:
         self.store, self.settings, self.options, self.run, self.progress = store, settings, options, run, progress
         self.out = options.out.absolute()
         self.questions_file = options.questions or settings.starter_dir / "questions.json"

@@ -11,17 +11,16 @@ from sqlalchemy.orm import Session
 
 from core.annotating.agreement import agree, merged
 from core.errors import InputError
-from core.trace import to_json
+from core.trace import from_json, to_json
 from core.types import Annotation
 from storage.access.actors import Actor, annotator_row
 from storage.access.log import note
-from storage.annotation.contents import annotations_from_json
+from storage.annotation.contents import all_from_json
 from storage.annotation.places import Place
 from storage.annotation.queue_order import update_disagreement
 from storage.annotation.slots import free_slot, holders, promotable, stage_row
 from storage.annotation.tasks import lease_end, new_task, task_row
 from storage.records.annotation import ValidationWork
-from storage.records.answer_sets import annotation_from_json
 from storage.records.projects import AUTOMATIC
 from storage.results.standing import counted
 from storage.schema import engine, tables, workbench
@@ -70,7 +69,7 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
     """
     queue = stage_row(session, item.id, "generation")
     if queue is None:
-        return [(f"file {n}", 0, a) for n, a in enumerate(annotations_from_json(item.references), 1)]
+        return [(f"file {n}", 0, a) for n, a in enumerate(all_from_json(Annotation, item.references), 1)]
     sent = workbench.Submission
     rows = session.execute(
         counted(tables.Annotator.name, sent.version, sent.body)
@@ -78,7 +77,7 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
         .where(sent.item_id == item.id, sent.stage == "generation")
         .order_by(workbench.Task.slot)
     )
-    return [(name, version, annotation_from_json(body["annotation"])) for name, version, body in rows]
+    return [(name, version, from_json(Annotation, body["annotation"])) for name, version, body in rows]
 
 
 def began_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
@@ -92,7 +91,7 @@ def began_to_count(session: Session, project: workbench.Project, queue: workbenc
     if queue.stage == "generation":
         session.flush()
         if filled > 1:  # there is a disagreement
-            update_disagreement(session, project, [task.item_id])
+            update_disagreement(session, [task.item_id])
         if queue.state == "done" and "validation" in project.stages:
             _open_validation(session, project, session.get_one(workbench.ProjectItem, task.item_id))
 
@@ -103,7 +102,7 @@ def ceased_to_count(session: Session, project: workbench.Project, queue: workben
     queue.state = "open"
     if queue.stage == "generation":
         session.flush()
-        update_disagreement(session, project, [task.item_id])
+        update_disagreement(session, [task.item_id])
         retract_automatic(session, task.item_id)
         later = stage_row(session, task.item_id, "validation")
         if later is not None:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from core.annotating.labels import Label, Preference, QuestionLabel
-from core.errors import FormatError, InputError
+from core.errors import InputError
 from core.text import answer_key
-from core.trace import to_json
-from core.types import Annotation, Passage
+from core.trace import from_json, to_json
+from core.types import Annotation
 from storage.records.annotation import (
     Content,
     GenerationWork,
     Gold,
-    JudgedAnswer,
     JudgingWork,
-    MissingAnswer,
-    SuggestionUse,
     ValidationWork,
 )
-from storage.records.answer_sets import annotation_from_json, check_annotation
+from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text, plain_problem
 from storage.records.enumerations import SuggestionAction, WorkStage
-from storage.records.projects import Example
 
 MAX_MISSING = 200
+T = TypeVar("T")
 _KINDS: dict[str, type[Any]] = {"generation": GenerationWork, "validation": ValidationWork, "judging": JudgingWork}
 
 
@@ -71,24 +68,7 @@ def _check_judging(content: JudgingWork) -> None:
 
 def content_from_json(body: Mapping[str, Any], stage: str) -> Content:
     """The inverse of core.trace.to_json.  Raises FormatError for another layout."""
-    try:
-        if stage == "judging":
-            return JudgingWork(
-                tuple(JudgedAnswer(**a) for a in body["answers"]),
-                tuple(MissingAnswer(m["text"], tuple(m["aliases"])) for m in body["missing"]),
-                body["preference"],
-                body["preferred"],
-                body["note"],
-            )
-        annotation = annotation_from_json(body["annotation"])
-        warnings = tuple(body["warnings"])
-        if stage == "validation":
-            sources = tuple((str(name), int(version)) for name, version in body["sources"])
-            return ValidationWork(annotation, warnings, body["note"], sources)
-        uses = tuple(SuggestionUse(**use) for use in body["suggestions"])
-        return GenerationWork(annotation, uses, warnings, body["note"])
-    except (KeyError, TypeError, ValueError) as e:
-        raise FormatError(f"no content of the stage {stage}: {e}") from None
+    return cast(Content, from_json(_KINDS[stage], body))
 
 
 def gold_to_json(gold: Gold) -> dict[str, Any]:
@@ -101,7 +81,7 @@ def gold_to_json(gold: Gold) -> dict[str, Any]:
 
 def gold_from_json(body: Mapping[str, Any]) -> Gold:
     return Gold(
-        tuple(annotation_from_json(a) for a in body["annotations"]),
+        all_from_json(Annotation, body["annotations"]),
         {(str(system), int(position)): label for system, position, label in body["verdicts"]},
         str(body["hint"]),
     )
@@ -118,17 +98,6 @@ def check_gold(gold: Gold) -> None:
         raise InputError("a gold item needs a reference: annotations, or labels")
 
 
-def examples_to_json(examples: Sequence[Example]) -> list[Any]:
-    return [to_json(example) for example in examples]
-
-
-def examples_from_json(body: Sequence[Any]) -> tuple[Example, ...]:
-    return tuple(Example(e["right"], e["prompt"], annotation_from_json(e["annotation"]), e["why"]) for e in body)
-
-
-def passages_from_json(body: Sequence[Any] | None) -> tuple[Passage, ...] | None:
-    return None if body is None else tuple(Passage(p["id"], p["title"], p["text"]) for p in body)
-
-
-def annotations_from_json(body: Sequence[Any]) -> tuple[Annotation, ...]:
-    return tuple(annotation_from_json(a) for a in body)
+def all_from_json(kind: type[T], body: Sequence[Any]) -> tuple[T, ...]:
+    """The inverse of core.trace.to_json of several records.  Raises FormatError for another layout."""
+    return tuple(from_json(kind, one) for one in body)

@@ -8,17 +8,59 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from core.errors import InputError
+from core.json_io import dumps
+from storage.access.permissions import allowed_to
 from storage.annotation.completion import renew
-from storage.annotation.draft_contents import MAX_INTERACTIONS, check_body, log_of, put_draft
 from storage.annotation.places import find_place
-from storage.records.annotation import Draft, DraftConflictError, InteractionLog
-from storage.records.checks import MAX_ID_CHARS, check_text
+from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
+from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.enumerations import InteractionKind, WorkStage
 from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 
+MAX_INTERACTIONS = 5_000  # of one person and item: more are not a person's
+MAX_DRAFT_CHARS = 2_000_000  # of its JSON
 MAX_QUERY_CHARS = 2_000
 MAX_TITLE_CHARS = 2_000
+
+
+def check_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises InputError for what is not plain JSON, or too long."""
+    plain = dict(body)
+    if problem := plain_problem(plain):
+        raise InputError(f"the draft cannot be stored: {problem}")
+    if (size := len(dumps(plain))) > MAX_DRAFT_CHARS:
+        raise InputError(f"the draft cannot be stored: it has {size} characters; at most {MAX_DRAFT_CHARS} are allowed")
+    return plain
+
+
+def put_draft(
+    session: Session, task: workbench.Task, row: workbench.Draft | None, body: dict[str, Any], *, open: bool
+) -> workbench.Draft:
+    """Writes a draft over `row` (the task's), its version one more; equal content changes nothing."""
+    moment = engine.now()
+    if row is None:
+        row = workbench.Draft(item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id, version=1, created=moment)
+        session.add(row)
+    elif (row.body, row.open) == (body, open):
+        return row
+    else:
+        row.version += 1
+    row.body, row.open, row.updated = body, open, moment
+    session.flush()
+    return row
+
+
+def log_of(session: Session, item: int, stage: str, annotator: int) -> InteractionLog:
+    line = workbench.Interaction
+    rows = session.scalars(
+        select(line)
+        .where(line.item_id == item, line.stage == stage, line.annotator_id == annotator)
+        .order_by(line.id)
+        .limit(MAX_INTERACTIONS)
+    )
+    return InteractionLog.of(record_of(Interaction, row) for row in rows)
 
 
 def _drafts_query() -> Any:
@@ -59,6 +101,7 @@ def _load(session: Session, row: workbench.Draft) -> Draft:
 class Drafts(engine.Part):
     """The part of the Store about drafts and interactions."""
 
+    @allowed_to("annotate")
     def save_draft(
         self,
         item: str,
@@ -89,6 +132,7 @@ class Drafts(engine.Part):
             question = session.get_one(tables.Question, place.item.question_id).text
             return _record(row, item, place.project.public_id, question, annotator, False)
 
+    @allowed_to("annotate")
     def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
         """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
@@ -97,11 +141,13 @@ class Drafts(engine.Part):
 
     # ---------------------------------------------------------------- searches and opened passages
 
+    @allowed_to("annotate")
     def log_search(self, item: str, annotator: str, stage: WorkStage, query: str) -> None:
         """Notes a search; the same one twice in a row is noted once.  Raises InputError, NotFoundError, NotAllowedError."""
         check_text(query, "the query", limit=MAX_QUERY_CHARS, empty=False)
         self._log(item, annotator, stage, "search", query, "", "")
 
+    @allowed_to("annotate")
     def log_view(self, item: str, annotator: str, stage: WorkStage, passage_id: str, title: str) -> None:
         """Notes that a passage was opened; the same one twice in a row is noted once.  Raises as `log_search`."""
         check_text(passage_id, "the passage's id", limit=MAX_ID_CHARS, empty=False)
@@ -133,6 +179,7 @@ class Drafts(engine.Part):
                 )
             )
 
+    @allowed_to("annotate")
     def interactions(self, item: str, annotator: str, stage: WorkStage) -> InteractionLog:
         """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,19 +12,17 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from core.errors import AmbiscopeError, InputError
+from core.errors import InputError
 from core.text import question_key
 from core.trace import to_json
 from core.types import Prediction, ReferenceQuestion
 from storage.access.actors import actor
 from storage.access.log import note
-from storage.annotation.batches import WAIT_SECONDS, resume_order, take_back
+from storage.access.permissions import allowed_to
 from storage.annotation.contents import check_gold, gold_to_json
-from storage.annotation.jobs import BusyError, begin, is_stale, job_of, own_job, there
-from storage.annotation.linked_predictions import link, link_all, unlinked
-from storage.annotation.pace import AT_ONCE, Pace
-from storage.annotation.queue_order import bulk, chunks, linked, rank_of, table_of
-from storage.annotation.rows import item_row, project_row
+from storage.annotation.linked_predictions import link, link_all
+from storage.annotation.places import item_row, project_row
+from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
 from storage.records.annotation import Gold
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
@@ -35,6 +31,7 @@ from storage.results.predictions import plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
 
 MAX_ITEMS = 1_000_000  # of one project
+MAX_QUESTIONS = 20_000  # of one call: they are stored in one transaction, for which others wait
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
@@ -85,101 +82,83 @@ def _named(question: ReferenceQuestion, body: dict[str, Any]) -> ReferenceQuesti
     return question if question.id or not content else replace(question, id=hashlib.sha256(content.encode()).hexdigest()[:16])
 
 
+def _last_position(session: Session, project: workbench.Project) -> int:
+    """-1: there are no items."""
+    last = session.scalar(
+        select(func.max(workbench.ProjectItem.position)).where(workbench.ProjectItem.project_id == project.id)
+    )
+    return -1 if last is None else last
+
+
 class Intake(engine.Part):
     """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
+    @allowed_to("manage projects")
     def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
-        """Adds questions at the end, all or none, and links stored predictions.  A question that is there already, or comes twice, is left
-        alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
+        """Adds questions at the end, all or none, and then links stored predictions.  A question that is there already, or comes twice, is
+        left alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
 
-        Many are stored in portions, so that others can save meanwhile; nobody sees one of them before all are there, and what a killed
-        process left of them is removed by the next call.  `gold`: their annotations become the reference of qualification items.
-        Raises NotAllowedError unless `by` is a manager, NotFoundError, InputError naming the first wrong question by its number,
-        ConflictError while somebody else adds to the same project for longer than `storage.annotation.batches.WAIT_SECONDS`.
+        `gold`: their annotations become the reference of qualification items.  Raises NotAllowedError unless `by` is a manager,
+        NotFoundError, InputError for more than MAX_QUESTIONS at once, or naming the first wrong question by its number.
         """
+        if len(questions) > MAX_QUESTIONS:
+            raise InputError(
+                f"{len(questions):,} questions: at most {MAX_QUESTIONS:,} are added at once; split the file into smaller ones (of a file "
+                f"with a question a line: split -l {MAX_QUESTIONS} FILE) and add them one after the other"
+            )
         bodies = [self._checked(number, question, gold) for number, question in enumerate(questions, 1)]
-        until = time.monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                return self._add(by, project, questions, bodies, gold)
-            except BusyError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
+        while (added := self._add(by, project, questions, bodies, gold)) is None:
+            pass
+        number, count = added
+        linked = link_all(self.database, number)
+        if linked:
+            self._note_linked(by, number, linked)
+        return ItemsReport(count, len(questions) - count, linked)
 
     def _add(
         self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]], gold: bool
-    ) -> ItemsReport:
-        fresh = self._fresh(by, project, questions, bodies)
-        total, every, every_body = len(questions), questions, bodies
-        questions, bodies = [_named(questions[i], bodies[i]) for i in fresh], [bodies[i] for i in fresh]
-        at_once = len(questions) <= AT_ONCE
+    ) -> tuple[int, int] | None:
+        """(the project's row, how many were added); None where somebody else added to the project since it was read."""
+        with self.reading() as session:
+            actor(session, by, "manager")
+            row = project_row(session, project)
+            seen = _last_position(session, row)
+            fresh = self._fresh(session, row, questions, bodies)
+        named, chosen = [_named(questions[i], bodies[i]) for i in fresh], [bodies[i] for i in fresh]
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
-            number = row.id
-            left = job_of(session, number, "items")
-            if left is not None and not is_stale(left):
-                raise BusyError("somebody else is adding questions to this project right now: wait a little, then do it again")
-            first = left.place if left else (session.scalar(select(func.max(workbench.ProjectItem.id))) or 0) + 1
-            job = begin(session, number, "items", first)
-            token = job.token
-            if left is not None:
-                job.created = left.created
-            elif at_once:
-                added = self._put(session, row, questions, bodies, gold)
-                wanted = unlinked(session, row)
-                report = ItemsReport(added, total - added, link(session, row, wanted[:AT_ONCE], None))
-                self._appear(session, who.id, job, report, gold)
-        if left is None and at_once:
-            more = link_all(self.database, number) if len(wanted) > AT_ONCE else 0  # items of earlier that predictions came for
-            return replace(report, linked=report.linked + more)
-        if left is not None:
-            take_back(self.database, number, token)
-            return self._add(by, project, every, every_body, gold)
-        resume_order(self.database, number)
-        try:
-            added, done, pace = 0, 0, Pace()
-            while done < len(questions):
-                upto = done + pace.size
-                with self.writing() as session:
-                    began = time.perf_counter()
-                    own_job(session, token)
-                    row = session.get_one(workbench.Project, number)  # as it is now
-                    added += self._put(session, row, questions[done:upto], bodies[done:upto], gold)
-                pace.rest(time.perf_counter() - began)
-                done = upto
-            report = ItemsReport(added, total - added, link_all(self.database, number, token))
-            with self.writing() as session:
-                self._appear(session, who.id, own_job(session, token), report, gold)
-            return report
-        except BaseException:
-            with contextlib.suppress(AmbiscopeError):  # else the next call does it
-                take_back(self.database, number, token)
-            raise
+            if _last_position(session, row) != seen:
+                return None
+            count = self._put(session, row, named, chosen, gold)
+            note(session, who.id, "items added", project=row.id, details={"added": count, "gold": gold})
+            return row.id, count
 
+    def _note_linked(self, by: str, project: int, count: int) -> None:
+        with self.writing() as session:
+            who = actor(session, by, "manager")
+            note(session, who.id, "predictions linked", project=project, details={"linked": count})
+
+    @staticmethod
     def _fresh(
-        self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]]
+        session: Session, project: workbench.Project, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]]
     ) -> list[int]:
         """Positions of the questions that the project does not have, each the first of its kind.  Raises as `add_items`."""
         item = workbench.ProjectItem
         wanted = {question_key(question.question) for question in questions}
+        if "validation" in project.stages and "generation" not in project.stages:
+            _something_to_validate(questions)
+        texts = (
+            select(item.id, tables.Question.text)
+            .join(tables.Question, tables.Question.id == item.question_id)
+            .where(item.project_id == project.id)
+            .execution_options(yield_per=10_000)
+        )
+        same = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in wanted}
         known: set[tuple[str, str]] = set()
-        with self.reading() as session:
-            actor(session, by, "manager")
-            row = project_row(session, project)
-            if "validation" in row.stages and "generation" not in row.stages:
-                _something_to_validate(questions)
-            texts = (
-                select(item.id, tables.Question.text)
-                .join(tables.Question, tables.Question.id == item.question_id)
-                .where(item.project_id == row.id, there(session, row.id, item.id))
-                .execution_options(yield_per=10_000)
-            )
-            same = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in wanted}
-            for part in chunks(sorted(same)):
-                for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
-                    known.add((same[key], _content(passages)))
+        for part in chunks(sorted(same)):
+            for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
+                known.add((same[key], _content(passages)))
         fresh = []
         for position, (question, body) in enumerate(zip(questions, bodies, strict=True)):
             identity = (question_key(question.question), _content(body["passages"]))
@@ -187,13 +166,6 @@ class Intake(engine.Part):
                 known.add(identity)
                 fresh.append(position)
         return fresh
-
-    @staticmethod
-    def _appear(session: Session, who: int, job: workbench.ProjectJob, report: ItemsReport, gold: bool) -> None:
-        """What makes the items be there."""
-        details = {"added": report.added, "gold": gold, "linked": report.linked}
-        note(session, who, "items added", project=job.project_id, details=details)
-        session.delete(job)
 
     def _put(
         self,
@@ -211,30 +183,45 @@ class Intake(engine.Part):
             known.update(
                 session.scalars(select(item.question_id).where(item.project_id == project.id, item.question_id.in_(list(part))))
             )
-        last = session.scalar(select(func.max(item.position)).where(item.project_id == project.id))
-        position, moment = -1 if last is None else last, engine.now()
+        first, moment = _last_position(session, project) + 1, engine.now()
         rows: list[dict[str, Any]] = []
         for question, body in zip(ids, bodies, strict=True):
             if question in known:
                 continue
             known.add(question)
-            position += 1
             rows.append(
                 {
                     "public_id": uuid.uuid4().hex,
                     "project_id": project.id,
                     "question_id": question,
-                    "position": position,
+                    "position": first + len(rows),
                     "margin": None,
                     "disagreement": None,
                     "created": moment,
                     **body,
                 }
             )
-        if position >= MAX_ITEMS:
+        if first + len(rows) > MAX_ITEMS:
             raise InputError(f"a project holds at most {MAX_ITEMS} items")
         bulk(session, insert(table_of(item)), rows)
-        return self._queue(session, project, [r["position"] for r in rows], gold)
+        made = session.scalars(
+            select(item.id).where(item.project_id == project.id, item.position >= first).order_by(item.position)
+        )
+        entries = [
+            {
+                "project_id": project.id,
+                "item_id": number,
+                "stage": stage,
+                "gold": gold,
+                "slots": 0 if gold else 1 if stage == "validation" else project.annotators_per_item,
+                "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
+            }
+            for number in made
+            for stage in project.stages
+            if not (gold and stage == "validation")
+        ]
+        bulk(session, insert(table_of(workbench.ItemStage)), entries)
+        return len(rows)
 
     @staticmethod
     def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
@@ -259,50 +246,21 @@ class Intake(engine.Part):
             reference = gold_to_json(wanted)
         return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
 
-    @staticmethod
-    def _queue(session: Session, project: workbench.Project, positions: Sequence[int], gold: bool) -> int:
-        """Queue entries of the items at these positions, for each stage."""
-        if not positions:
-            return 0
-        item = workbench.ProjectItem
-        made = session.execute(
-            select(item.id, item.position, tables.Question.public_id)
-            .join(tables.Question, tables.Question.id == item.question_id)
-            .where(item.project_id == project.id, item.position >= min(positions))
-        ).all()
-        rows = [
-            {
-                "project_id": project.id,
-                "item_id": m.id,
-                "stage": stage,
-                "gold": gold,
-                "slots": 0 if gold else 1 if stage == "validation" else project.annotators_per_item,
-                "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
-                "rank": rank_of(project.ordering, project.seed, m.position, m.public_id, None, None),
-            }
-            for m in made
-            for stage in project.stages
-            if not (gold and stage == "validation")
-        ]
-        bulk(session, insert(table_of(workbench.ItemStage)), rows)
-        return len(made)
-
+    @allowed_to("manage projects")
     def link_predictions(self, by: str, project: str) -> int:
         """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
-        returns how many were linked; many of them in portions.  With the order `uncertainty` their margins are read from the traces.
+        returns how many were linked.  With the order `uncertainty` their margins are read from the traces.
 
         Raises NotAllowedError unless `by` is a manager, NotFoundError.
         """
         with self.reading() as session:
             actor(session, by, "manager")
             number = project_row(session, project).id
-        resume_order(self.database, number)
         count = link_all(self.database, number)
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            note(session, who.id, "predictions linked", project=number, details={"linked": count})
+        self._note_linked(by, number, count)
         return count
 
+    @allowed_to("manage projects")
     def unanswered(self, by: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
         """The items (or those of these) that lack a prediction of one of the project's systems, so that nobody can judge them yet.
 
@@ -314,15 +272,18 @@ class Intake(engine.Part):
             row = project_row(session, project)
             query = select(item.id, item.public_id).join(queue, queue.item_id == item.id)
             query = query.where(queue.project_id == row.id, queue.stage == "judging", queue.state == "open")
-            query = query.where(queue.gold == False, there(session, row.id, queue.item_id))  # noqa: E712
+            query = query.where(queue.gold == False)  # noqa: E712
             if items is not None:
                 query = query.where(item.public_id.in_(list(items)))
             names = {int(key): str(name) for key, name in session.execute(query)}
-            found: dict[int, list[int]] = {}
+            found: dict[int, int] = {}
+            line = workbench.ItemPrediction
             for part in chunks(sorted(names)):
-                found |= linked(session, part)
-            return frozenset(name for number, name in names.items() if len(found.get(number, ())) < len(row.systems))
+                counts = select(line.item_id, func.count()).where(line.item_id.in_(list(part))).group_by(line.item_id)
+                found |= {row[0]: row[1] for row in session.execute(counts)}
+            return frozenset(name for number, name in names.items() if found.get(number, 0) < len(row.systems))
 
+    @allowed_to("manage projects")
     def save_for_item(self, by: str, item: str, prediction: Prediction, key: str | None = None) -> bool:
         """Stores a prediction of an item's question and links it, unless the item has one of its system already; True if it did.
 
@@ -342,7 +303,9 @@ class Intake(engine.Part):
             made = put_prediction(session, prediction, trace, key)
             if made.question_id != row.question_id:
                 raise InputError(f"the prediction is of another question than the item: '{prediction.question.text[:80]}'")
-            count = link(session, project, [(row.id, project.systems.index(system), made.id)], None)
+            count = link(session, [(row.id, project.systems.index(system), made.id)])
+            if count and project.ordering == "uncertainty":
+                set_margins(session, margins_of(session, [row.id]))
             if count:
                 note(session, who.id, "predictions linked", project=project.id, item=row.id, details={"linked": count})
             return bool(count)

@@ -9,11 +9,12 @@ from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
+from core.types import Annotation, Passage
 from storage.access.actors import actor
-from storage.access.permissions import can
-from storage.annotation.contents import annotations_from_json, passages_from_json
-from storage.annotation.jobs import there
-from storage.annotation.rows import project_row
+from storage.access.permissions import allowed_to, can
+from storage.annotation.contents import all_from_json
+from storage.annotation.places import project_row
+from storage.annotation.queue_order import queue_order
 from storage.records.checks import check_choice, check_page
 from storage.records.enumerations import ItemState, WorkStage
 from storage.records.projects import Item, ItemSummary, LinkedPrediction, StageProgress
@@ -23,6 +24,7 @@ from storage.schema import engine, tables, workbench
 class Items(engine.Part):
     """The part of the Store that reads a project's items."""
 
+    @allowed_to("annotate")
     def get_item(self, item: str, by: str) -> Item:
         """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
@@ -55,11 +57,12 @@ class Items(engine.Part):
                 question=question.text,
                 gold=found.gold is not None,
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
-                passages=passages_from_json(found.passages),
-                references=annotations_from_json(found.references) if can(who.role, "validator") else (),
+                passages=None if found.passages is None else all_from_json(Passage, found.passages),
+                references=all_from_json(Annotation, found.references) if can(who.role, "validator") else (),
                 states={row.stage: row.state for row in states},
             )
 
+    @allowed_to("see others' work")
     def items(
         self,
         project: str,
@@ -77,13 +80,13 @@ class Items(engine.Part):
         with self.reading() as session:
             actor(session, by, "validator")
             queue, item = workbench.ItemStage, workbench.ProjectItem
-            number = project_row(session, project).id
+            row = project_row(session, project)
             query = (
                 select(queue, item, tables.Question.text)
                 .join(item, item.id == queue.item_id)
                 .join(tables.Question, tables.Question.id == item.question_id)
-                .where(queue.project_id == number, queue.stage == stage, there(session, number, queue.item_id))
-                .order_by(queue.rank, queue.item_id)
+                .where(queue.project_id == row.id, queue.stage == stage)
+                .order_by(*queue_order(row))
                 .limit(limit)
                 .offset(offset)
             )
@@ -117,6 +120,7 @@ class Items(engine.Part):
                 for q, i, words in rows
             ]
 
+    @allowed_to("annotate")
     def progress(
         self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
     ) -> dict[WorkStage, StageProgress]:
@@ -134,7 +138,6 @@ class Items(engine.Part):
                     queue.project_id == row.id,
                     queue.stage.in_(stages),
                     queue.gold == False,  # noqa: E712
-                    there(session, row.id, queue.item_id),
                 )
                 .group_by(queue.stage, queue.state)
             ):
@@ -162,6 +165,7 @@ class Items(engine.Part):
                 for one in stages
             }
 
+    @allowed_to("annotate")
     def submitted(self, project: str, by: str, stage: WorkStage) -> int:
         """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
         with self.reading() as session:

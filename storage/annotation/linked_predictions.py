@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from storage.annotation.jobs import own_job
-from storage.annotation.pace import Pace
-from storage.annotation.queue_order import bulk, chunks, linked, margins_of, table_of, update_disagreement
+from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of, update_disagreement
 from storage.schema import engine, tables, workbench
 
+PORTION = 1000  # predictions linked in one transaction: others can save in between
 
-def unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
+
+def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
     """(item, side, the newest prediction of that side's system) where the item has none of it yet."""
     item, link, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
     found: list[tuple[int, int, int]] = []
@@ -27,17 +26,11 @@ def unlinked(session: Session, project: workbench.Project) -> list[tuple[int, in
             .group_by(item.id)
         )
         found += [(i, side, p) for i, p in session.execute(newest)]
-    return found
+    return sorted(found)
 
 
-def link(
-    session: Session,
-    project: workbench.Project,
-    wanted: Sequence[tuple[int, int, int]],
-    margins: Mapping[int, float] | None,
-) -> int:
-    """Links these (item, side, prediction) that are not linked yet.  `margins`: of their items, read before; None: they are read
-    here where the order needs them."""
+def link(session: Session, wanted: Sequence[tuple[int, int, int]]) -> int:
+    """Links these (item, side, prediction) that are not linked yet; their items have no margin then."""
     line = workbench.ItemPrediction
     taken: set[tuple[int, int]] = set()
     for part in chunks(sorted({item for item, _, _ in wanted})):
@@ -46,31 +39,34 @@ def link(
     rows = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in wanted if (i, s) not in taken]
     bulk(session, insert(table_of(line)), rows)
     changed = sorted({r["item_id"] for r in rows})
-    if margins is None and project.ordering == "uncertainty":
-        margins = margins_of(session, linked(session, changed))
-    update_disagreement(session, project, changed, margins)
+    set_margins(session, dict.fromkeys(changed))
+    update_disagreement(session, changed)
     return len(rows)
 
 
-def link_all(database: engine.Database, project: int, token: str | None = None) -> int:
-    """In portions; `token`: of the job that they are a part of."""
+def link_all(database: engine.Database, project: int) -> int:
+    """Links what is not linked yet, PORTION at a time; returns how many."""
     with database.reading() as session:
-        wanted = sorted(unlinked(session, session.get_one(workbench.Project, project)))
-    done, count, pace = 0, 0, Pace()
-    while done < len(wanted):
-        part = wanted[done : done + pace.size]
-        done += len(part)
-        with database.reading() as session:
-            margins = None
-            if session.get_one(workbench.Project, project).ordering == "uncertainty":
-                known = linked(session, sorted({item for item, _, _ in part}))
-                for item, _, prediction in part:
-                    known.setdefault(item, []).append(prediction)
-                margins = margins_of(session, known)
+        wanted = _unlinked(session, session.get_one(workbench.Project, project))
+    count = 0
+    for part in chunks(wanted, PORTION):
         with database.writing() as session:
-            began = time.perf_counter()
-            if token is not None:
-                own_job(session, token)
-            count += link(session, session.get_one(workbench.Project, project), part, margins)
-        pace.rest(time.perf_counter() - began)
+            count += link(session, part)
+    if count:
+        fill_margins(database, project)
     return count
+
+
+def fill_margins(database: engine.Database, project: int) -> None:
+    """The margins of items that have a linked prediction and none yet, where the project's order needs them."""
+    item, line = workbench.ProjectItem, workbench.ItemPrediction
+    with database.reading() as session:
+        if session.get_one(workbench.Project, project).ordering != "uncertainty":
+            return
+        query = select(item.id).where(item.project_id == project, item.margin.is_(None))
+        margins = margins_of(
+            session, list(session.scalars(query.where(select(line.id).where(line.item_id == item.id).exists())))
+        )
+    for part in chunks(list(margins), PORTION):
+        with database.writing() as session:
+            set_margins(session, {key: margins[key] for key in part})

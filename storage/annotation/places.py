@@ -1,10 +1,10 @@
-"""Whose work on which item: found and allowed, at the begin of a transaction."""
+"""The rows of a project and its items by their names, and whose work on which item: found and allowed, at the start of a transaction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
@@ -14,6 +14,25 @@ from storage.records.enumerations import Role, WorkStage
 from storage.schema import workbench
 
 NEEDED: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
+
+
+def project_row(session: Session, project: str) -> workbench.Project:
+    row = session.scalar(select(workbench.Project).filter_by(public_id=project))
+    if row is None:
+        raise NotFoundError(f"there is no project '{project[:80]}'")
+    return row
+
+
+def item_row(session: Session, item: str) -> workbench.ProjectItem:
+    row = session.scalar(select(workbench.ProjectItem).filter_by(public_id=item))
+    if row is None:
+        raise NotFoundError(f"there is no item '{item[:80]}'")
+    return row
+
+
+def latest_guidelines(session: Session, project: int) -> int:
+    """The version in force; 0: none was written."""
+    return session.scalar(select(func.max(workbench.Guideline.version)).filter_by(project_id=project)) or 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Projects and their guidelines.
 
-Orders of a queue: `file`; `random` (by a digest of seed and question, so the same seed gives the same order anywhere);
+Orders of a queue: `file`; `random` (by seed and place in the file, so the same seed gives the same order anywhere);
 `uncertainty` (smallest margin first, see storage.annotation.queue_order.margin_of); `disagreement` (largest first, see
 core.metrics.agreement.answer_sets.disagreement).  Items without the value come last, in the order of the file.
 """
@@ -17,13 +17,14 @@ from sqlalchemy.orm import Session
 
 from core.errors import ConflictError, InputError
 from core.text import stored_name
+from core.trace import to_json
 from storage.access.actors import actor, refuse_confusable, rights_of
 from storage.access.log import note
-from storage.annotation.batches import put_in_order, resume_order
-from storage.annotation.contents import examples_from_json, examples_to_json
-from storage.annotation.jobs import begin
+from storage.access.permissions import allowed_to
+from storage.annotation.contents import all_from_json
+from storage.annotation.linked_predictions import fill_margins
+from storage.annotation.places import latest_guidelines, project_row
 from storage.annotation.qualification import qualification_of
-from storage.annotation.rows import latest_guidelines, project_row
 from storage.annotation.slots import refresh_states
 from storage.records.annotation import Qualification
 from storage.records.answer_sets import check_annotation
@@ -64,6 +65,7 @@ def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
 class Projects(engine.Part):
     """The part of the Store about projects."""
 
+    @allowed_to("manage projects")
     def create_project(
         self,
         by: str,
@@ -112,18 +114,15 @@ class Projects(engine.Part):
         others = select(workbench.Project.name)
         refuse_confusable(name, session.scalars(others if own is None else others.where(workbench.Project.id != own)))
 
+    @allowed_to("manage projects")
     def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
         """Changes the name or any of the `ProjectValues`.
 
-        Another order is in force at once; the queue is put into it in portions, so that others can save meanwhile.
+        Another order is in force at once.
         More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
         columns = checked_project(changes)
-        with self.reading() as session:
-            actor(session, by, "manager")
-            number = project_row(session, project).id
-        resume_order(self.database, number)
         with self.writing() as session:
             who = actor(session, by, "manager")
             row = project_row(session, project)
@@ -146,12 +145,9 @@ class Projects(engine.Part):
             session.flush()
             if "annotators_per_item" in columns:
                 self._set_slots(session, row)
-            reorder = "ordering" in columns or "seed" in columns
-            token = begin(session, number, "order", -1).token if reorder else ""
             note(session, who.id, "project changed", project=row.id, details=columns)
-            record = project_record(row)
-        if reorder:
-            put_in_order(self.database, number, token)
+            record, number = project_record(row), row.id
+        fill_margins(self.database, number)
         return record
 
     @staticmethod
@@ -174,6 +170,7 @@ class Projects(engine.Part):
         session.expire_all()
         refresh_states(session, row.id, row.stages)
 
+    @allowed_to("annotate")
     def projects(self, state: ProjectState | None = None, limit: int = 50, offset: int = 0) -> list[Project]:
         """The newest first.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -183,11 +180,13 @@ class Projects(engine.Part):
                 query = query.where(workbench.Project.state == state)
             return [project_record(row) for row in session.scalars(query)]
 
+    @allowed_to("annotate")
     def get_project(self, project: str) -> Project:
         """Raises NotFoundError."""
         with self.reading() as session:
             return project_record(project_row(session, project))
 
+    @allowed_to("annotate")
     def find_project_named(self, name: str) -> Project | None:
         with self.reading() as session:
             row = session.scalar(select(workbench.Project).filter_by(name=stored_name(name)))
@@ -203,7 +202,7 @@ class Projects(engine.Part):
             project_id=row.id,
             version=latest_guidelines(session, row.id) + 1,
             text=text,
-            examples=examples_to_json(examples),
+            examples=to_json(tuple(examples)),
             annotator_id=who,
             created=engine.now(),
         )
@@ -212,6 +211,7 @@ class Projects(engine.Part):
         note(session, who, "guidelines saved", project=row.id, details={"version": made.version})
         return made
 
+    @allowed_to("manage projects")
     def save_guidelines(
         self, by: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
     ) -> Guidelines:
@@ -227,7 +227,7 @@ class Projects(engine.Part):
             last = session.scalar(
                 select(workbench.Guideline).filter_by(project_id=row.id).order_by(workbench.Guideline.version.desc()).limit(1)
             )
-            if last is None or (last.text, last.examples) != (text, examples_to_json(examples)):
+            if last is None or (last.text, last.examples) != (text, to_json(tuple(examples))):
                 found = last.version if last else 0
                 if expected_version is not None and expected_version != found:
                     raise ConflictError(
@@ -237,11 +237,13 @@ class Projects(engine.Part):
                 last = self._add_guidelines(session, row, who.id, text, examples)
             return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
 
+    @allowed_to("annotate")
     def guidelines(self, project: str, version: int | None = None) -> Guidelines | None:
         """The version in force, or another; None where there is none.  Raises NotFoundError for an unknown project."""
         found = self._guidelines(project, version, 1, 0)
         return found[0] if found else None
 
+    @allowed_to("manage projects")
     def guideline_versions(self, project: str, limit: int = 50, offset: int = 0) -> list[Guidelines]:
         """All versions, the newest first.  Raises NotFoundError, InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -262,12 +264,14 @@ class Projects(engine.Part):
 
     # ---------------------------------------------------------------- qualification
 
+    @allowed_to("annotate")
     def qualification(self, project: str, annotator: str) -> Qualification:
         """Raises NotFoundError for an unknown project, NotAllowedError."""
         with self.reading() as session:
             who = actor(session, annotator)
             return qualification_of(session, project_row(session, project), who.id)
 
+    @allowed_to("manage projects")
     def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
         """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
 
@@ -292,4 +296,4 @@ class Projects(engine.Part):
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
-    return record_of(Guidelines, row, project=project, examples=examples_from_json(row.examples), by=by)
+    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=by)

@@ -6,7 +6,6 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import answer_set, set_f1
-from storage.annotation.jobs import there
 from storage.records.annotation import Content, Gold, JudgingWork, Qualification
 from storage.records.defaults import THRESHOLDS
 from storage.results.standing import stands
@@ -44,7 +43,6 @@ def qualification_of(session: Session, project: workbench.Project, annotator: in
             workbench.ItemStage.project_id == project.id,
             workbench.ItemStage.gold == True,  # noqa: E712
             workbench.ItemStage.stage != "validation",
-            there(session, project.id, workbench.ItemStage.item_id),
         )
     )
     needed = min(project.gold_first, available or 0)

@@ -8,11 +8,11 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from core.errors import InputError
 from storage.access.actors import Actor, actor
 from storage.access.log import note
+from storage.access.permissions import allowed_to
 from storage.annotation.completion import fill_free_slots, lease, take
-from storage.annotation.jobs import there
-from storage.annotation.places import NEEDED, Place, find_place
+from storage.annotation.places import NEEDED, Place, find_place, project_row
 from storage.annotation.qualification import qualification_of
-from storage.annotation.rows import project_row
+from storage.annotation.queue_order import queue_order
 from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
 from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
@@ -31,6 +31,7 @@ def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
 class Queue(engine.Part):
     """The part of the Store about leases and what becomes of them."""
 
+    @allowed_to("annotate")
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
         """Leases the next item to this person, and returns their task; None when nothing is left for them.
 
@@ -96,14 +97,14 @@ class Queue(engine.Part):
         )
         found = session.scalar(
             select(queue)
+            .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
             .where(
                 queue.project_id == project.id,
                 queue.stage == stage,
                 queue.gold == True,  # noqa: E712
-                there(session, project.id, queue.item_id),
                 ~had,
             )
-            .order_by(queue.rank, queue.item_id)
+            .order_by(*queue_order(project))
             .limit(1)
         )
         if found is None:  # the rest belongs to another stage, or was skipped
@@ -140,15 +141,15 @@ class Queue(engine.Part):
         )
         query = (
             select(queue)
+            .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
             .where(
                 queue.project_id == project.id,
                 queue.stage == stage,
                 queue.gold == False,  # noqa: E712
                 queue.state == "open",
-                there(session, project.id, queue.item_id),
                 live < queue.slots,
             )
-            .order_by(queue.rank, queue.item_id)
+            .order_by(*queue_order(project))
             .limit(CANDIDATES)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
@@ -170,6 +171,7 @@ class Queue(engine.Part):
                     return row or task_row(session, entry.item_id, stage, who.id)
                 refused.append(entry.id)  # work over the number took the slot
 
+    @allowed_to("annotate")
     def claim_item(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
         """Leases this very item; None when all its slots are taken, or it still waits for the stage before.
 
@@ -201,6 +203,7 @@ class Queue(engine.Part):
             found = row or task_row(session, place.item.id, stage, place.who.id)
             return load_task(session, found) if found else None
 
+    @allowed_to("annotate")
     def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
         """Back into the queue; the draft stays with its author.  Raises InputError for submitted or skipped work."""
         with self.writing() as session:
@@ -208,6 +211,7 @@ class Queue(engine.Part):
             self._give_up(session, place, "released", "item released", "")
             return load_task(session, place.need_task())
 
+    @allowed_to("annotate")
     def skip_item(self, item: str, annotator: str, stage: WorkStage, reason: str) -> Task:
         """Frees the slot for another person; this one is not offered the item again.  Raises InputError without a reason, or for
         submitted work."""
@@ -229,6 +233,7 @@ class Queue(engine.Part):
         note(session, place.who.id, action, project=row.project_id, item=row.item_id, details=details)
         fill_free_slots(session, place.project, place.queue)
 
+    @allowed_to("annotate")
     def tasks(
         self,
         project: str,

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from core.errors import InputError
 from storage.access.actors import actor
 from storage.access.log import note
+from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, ceased_to_count, lease, retract_automatic, take
 from storage.annotation.places import Place, find_place
 from storage.annotation.tasks import lease_end, load_task, task_row
@@ -22,6 +23,7 @@ from storage.schema import engine, tables, workbench
 class Returns(engine.Part):
     """The part of the Store about returning and undoing."""
 
+    @allowed_to("see others' work")
     def return_item(self, item: str, annotator: str, stage: WorkStage, reason: str, by: str) -> Task:
         """Sends submitted work back to its annotator: it keeps its slot, counts no longer, and comes first in their queue.
 
@@ -49,6 +51,7 @@ class Returns(engine.Part):
             note(session, sender.id, "item returned", project=row.project_id, item=row.item_id, details=details)
             return load_task(session, row)
 
+    @allowed_to("annotate")
     def undo(self, item: str, annotator: str, stage: WorkStage) -> Task:
         """Takes the last step back.  After a submission: a new version equal to the one before; after the first one: reopened as
         a draft, its slot kept.  After a skip: open again, with a slot where one is free.

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session, undefer
 from core.errors import InputError
 from core.types import Annotation, Passage
 from storage.access.actors import actor
+from storage.access.permissions import allowed_to
 from storage.annotation.completion import sources_of
 from storage.annotation.contents import content_from_json
 from storage.annotation.places import find_place
-from storage.annotation.shuffling import order, side_order
 from storage.annotation.slots import holders
-from storage.annotation.tasks import task_row
+from storage.annotation.tasks import order, side_order, task_row
 from storage.records.annotation import (
     JudgingSheet,
     JudgingWork,
@@ -34,6 +34,7 @@ from storage.schema import engine, tables, workbench
 class Reviews(engine.Part):
     """The part of the Store about the validation and judging stages."""
 
+    @allowed_to("see others' work")
     def validation_input(self, item: str, by: str) -> ValidationInput:
         """The annotations to validate.  Raises InputError while annotations are missing, NotFoundError,
         NotAllowedError unless `by` is a validator.
@@ -52,6 +53,7 @@ class Reviews(engine.Part):
                 sources=tuple((name, version) for name, version, _ in sources),
             )
 
+    @allowed_to("annotate")
     def mine_and_final(self, item: str, annotator: str) -> MineAndFinal:
         """A person's own annotation of an item beside the validated one.  Raises InputError where they did not annotate it,
         NotFoundError, NotAllowedError.
@@ -93,6 +95,7 @@ class Reviews(engine.Part):
             return None
         return content.annotation, content.note if isinstance(content, ValidationWork) else ""
 
+    @allowed_to("annotate")
     def judging_sheet(self, item: str, annotator: str) -> JudgingSheet:
         """The answer sets to judge, without the names of their systems, shuffled by the seed of the person's task.
 

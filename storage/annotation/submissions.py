@@ -15,14 +15,14 @@ from core.errors import InputError
 from core.trace import to_json
 from storage.access.actors import actor
 from storage.access.log import note
+from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
 from storage.annotation.contents import check_content, content_from_json, gold_from_json
-from storage.annotation.draft_contents import check_body, log_of, put_draft
-from storage.annotation.places import Place, find_place
+from storage.annotation.drafts import check_body, log_of, put_draft
+from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.qualification import gold_score, qualification_of
-from storage.annotation.rows import project_row
-from storage.annotation.shuffling import side_order
 from storage.annotation.slots import free_slot
+from storage.annotation.tasks import side_order
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -110,6 +110,7 @@ def _records(session: Session, rows: Sequence[Sequence[Any]]) -> list[Submission
 class Submissions(engine.Part):
     """The part of the Store about submitted work."""
 
+    @allowed_to("annotate")
     def submit(
         self,
         item: str,
@@ -165,6 +166,7 @@ class Submissions(engine.Part):
             row = (sent, task, item, place.project.public_id, question.public_id, question.text, place.who.name)
             return _record(row, log, content, _feedback(session, place, score) if score is not None else None)
 
+    @allowed_to("annotate")
     def submissions(
         self,
         project: str,
@@ -201,6 +203,7 @@ class Submissions(engine.Part):
                 query = query.where(fills if counted else or_(~_current(), workbench.Task.slot.is_(None)))
             return _records(session, session.execute(query.order_by(sent.id).limit(limit)).all())
 
+    @allowed_to("annotate")
     def submission_history(self, item: str, annotator: str, stage: WorkStage, by: str) -> list[Submission]:
         """All versions of one person's work on an item, the oldest first.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
@@ -210,6 +213,7 @@ class Submissions(engine.Part):
             )
             return _records(session, session.execute(query.order_by(workbench.Submission.version)).all())
 
+    @allowed_to("annotate")
     def suggestions(self, item: str, by: str) -> tuple[Suggestion, ...]:
         """The answers of the item's linked predictions, for the generation stage: by system, then position.
 

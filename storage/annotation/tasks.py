@@ -1,7 +1,8 @@
-"""A task's rows and its record, and when its lease ends, inside a transaction: what queue, drafts and submissions share."""
+"""A task's rows and its record, when its lease ends, and in which order its person is shown things: what queue, drafts and reviews share."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from datetime import datetime, timedelta
 from typing import Any
@@ -71,3 +72,17 @@ def load_task(session: Session, row: workbench.Task) -> Task:
     session.flush()
     found = session.execute(tasks_query().where(workbench.Task.id == row.id)).one()
     return task_record(*found)
+
+
+def side_order(seed: int, sides: int) -> list[int]:
+    """Which side (0 or 1) is shown as a, which as b.
+
+    >>> sorted(side_order(7, 2))
+    [0, 1]
+    """
+    return order(seed, "side", sides)
+
+
+def order(seed: int, name: str, count: int) -> list[int]:
+    """A permutation of 0..count-1 by digests, not by `random`, whose shuffle may differ between Python versions."""
+    return sorted(range(count), key=lambda i: hashlib.sha256(f"{seed}\0{name}\0{i}".encode()).digest())

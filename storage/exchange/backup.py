@@ -14,15 +14,14 @@ from sqlalchemy import func, select
 
 from core.disk import replacing
 from core.errors import InputError, StorageError
+from storage.access.permissions import allowed_to, operator_only
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, note_export
 from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.base import Base
-from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
-from storage.schema.integrity import check_backup
-from storage.schema.upgrade import (
+from storage.schema.creation import (
     LOCK_SECONDS,
     backup_name,
     copy_database,
@@ -32,6 +31,8 @@ from storage.schema.upgrade import (
     row_counts,
     verify,
 )
+from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
+from storage.schema.integrity import check_backup
 
 STALE_BACKUP_DAYS = 7
 # https://sqlite.org/wal.html#walresetbug: two connections that write and checkpoint in the same instant
@@ -41,6 +42,7 @@ WAL_RACE_FIXED = (3, 51, 3)
 class Maintenance(Part):
     """The part of the Store about the database as a whole: backups, health, counts."""
 
+    @allowed_to("back up")
     def backup(self, out: Path | None = None) -> Manifest:
         """A verified copy of the whole database (default: in the folder `backups` beside it), made while it is in use.
 
@@ -66,6 +68,7 @@ class Maintenance(Part):
         note_export(self.database, manifest, target)
         return manifest
 
+    @allowed_to("back up")
     def health(self, *, full: bool = False) -> Health:
         """State of the database.  `full`: also foreign keys and every index (slower than the quick check).  Raises
         nothing for damage: it stands in `integrity`.
@@ -111,33 +114,23 @@ class Maintenance(Part):
                 warnings.append(f"the last backup is {age / 86_400:.0f} days old: python -m storage backup")
         return Health(self.database.where, library, journal, integrity, size, revision, age, tuple(warnings), replaced)
 
+    @operator_only
     def counts(self) -> dict[str, int]:
-        """Rows of each table, all at the same moment; `judgment_submitted` and `question_judged` besides."""
+        """Rows of each table, all at the same moment."""
         with self.reading() as session:
-            found = {
+            return {
                 name: session.scalar(select(func.count()).select_from(table)) or 0
                 for name, table in sorted(Base.metadata.tables.items())
             }
-            submitted = select(tables.Judgment).filter_by(state="submitted")
-            found["judgment_submitted"] = session.scalar(select(func.count()).select_from(submitted.subquery())) or 0
-            judged = (
-                select(tables.Prediction.question_id)
-                .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-                .join(tables.Judgment, tables.Judgment.predicted_answer_id == tables.PredictedAnswer.id)
-                .where(tables.Judgment.state == "submitted")
-                .distinct()
-            )
-            found["question_judged"] = session.scalar(select(func.count()).select_from(judged.subquery())) or 0
-            return found
 
 
 def restore(url: str, file: Path) -> Path | None:
     """Puts a backup in the place of the database, as one transaction where the present one is intact; returns where
     that one went.
 
-    What was there is kept: an intact database as a backup, a damaged one renamed.  An older backup is upgraded.  Raises
-    InputError for a missing file, NewerDatabaseError, StorageError (a backup that is damaged or has another schema than
-    its revision, disk full, database in use); then the database is as it was.
+    What was there is kept: an intact database as a backup, a damaged one renamed.  Raises InputError for a missing
+    file, NewerDatabaseError, StorageError (a backup of an earlier schema, damaged, or with other tables than its schema has, disk
+    full, database in use); then the database is as it was.
     """
     path = sqlite_path(parse_url(url))
     if path is None:
@@ -153,7 +146,7 @@ def restore(url: str, file: Path) -> Path | None:
             kept = _exchange(file, path)
     except Timeout:
         raise StorageError(
-            f"{path}: another program has been upgrading it for {LOCK_SECONDS:.0f} s: nothing was changed"
+            f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s: nothing was changed"
         ) from None
     except sqlite3.Error as e:
         raise explain(e, f"{file} -> {path}") from e

@@ -1,27 +1,48 @@
-"""Everything but failed sign-ins and the logs of files, as JSON lines of a kind each: moving, merging and keeping a database.
+"""The whole database as JSON lines: a backup that moves between databases, read back into an empty one only.
 
-What refers to something comes after it, by its public name and never by a row's number, so that two databases can be joined.  Passwords
-and OpenID Connect subjects never leave the database.  Every table is written by its record in storage.exchange.kinds.
+After the head, each line is a row: {"kind": its table, "row": {column: value}}, in an order in which what is referred to comes first.
+Passwords and OpenID Connect subjects never leave the database, nor do failed sign-ins and the logs of files.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Text, select, type_coerce
+from sqlalchemy import Column, Table, Text, func, insert, select, type_coerce
 from sqlalchemy.orm import Session
 
+from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import dumps
+from core.trace import prediction_from_json
+from core.types import Annotation, Passage
+from storage.annotation import contents
 from storage.exchange.filters import Filters, Names
-from storage.exchange.kinds import KINDS, TARGETS, Kind, Row
+from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
+from storage.records.projects import Example
+from storage.records.results import check_judgment
+from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
-LAYOUT = 3  # 2: the workbench's tables; 3: traces of evaluations, submitted work once
-ONE_HOME = 3  # before it, submitted work stands among annotations and judgments as well (storage.schema.echoes)
-READS = (1, 2, 3)
+LAYOUT = 4
+EXCLUDED_TABLES = ("sign_in_wait", "export", "snapshot", "last_commit")
+SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
+MAX_TEXT_CHARS = 1_000_000
 _CHUNK = 20  # rows in memory: a trace may be large
+Row = dict[str, Any]
+
+
+def dumped_tables() -> dict[str, Table]:
+    return {table.name: table for table in Base.metadata.sorted_tables if table.name not in EXCLUDED_TABLES}
+
+
+def _columns(table: Table) -> dict[str, Column[Any]]:
+    return {c.name: c for c in table.columns if c.name not in SECRET_COLUMNS.get(table.name, ())}
+
+
+# ---------------------------------------------------------------- out
 
 
 def everything(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
@@ -33,43 +54,157 @@ def everything(session: Session, filters: Filters, names: Names, counts: Counter
 
 
 def _lines(session: Session, names: Names) -> Iterator[tuple[str, str]]:
-    for kind, spec in KINDS.items():
+    for kind, table in dumped_tables().items():
         if kind == "draft" and names.pseudonyms:  # whatever a page put there, names too
             continue
-        for row in _table(session, spec):
-            if row.get("annotator") is not None:
-                row["annotator"] = names(row["annotator"])
-            raw = f',"{spec.called(spec.raw)}":{row.pop(spec.called(spec.raw))}}}' if spec.raw else "}"
-            yield kind, dumps({"kind": kind, **spec.renamed(row, names)})[:-1] + raw
-
-
-def _table(session: Session, spec: Kind) -> Iterator[Row]:
-    """The rows of a table in the order in which they came."""
-    table, keys, columns = spec.table, list(spec.table.__table__.primary_key), spec.columns()
-    fields = [spec.called(name) for name in columns]
-    query = select(*keys, *(_column(table, name, spec) for name in columns))
-    for name, target in spec.refs.items():
-        column, named = getattr(table, name), TARGETS[target].subquery()
-        query = query.join(named, named.c.id == column, isouter=table.__table__.c[name].nullable)
-        shown = [c for c in named.c if c.name != "id"]
-        query = query.add_columns(*shown)
-        fields += [c.name for c in shown]
-    if spec.hidden is not None:
-        query = query.where(~spec.hidden(table))
-    found = session.execute(query.order_by(*keys).execution_options(yield_per=_CHUNK))
-    for part in found.partitions():
-        nested = spec.nested.values(session, [row[0] for row in part]) if spec.nested else None
-        for values in part:
-            row = dict(zip(fields, map(_plain, values[len(keys) :]), strict=True))
-            if spec.nested and nested:
-                row[spec.nested.field] = next(nested)
-            yield row
-
-
-def _column(table: Any, name: str, spec: Kind) -> Any:
-    column = getattr(table, name)
-    return type_coerce(column, Text()) if name == spec.raw else column
+        columns = _columns(table)
+        raw = {name for name, column in columns.items() if isinstance(column.type, JsonText)}  # goes out as it is stored
+        query = select(*(type_coerce(c, Text()) if name in raw else c for name, c in columns.items()))
+        for values in session.execute(query.order_by(*table.primary_key).execution_options(yield_per=_CHUNK)):
+            row = dict(zip(columns, values, strict=True))
+            if names.pseudonyms:
+                _rename(kind, row, names)
+            fields = (f'"{k}":{v if k in raw and v is not None else dumps(_plain(v))}' for k, v in row.items())
+            yield kind, f'{{"kind":"{kind}","row":{{{",".join(fields)}}}}}'
 
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _rename(kind: str, row: Row, names: Names) -> None:
+    if kind == "annotator":
+        row["name"] = names(row["name"])
+    elif kind == "activity":
+        row["details"] = dumps(names.inside(json.loads(row["details"])))
+    elif kind == "submission" and "sources" in (body := json.loads(row["body"])):
+        row["body"] = dumps({**body, "sources": [[names(name), version] for name, version in body["sources"]]})
+
+
+# ---------------------------------------------------------------- in
+
+
+def check_line(line: Row) -> None:
+    """A line after the head.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
+    kind, row = line.get("kind"), line.get("row")
+    if kind == "ambiscope":
+        raise FormatError("the header occurs twice: two exports in one file")
+    table = dumped_tables().get(kind) if isinstance(kind, str) else None
+    if table is None:
+        raise FormatError(f"unknown kind {str(kind)[:40]!r}", field="kind")
+    if not isinstance(row, dict):
+        raise FormatError("expected an object", field="row")
+    columns = _columns(table)
+    if unknown := sorted(row.keys() - columns.keys()):
+        raise FormatError(f"{kind} has no such column", field=unknown[0][:40])
+    for column in columns.values():
+        _check_value(column, row.get(column.name))
+    for field, read in READERS.get(table.name, {}).items():
+        if row.get(field) is not None:
+            _read(read, field, row)
+
+
+def _check_value(column: Column[Any], value: Any) -> None:
+    field, kind = column.name, column.type
+    if value is None:
+        if not column.nullable:
+            raise FormatError("missing", field=field)
+    elif isinstance(kind, UtcDateTime):
+        _time(value, field)
+    elif isinstance(kind, JsonText | PackedJson):
+        if not isinstance(value, list if isinstance(kind, JsonList) else dict):
+            raise FormatError(f"expected {'a list' if isinstance(kind, JsonList) else 'an object'}", field=field)
+    elif isinstance(kind, Flag):
+        if not isinstance(value, bool):
+            raise FormatError("expected true or false", field=field)
+    elif kind.python_type is str:
+        if not isinstance(value, str):
+            raise FormatError(f"expected text, found {type(value).__name__}", field=field)
+        check_text(value, f"field '{field}'", limit=MAX_TEXT_CHARS)
+        allowed: tuple[str, ...] = next((c.info[field] for c in column.table.constraints if field in c.info), ())
+        if allowed and value not in allowed:
+            raise FormatError(f"expected one of {', '.join(allowed)}", field=field)
+    elif isinstance(value, bool) or not isinstance(value, int if kind.python_type is int else int | float):
+        raise FormatError(f"expected a {'whole ' * (kind.python_type is int)}number", field=field)
+
+
+def _time(value: Any, field: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise FormatError("expected a time such as 2026-01-31T12:00:00+00:00", field=field) from None
+    if found.tzinfo is None:
+        raise FormatError("the time has no time zone", field=field)
+    return found
+
+
+def _read(read: Callable[[Row], Any], field: str, row: Row) -> None:
+    try:
+        read(row)
+    except FormatError as e:
+        raise FormatError(e.problem, field=e.field or field) from None
+    except AmbiscopeError as e:
+        raise FormatError(str(e), field=field) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise FormatError(f"not the layout of this field ({type(e).__name__}: {str(e)[:80]})", field=field) from None
+
+
+def _text(field: str, limit: int) -> Callable[[Row], Any]:
+    return lambda row: check_text(row[field], "the value", limit=limit, empty=False)
+
+
+def _texts(field: str) -> Callable[[Row], Any]:
+    def read(row: Row) -> None:
+        if not all(isinstance(v, str) for v in row[field]):
+            raise FormatError("expected a list of texts")
+
+    return read
+
+
+def _content(row: Row) -> None:
+    contents.check_content(contents.content_from_json(row["body"], row["stage"]), row["stage"])
+
+
+# what the store reads a value with; it raises for what could not be read back
+READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
+    "annotator": {"name": lambda row: check_annotator(row["name"])},
+    "question": {"public_id": _text("public_id", MAX_ID_CHARS), "text": _text("text", MAX_QUESTION_CHARS)},
+    "qa_pair": {"answers": _texts("answers"), "passage_ids": _texts("passage_ids")},
+    "prediction": {"trace": lambda row: prediction_from_json(row["trace"])},
+    "predicted_answer": {"evidence": lambda row: [(e["passage_id"], e["start"], e["end"], e["text"]) for e in row["evidence"]]},
+    "judgment": {"state": lambda row: check_judgment(row.get("verdict"), row["note"], row["state"])},
+    "project": {"stages": _texts("stages"), "systems": _texts("systems"), "thresholds": lambda row: dict(row["thresholds"])},
+    "guideline": {"examples": lambda row: contents.all_from_json(Example, row["examples"])},
+    "project_item": {
+        "gold": lambda row: contents.check_gold(contents.gold_from_json(row["gold"])),
+        "references": lambda row: contents.all_from_json(Annotation, row["references"]),
+        "passages": lambda row: contents.all_from_json(Passage, row["passages"]),
+    },
+    "submission": {"body": _content},
+}
+
+
+def require_empty(session: Session) -> None:
+    """Raises InputError unless the database is empty."""
+    for kind, table in dumped_tables().items():
+        if session.execute(select(*table.primary_key).limit(1)).first() is not None:
+            raise InputError(
+                f"a jsonl export is a backup: it is read into an empty database only, and this one has a row of {kind}; name a new one "
+                "with AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL, or join two installations by the formats ambignq-full and predictions"
+            )
+
+
+def store_line(session: Session, line: Row) -> None:
+    """Stores a checked line.  Raises IntegrityError for what contradicts another row, or refers to none."""
+    table = dumped_tables()[line["kind"]]
+    times = {c.name for c in table.columns if isinstance(c.type, UtcDateTime)}
+    row = {k: _time(v, k) if k in times and v is not None else v for k, v in line["row"].items()}
+    session.connection().execute(insert(table), row)
+
+
+def advance_sequences(session: Session) -> None:
+    """After rows with ids of their own: PostgreSQL's next ones come after them."""
+    if session.connection().dialect.name == "postgresql":
+        for table in Base.metadata.sorted_tables:
+            if "id" in table.c and (last := session.scalar(select(func.max(table.c.id)))) is not None:
+                session.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last)))

@@ -15,7 +15,6 @@ from typing import Any, TypeVar, get_args
 from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from storage.annotation.jobs import hidden
 from storage.exchange.consensus import Said, Statement, Vote, agreement_of
 from storage.exchange.filters import STAGES, Filters
 from storage.records.enumerations import Stage
@@ -145,7 +144,6 @@ def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
             item.question_id == question,
             item.gold.is_(None),
             item.project_id == select(workbench.Project.id).filter_by(public_id=filters.project).scalar_subquery(),
-            ~hidden(item.project_id, item.id),
         )
     )
 

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs on the connection that storage.schema.upgrade opened, inside its transaction."""
+"""Alembic's entry: runs on the connection that storage.schema.creation opened, inside its transaction."""
 
 from alembic import context
 
@@ -7,7 +7,6 @@ from storage.schema.base import Base
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=Base.metadata,
-    render_as_batch=True,  # SQLite cannot alter constraints: a changed table is copied
     transactional_ddl=True,  # true of SQLite once the driver no longer begins and commits by itself (storage.schema.engine)
 )
 with context.begin_transaction():

@@ -20,4 +20,3 @@ TaskState = Literal["leased", "released", "expired", "submitted", "skipped", "re
 SuggestionAction = Literal["accepted", "edited", "rejected"]
 SideName = Literal["a", "b"]
 InteractionKind = Literal["search", "view"]
-Job = Literal["items", "order"]  # what takes several transactions of a project

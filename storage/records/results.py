@@ -69,7 +69,6 @@ class StoredEvaluation:
     questions: str
     metrics: Mapping[str, Any]
     created: datetime
-    # None and empty where the evaluation was stored before schema 0002
     label: str = ""  # a person's name for the run
     tags: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str = ""

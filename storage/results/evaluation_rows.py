@@ -1,4 +1,4 @@
-"""Writing an evaluation: its report taken apart into rows, values, means and traces, and put together again."""
+"""Writing an evaluation: its report taken apart into rows, values, means and traces."""
 
 from __future__ import annotations
 
@@ -205,12 +205,3 @@ def _whole(value: Any) -> int | None:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def report_of(session: Session, run: tables.Evaluation) -> dict[str, Any]:
-    """The whole report as it was saved, without traces."""
-    bodies = list(session.scalars(select(_ROW.body).filter_by(evaluation_id=run.id).order_by(_ROW.position)))
-    if not bodies:
-        return run.report
-    # Where `rows` stood in the report is not kept: objects with the same members are equal.
-    return {**run.report, "rows": bodies}

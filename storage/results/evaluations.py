@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select
 from sqlalchemy.orm import Session, aliased, undefer
 
 from core.errors import InputError, NotFoundError
+from storage.access.permissions import allowed_to
 from storage.records.checks import MAX_ID_CHARS, check_page, check_text, plain_problem
 from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, PairedRow, Score, StoredEvaluation
 from storage.records.rows import record_of
@@ -26,6 +27,7 @@ _Query = TypeVar("_Query", bound=Select[Any])
 class Evaluations(Part):
     """The part of the Store about evaluations."""
 
+    @allowed_to("run evaluations")
     def save_evaluation(
         self,
         *,
@@ -67,12 +69,14 @@ class Evaluations(Part):
             store_traces(session, made, traces)
             return made
 
+    @allowed_to("see evaluations")
     def evaluation_report(self, evaluation_id: str) -> dict[str, Any]:
         """The report without its rows: intervals, groups, timings, summary, provenance.  Raises NotFoundError."""
         with self.reading() as session:
             found = session.scalar(select(_RUN.report).filter_by(id=_key(session, evaluation_id))) or {}
             return {name: value for name, value in found.items() if name != "rows"}
 
+    @allowed_to("see evaluations")
     def evaluations(self, limit: int = 50, offset: int = 0, where: EvaluationFilter | None = None) -> list[StoredEvaluation]:
         """The newest first, with their means and without their reports.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -82,22 +86,26 @@ class Evaluations(Part):
             scores = _scores(session, [row.id for row in rows])
             return [_record(row, scores.get(row.id, {})) for row in rows]
 
+    @allowed_to("see evaluations")
     def count_evaluations(self, where: EvaluationFilter | None = None) -> int:
         with self.reading() as session:
             return session.scalar(_filtered(select(func.count()).select_from(_RUN), where)) or 0
 
+    @allowed_to("see evaluations")
     def evaluation_choices(self) -> dict[str, list[str]]:
         """What there is to filter by: `system`, `corpus` and `questions`, each in alphabetical order."""
         with self.reading() as session:
             columns = {"system": _RUN.system, "corpus": _RUN.corpus, "questions": _RUN.questions}
             return {name: list(session.scalars(select(column).distinct().order_by(column))) for name, column in columns.items()}
 
+    @allowed_to("change evaluations")
     def label_evaluation(self, evaluation_id: str, label: str) -> None:
         """Gives a run a name.  Raises NotFoundError, InputError."""
         check_text(label, "the label", limit=MAX_LABEL_CHARS, line=True)
         with self.writing() as session:
             session.execute(update(_RUN).where(_RUN.id == _key(session, evaluation_id)).values(label=label.strip()))
 
+    @allowed_to("change evaluations")
     def delete_evaluation(self, evaluation_id: str) -> None:
         """A run with its rows and traces.  Raises NotFoundError."""
         with self.writing() as session:
@@ -105,6 +113,7 @@ class Evaluations(Part):
 
     # ------------------------------------------------------------ rows of one run
 
+    @allowed_to("see evaluations")
     def evaluation_rows(
         self,
         evaluation_id: str,
@@ -125,11 +134,13 @@ class Evaluations(Part):
             rows = session.scalars(_ordered(query, order).limit(limit).offset(offset))
             return [_row_record(row, {}) for row in rows]
 
+    @allowed_to("see evaluations")
     def count_evaluation_rows(self, evaluation_id: str, *, bucket: str = "", failed: bool | None = None) -> int:
         with self.reading() as session:
             query = select(func.count()).select_from(_ROW).filter_by(evaluation_id=_key(session, evaluation_id))
             return session.scalar(_of_bucket(query, bucket, failed)) or 0
 
+    @allowed_to("see evaluations")
     def evaluation_row(self, evaluation_id: str, question_id: str) -> EvaluationRow:
         """One question with the whole row.  Raises NotFoundError."""
         with self.reading() as session:
@@ -139,6 +150,7 @@ class Evaluations(Part):
                 raise NotFoundError(f"the evaluation has no question '{question_id[:80]}'")
             return _row_record(row, row.body)
 
+    @allowed_to("see evaluations")
     def find_evaluation_trace(self, evaluation_id: str, question_id: str) -> dict[str, Any] | None:
         """The prediction of one question (core.trace.to_json), or None where the run kept no traces.  Raises NotFoundError."""
         trace = tables.EvaluationTrace
@@ -149,6 +161,7 @@ class Evaluations(Part):
                 .where(_ROW.evaluation_id == _key(session, evaluation_id), _ROW.question_id == question_id)
             )
 
+    @allowed_to("see evaluations")
     def error_counts(self, evaluation_ids: Sequence[str], *, multi: bool = False) -> dict[str, dict[str, int]]:
         """Sums of each error bucket over a run's questions; a bucket that no question knows is left out."""
         with self.reading() as session:
@@ -162,6 +175,7 @@ class Evaluations(Part):
                 for row in session.execute(query)
             }
 
+    @allowed_to("see evaluations")
     def group_means(self, evaluation_ids: Sequence[str], metric: str, by: Literal["source", "ambiguity"]) -> list[GroupMean]:
         """Means of a metric for each source or kind of ambiguity; questions without one are left out."""
         column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[by]
@@ -171,6 +185,7 @@ class Evaluations(Part):
 
     # ------------------------------------------------------------ two runs
 
+    @allowed_to("see evaluations")
     def paired_rows(self, a: str, b: str, metric: str, limit: int = 50, offset: int = 0) -> list[PairedRow]:
         """The questions that both runs answered and the metric defines, those with the largest difference first.
 
@@ -182,6 +197,7 @@ class Evaluations(Part):
             query = query.order_by(func.abs(value_a - value_b).desc(), position).limit(limit).offset(offset)
             return [PairedRow(*row) for row in session.execute(query)]
 
+    @allowed_to("see evaluations")
     def paired_values(self, a: str, b: str, metric: str, *, multi: bool = False) -> tuple[list[float], list[float]]:
         """The values of both runs on their common questions, in the order of the first one's file."""
         with self.reading() as session:

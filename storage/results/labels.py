@@ -11,6 +11,7 @@ from core.annotating.labels import Label
 from core.errors import NotFoundError
 from core.text import stored_name
 from storage.access.actors import annotator_row, only_oneself
+from storage.access.permissions import allowed_to
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
 from storage.results.standing import annotators, judged, labelled, submitted
@@ -88,6 +89,7 @@ def _keep(session: Session, answer: int, who: int, value: Any, version: int, *, 
 class Labels(Part):
     """The labels that people give to predicted answers."""
 
+    @allowed_to("judge answers")
     def judge(
         self,
         prediction_id: str,
@@ -130,6 +132,7 @@ class Labels(Part):
                 return Judgment(prediction_id, position, annotator, label, note, state, theirs.version + 1, row.created, moment)
             return cast(Judgment, _own(session, prediction_id, position, annotator))
 
+    @allowed_to("judge answers")
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:
         """Takes a label back; its history stays.
 
@@ -153,12 +156,14 @@ class Labels(Part):
                 session.delete(row)
             return True
 
+    @allowed_to("judge answers")
     def judgments(self, prediction_id: str, annotator: str | None = None) -> list[Judgment]:
         """Of one prediction, by position, then annotator, of everybody or of one annotator: what each said last, here or in a
         project's judging stage."""
         with self.reading() as session:
             return [one for one in _standing(session, prediction_id) if annotator in (None, one.annotator)]
 
+    @allowed_to("run the loop")
     def judged_questions(self) -> int:
         """How many questions somebody labelled answers of, or wrote answers to."""
         with self.reading() as session:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, undefer
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.trace import prediction_from_json, to_json
 from core.types import Evidence, Prediction, Question
+from storage.access.permissions import allowed_to, operator_only
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_page, check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
 from storage.records.rows import record_of
@@ -113,11 +114,13 @@ def plain_trace(prediction: Prediction) -> dict[str, Any]:
 class Predictions(Part):
     """The part of the Store about questions and predictions."""
 
+    @operator_only
     def find_question(self, question_id: str) -> StoredQuestion | None:
         with self.reading() as session:
             row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
             return record_of(StoredQuestion, row, id=row.public_id) if row else None
 
+    @allowed_to("ask questions")
     def save_prediction(self, prediction: Prediction, key: str | None = None) -> str:
         """Stores a prediction with its whole trace and returns its public id.
 
@@ -130,6 +133,7 @@ class Predictions(Part):
         with self.writing() as session:
             return put_prediction(session, prediction, trace, key).public_id
 
+    @allowed_to("ask questions")
     def find_prediction(self, prediction_id: str) -> StoredPrediction | None:
         """None for an unknown id.  Raises StorageError for a damaged trace."""
         with self.reading() as session:
@@ -149,6 +153,7 @@ class Predictions(Part):
             except (json.JSONDecodeError, FormatError) as e:
                 raise StorageError(f"the trace of prediction {prediction_id} is damaged ({e}): restore a backup") from None
 
+    @allowed_to("ask questions")
     def get_prediction(self, prediction_id: str) -> StoredPrediction:
         """Raises NotFoundError for an unknown id, StorageError for a damaged trace."""
         found = self.find_prediction(prediction_id)
@@ -158,6 +163,7 @@ class Predictions(Part):
             )
         return found
 
+    @allowed_to("ask questions")
     def recent_predictions(self, limit: int = 20, offset: int = 0, text: str = "") -> list[PredictionSummary]:
         """The newest first; `text` must occur in the question, case aside.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)

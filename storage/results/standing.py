@@ -17,8 +17,8 @@ from typing import Any, get_args
 from sqlalchemy import JSON, ColumnElement, Row, Select, and_, cast, func, literal, select, true, type_coerce, union_all
 from sqlalchemy.orm import Session, aliased
 
+from core.trace import from_json
 from core.types import Annotation, QAPair
-from storage.records.answer_sets import annotation_from_json
 from storage.records.enumerations import Stage
 from storage.schema import tables, workbench
 
@@ -129,7 +129,7 @@ def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work])
     ]
     for row in work:
         if row.stage in get_args(Stage):
-            annotation = annotation_from_json(row.body["annotation"])
+            annotation = from_json(Annotation, row.body["annotation"])
             told = (row.question_id, row.name, row.annotator_id, row.stage)
             said.append(Annotated(*told, annotation, row.version, row.began, row.created))
     latest = {(one.question, one.order, one.stage): one for one in sorted(said, key=lambda one: one.updated)}

@@ -1,1 +1,1 @@
-"""The database itself: engine and transactions, tables, and the upgrade of older files."""
+"""The database itself: engine and transactions, tables, creation, and the check of a backup."""

@@ -64,6 +64,12 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
+class JsonList(JsonText):
+    """A JSON list; the others are objects."""
+
+    cache_ok = True
+
+
 class PackedJson(TypeDecorator[Any]):
     """Plain JSON values, compressed: for what is large and never searched.  NaN is refused."""
 
@@ -99,5 +105,5 @@ class Base(DeclarativeBase):
         datetime: UtcDateTime(),
         float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
         dict[str, Any]: JsonText(),
-        list[Any]: JsonText(),
+        list[Any]: JsonList(),
     }

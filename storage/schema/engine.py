@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import URL, Connection, make_url
@@ -188,8 +188,8 @@ class FileWatch:
         )
 
 
-def make_engine(url: URL, *, foreign_keys: bool = True, watch: FileWatch | None = None) -> Engine:
-    """An engine whose every connection has the pragmas of this module.  `foreign_keys=False` is for migrations only.
+def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
+    """An engine whose every connection has the pragmas of this module.
 
     Raises InputError for a URL whose driver is not installed, StorageError for a SQLite library without STRICT tables.
     """
@@ -222,7 +222,7 @@ def make_engine(url: URL, *, foreign_keys: bool = True, watch: FileWatch | None 
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-        cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
         if watch is not None:
             watch.opened(connection, record.info)
@@ -452,10 +452,30 @@ class Database:
 
 
 class Part:
-    """A part of the store: its public methods, each one transaction of the database that it is given."""
+    """A part of the store: its public methods, each one transaction of the database that it is given.
+
+    Each says who may call it (storage.access.permissions).  A session's part has `database_for`: the database of one call, in which the
+    session is checked for the method's action; its own `database` refuses every transaction.
+    """
+
+    database_for: Callable[[str | None], Database] | None = None
 
     def __init__(self, database: Database) -> None:
         self.database = database
+
+    def __init_subclass__(cls) -> None:
+        if open_to_all := [
+            name for name, it in vars(cls).items() if name[0] != "_" and callable(it) and not hasattr(it, "action")
+        ]:
+            raise TypeError(f"{cls.__name__}.{open_to_all[0]} does not say who may call it")
+
+    def acting(self, action: str | None) -> Self:
+        """This part for one call; `action`: None for the local operator's."""
+        if self.database_for is None:
+            return self
+        made = copy.copy(self)
+        made.database, made.database_for = self.database_for(action), None
+        return made
 
     def reading(self) -> AbstractContextManager[Session]:
         return self.database.reading()

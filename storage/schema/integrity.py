@@ -12,27 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import StorageError
-from storage.schema import snapshots, tables, workbench
+from storage.schema import tables, workbench
 from storage.schema.base import Base, JsonText, UtcDateTime
+from storage.schema.creation import SEAL, check_revision, checksum, create_tables, revision_of, verify
 from storage.schema.engine import DamagedError, explain, parse_url
-from storage.schema.upgrade import MIGRATIONS, SEAL, checksum, migrate, refuse_newer, revision_of, verify
 
-TABLES = (tables, snapshots, workbench)  # modules whose import fills Base.metadata
+TABLES = (tables, workbench)  # modules whose import fills Base.metadata
 _WRITTEN_BY = slice(18, 20)  # bytes of a file: 1, 1 in a copy; 2, 2 once a store has opened it (WAL)
 _PART = 1024 * 1024  # bytes unpacked at a time
 _UNCHANGED = "nothing was changed; restore another backup"
 
 
-def check_backup(path: Path, scripts: Path = MIGRATIONS) -> None:
+def check_backup(path: Path) -> None:
     """Returns if the file has the bytes that `copy_database` wrote (a plain copy of a database has no checksum), exactly the tables,
-    columns, indexes, triggers and views of its schema revision, no damaged page, index or reference, and values that can be read.
+    columns, indexes, triggers and views of this version's schema, no damaged page, index or reference, and values that can be read.
 
-    Raises StorageError where it has not, NewerDatabaseError for an unknown revision.  Nothing is written.
+    Raises StorageError where it has not, NewerDatabaseError for a later revision.  Nothing is written.
     """
     revision = revision_of(path)
     if revision is None:
         raise StorageError(f"{path}: it is empty; {_UNCHANGED}")
-    refuse_newer(revision, str(path), scripts)
+    check_revision(revision, str(path))
     with path.open("rb") as file:
         header = file.read(100)
     if header[_WRITTEN_BY] == b"\1\1" and header[SEAL] != bytes(4) and header[SEAL] != checksum(path):
@@ -41,7 +41,7 @@ def check_backup(path: Path, scripts: Path = MIGRATIONS) -> None:
         with closing(sqlite3.connect(path, timeout=10)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA query_only = ON")
-            _check_schema(connection, str(path), revision, scripts)
+            _check_schema(connection, str(path), revision)
             verify(connection, str(path))
             _check_values(connection, str(path))
     except sqlite3.Error as e:
@@ -54,12 +54,12 @@ def _definitions(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
     return {(str(kind), str(name)): " ".join(str(sql or "").split()) for kind, name, sql in rows}
 
 
-def _check_schema(connection: sqlite3.Connection, where: str, revision: str, scripts: Path) -> None:
-    """Raises StorageError unless the definitions are those that the migrations up to this revision make."""
+def _check_schema(connection: sqlite3.Connection, where: str, revision: str) -> None:
+    """Raises StorageError unless the definitions are those of a new database."""
     with tempfile.TemporaryDirectory() as folder:
         reference = Path(folder, "schema.db")
         reference.touch()  # a connection creates no file
-        migrate(parse_url(f"sqlite:///{reference}"), scripts, revision)
+        create_tables(parse_url(f"sqlite:///{reference}"))
         with closing(sqlite3.connect(reference)) as made:
             expected = _definitions(made)
     found = _definitions(connection)

@@ -175,26 +175,6 @@ class QaPair(Base):
     passage_ids: Mapped[list[Any]]
 
 
-class AnnotationRevision(Base):
-    __tablename__ = "annotation_revision"
-    __table_args__ = (
-        UniqueConstraint("question_id", "annotator_id", "stage", "version"),
-        one_of("stage", Stage),
-        one_of("state", State),
-        STRICT,
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
-    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    stage: Mapped[Stage]
-    state: Mapped[State]
-    body: Mapped[dict[str, Any]]  # the annotation as JSON
-    version: Mapped[int]
-    saved: Mapped[datetime]
-    replaced: Mapped[datetime]
-
-
 class Evaluation(Base):
     __tablename__ = "evaluation"
     __table_args__ = (Index(None, "created", "id"), STRICT)
@@ -207,7 +187,7 @@ class Evaluation(Base):
     metrics: Mapped[dict[str, Any]]
     report: Mapped[dict[str, Any]] = mapped_column(deferred=True)  # intervals, provenance ...; its rows are EvaluationRow's
     created: Mapped[datetime]
-    # what runs are filtered and drawn by; None in evaluations stored before schema 0002
+    # what runs are filtered and drawn by
     digest: Mapped[str | None] = mapped_column(unique=True, index=True)  # of the report, so that one run is stored once
     label: Mapped[str] = mapped_column(server_default=text("''"))  # a person's name for the run
     tags: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
@@ -314,6 +294,27 @@ class Export(Base):
     counts: Mapped[dict[str, Any]]
     filters: Mapped[dict[str, Any]]
     created: Mapped[datetime] = mapped_column(index=True)
+
+
+class Snapshot(Base):
+    """What a folder of files held when it was made; the files themselves lie outside the database."""
+
+    __tablename__ = "snapshot"
+    __table_args__ = (
+        CheckConstraint("number >= 1", "number"),
+        CheckConstraint("bytes >= 0", "bytes"),
+        CheckConstraint("length(sha256) = 64", "sha256"),
+        STRICT,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(unique=True)
+    sha256: Mapped[str]  # of the manifest, which holds those of the files
+    bytes: Mapped[int]
+    counts: Mapped[dict[str, Any]]  # format -> counts
+    filters: Mapped[dict[str, Any]]
+    note: Mapped[str]
+    created: Mapped[datetime]
 
 
 class LastCommit(Base):

@@ -16,7 +16,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index,
 from sqlalchemy.orm import Mapped, mapped_column
 
 from storage.records.defaults import GOLD_PASS, LEASE_MINUTES
-from storage.records.enumerations import InteractionKind, ItemState, Job, Order, ProjectState, Role, TaskState, WorkStage
+from storage.records.enumerations import InteractionKind, ItemState, Order, ProjectState, Role, TaskState, WorkStage
 from storage.schema.base import STRICT, Base, one_of
 
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
@@ -123,21 +123,6 @@ class ProjectItem(Base):
     created: Mapped[datetime]
 
 
-class ProjectJob(Base):
-    """Work on a whole project that takes several transactions, and is not at its end (storage.annotation.batches)."""
-
-    __tablename__ = "project_job"
-    __table_args__ = (UniqueConstraint("project_id", "kind"), one_of("kind", Job), STRICT)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
-    kind: Mapped[Job]
-    token: Mapped[str]  # of the call that does it
-    place: Mapped[int]  # items: the id of the first that is not there yet; order: the position up to which it is done
-    created: Mapped[datetime]
-    touched: Mapped[datetime]
-
-
 class ItemPrediction(Base):
     """The stored prediction of the project's system `side` (0 or 1) for an item."""
 
@@ -151,13 +136,13 @@ class ItemPrediction(Base):
 
 
 class ItemStage(Base):
-    """An item in the queue of one stage.  `rank` is its place in it; gold items have no slots, everybody may do them."""
+    """An item in the queue of one stage; its place there is storage.annotation.queue_order's.  Gold items have no slots, everybody may do them."""
 
     __tablename__ = "item_stage"
     __table_args__ = (
         UniqueConstraint("item_id", "stage"),
         UniqueConstraint("item_id", "stage", "slots"),  # what task's foreign key refers to
-        Index(None, "project_id", "stage", "gold", "state", "rank", "item_id"),
+        Index(None, "project_id", "stage", "gold", "state", "item_id"),
         one_of("stage", WorkStage),
         one_of("state", ItemState),
         CheckConstraint("slots >= 0", "slots"),
@@ -172,7 +157,6 @@ class ItemStage(Base):
     gold: Mapped[bool]
     slots: Mapped[int]
     state: Mapped[ItemState]
-    rank: Mapped[float]
 
 
 class Task(Base):

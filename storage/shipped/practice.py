@@ -31,6 +31,7 @@ from storage.records.annotation import (
 from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Project
+from storage.schema.creation import head
 from storage.shipped.traces import passages, read, whole
 from storage.store import Store
 
@@ -43,8 +44,8 @@ ANSWERED = 4  # questions of the practice project that two people have answered 
 
 
 def digest() -> str:
-    """Names what is made of the shipped files."""
-    return hashlib.sha256(PEOPLE.read_bytes() + PREDICTIONS.read_bytes()).hexdigest()[:12]
+    """Names what is made of the shipped files, in this version's schema."""
+    return hashlib.sha256(head().encode() + PEOPLE.read_bytes() + PREDICTIONS.read_bytes()).hexdigest()[:12]
 
 
 @cache

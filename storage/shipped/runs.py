@@ -20,6 +20,7 @@ from core.settings import ROOT
 from core.trace import to_json
 from core.types import Prediction
 from storage.results.run_folders import save_run
+from storage.schema.creation import head
 from storage.shipped.traces import Body, passages, read, slim, whole, write
 from storage.store import Store
 
@@ -88,7 +89,7 @@ def about(archive: Path | None = None) -> About:
 
 
 def digest(archive: Path | None = None) -> str:
-    """Names what is made of the file.  Raises StorageError where there is none."""
+    """Names what is made of the file, in this version's schema.  Raises StorageError where there is none."""
     path = archive or ARCHIVE
     try:
         stat = path.stat()
@@ -100,7 +101,7 @@ def digest(archive: Path | None = None) -> str:
 @lru_cache(maxsize=2)
 def _digest(path: Path, _size: int, _changed: int) -> str:
     """Read once: the page asks at each call of its store."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(head().encode() + path.read_bytes()).hexdigest()[:12]
 
 
 def load(

@@ -7,15 +7,11 @@ from datetime import timedelta
 
 import people
 import pytest
-from annotate_helpers import QUESTION, SECOND, make_project
+from annotate_helpers import QUESTION, make_project
 from annotation_samples import Clock, take, work
-from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from core import types as t
-from storage.annotation import jobs
 from storage.records.annotation import SignInError
-from storage.schema import workbench
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -58,17 +54,6 @@ def test_a_draft_outlives_the_lease_of_the_future(store: Store, clock: Clock) ->
     assert saved.version == draft.version + 1
     store.submissions.submit(held.item, "Ada", "generation", work("Natalie Wood"), seconds=1)
     assert store.items.progress(made.id, "me", stage="generation")["generation"].submitted == 1
-
-
-def test_work_of_a_process_that_died_before_the_clock_was_set_back_is_taken_over(store: Store, clock: Clock) -> None:
-    made = make_project(store, people.anyone(store), questions=(QUESTION,))
-    with store.database.writing() as session:
-        row = session.scalars(select(workbench.Project)).one()
-        jobs.begin(session, row.id, "items", 0)
-    back(clock)
-    clock.pass_(minutes=2)
-    report = store.intake.add_items("me", made.id, [t.ReferenceQuestion("", SECOND, ())])
-    assert report.added == 1
 
 
 def test_nothing_ends_early_when_the_clock_goes_back_a_little(store: Store, clock: Clock) -> None:

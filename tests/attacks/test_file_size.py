@@ -3,6 +3,7 @@ a file behind, and the database and what was written earlier are as they were.""
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -88,9 +89,9 @@ def test_what_does_not_fit_leaves_nothing_behind(full: Settings, tmp_path: Path,
 
 def test_a_save_that_does_not_fit_changes_nothing(full: Settings) -> None:
     """The database itself may not grow: an import is refused whole."""
-    source = full.home / "more.jsonl"
+    source = full.home / "more.json"
+    source.write_text(json.dumps([{"question": f"Question {n} {'long ' * 200}?"} for n in range(500)]))
     with Store(full.url) as store:
-        store.exports.export("jsonl", source)
         before = store.maintenance.counts()["question"]
     done = limited(full, "import", str(source))
     with Store(full.url) as store:

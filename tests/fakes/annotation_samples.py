@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from core import types as t
 from storage.annotation.contents import gold_to_json
-from storage.annotation.rows import item_row
+from storage.annotation.places import item_row
 from storage.records.annotation import GenerationWork, Gold, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Project

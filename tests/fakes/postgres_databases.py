@@ -10,7 +10,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, make_url
 
 from storage.schema.base import Base
-from storage.schema.upgrade import ensure_current
+from storage.schema.creation import ensure_current
 
 
 def _admin(url: URL, statements: list[str]) -> None:

@@ -11,10 +11,8 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from core import types as t
-from core.trace import to_json
 from storage.access.actors import annotator_row
-from storage.exchange.kinds import write_pairs
-from storage.results.evaluation_rows import report_of
+from storage.exchange.imports.importing import write_pairs
 from storage.results.predictions import question_row
 from storage.results.standing import pairs_of
 from storage.schema import tables
@@ -102,20 +100,13 @@ def annotate(
     stage: str = "generation",
     state: str = "submitted",
 ) -> None:
-    """Stores an annotation as an import of Ambiscope's own file does; one that is there becomes an earlier value."""
+    """Stores an annotation as an import does; one that is there is replaced."""
     with store.database.writing() as session:
         question = session.scalars(select(tables.Question.id).filter_by(public_id=question_id)).one()
         same = {"question_id": question, "annotator_id": annotator_row(session, annotator).id, "stage": stage}
         row, moment = session.scalar(select(tables.Annotation).filter_by(**same)), now()
         if row is None:
             row = tables.Annotation(**same, version=0, created=moment)
-        else:
-            body = to_json(t.Annotation(row.type, pairs_of(session, [row.id]).get(row.id, ())))  # type: ignore[arg-type]
-            session.add(
-                tables.AnnotationRevision(
-                    **same, state=row.state, body=body, version=row.version, saved=row.updated, replaced=moment
-                )
-            )
         row.type, row.state, row.version, row.updated = annotation.type, state, row.version + 1, moment
         session.add(row)
         session.flush()
@@ -264,4 +255,6 @@ def noted_exports(store: Store) -> list[tables.Export]:
 def whole_report(store: Store, evaluation: str) -> dict[str, Any]:
     """A stored run's report with all its rows, without traces: what an export holds of it."""
     with store.database.reading() as session:
-        return report_of(session, session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one())
+        run = session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one()
+        rows = select(tables.EvaluationRow.body).filter_by(evaluation_id=run.id).order_by(tables.EvaluationRow.position)
+        return {**run.report, "rows": list(session.scalars(rows))}

@@ -23,7 +23,7 @@ from core.systems.base.passage_system import PassageSystem
 from core.types import Question
 
 MOST = 1 << 16  # entries of a cache of short texts
-ONCE = {"storage/schema/upgrade.py:revisions"}  # by folder of migrations: there is one
+ONCE = {"storage/schema/creation.py:head"}  # there is one
 
 
 def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:

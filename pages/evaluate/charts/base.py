@@ -13,9 +13,8 @@ import plotly.graph_objects as go
 from core.evaluation.published import PublishedTable
 from core.metrics import COUNT_METRICS
 from pages.ui.markup import chart_text
-from storage.door import Door
 from storage.records.results import GroupMean, StoredEvaluation
-from storage.store import Store
+from storage.store import SessionStore, Store
 
 ALL, MULTI, PUBLISHED = "#2f7ed8", "#d98032", "#7a7a7a"  # told apart without colour vision, on white and on black
 FONT = "Arial, Helvetica, sans-serif"  # a saved image has no web fonts: with those of the page its labels would be cut
@@ -47,7 +46,7 @@ class ChartRequest:
     names: Mapping[str, str]  # run id -> its name on the page
     metric: str
     scope: str  # a key of SCOPES
-    store: Store | Door
+    store: Store | SessionStore
     table: PublishedTable | None = None  # a paper's figures, to draw beside ours
 
     @property

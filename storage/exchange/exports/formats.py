@@ -10,7 +10,7 @@
 | `csv` | a row a statement, formula-safe | spreadsheets |
 | `parquet` | the same rows, typed | data frames, data lakes |
 | `datasets` | a folder: a Parquet file a split, of `ambignq-full`'s rows, and a card | `datasets.load_dataset`, the hub |
-| `jsonl` | everything but sign-ins and the logs of files, a kind a line | moving, merging and keeping a database; `import` reads it |
+| `jsonl` | everything but sign-ins and the logs of files, a row a line | keeping and moving a database; `import` reads it into an empty one |
 
 How disagreement between annotators is settled stands in `storage.exchange.consensus.RULE` and in each manifest.
 """
@@ -20,7 +20,6 @@ from __future__ import annotations
 from storage.exchange import dump
 from storage.exchange.exports import hub, tables, training_formats
 from storage.exchange.exports.writing import Format, Formats
-from storage.exchange.kinds import KINDS
 
 _MAJORITY = ("questions", "answers", "negatives", "ties", "questions_without_a_correct_answer", "questions_without_passages")
 _AMBIGNQ = (
@@ -44,5 +43,5 @@ FORMATS: Formats = {
     "csv": Format(".csv", _STATEMENTS, whole=tables.write_csv),
     "parquet": Format(".parquet", _STATEMENTS, whole=tables.write_parquet),
     "datasets": Format("", (*_AMBIGNQ, "used_queries", *hub.SPLITS), folder=hub.folder_of(training_formats.ambignq_full)),
-    "jsonl": Format(".jsonl", tuple(KINDS), dump.everything),
+    "jsonl": Format(".jsonl", tuple(dump.dumped_tables()), dump.everything),
 }

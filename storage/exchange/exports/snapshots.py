@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from core.disk import draft_name, why
 from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
+from storage.access.permissions import allowed_to
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing
@@ -24,9 +25,9 @@ from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
 from storage.records.enumerations import Format
 from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
+from storage.schema.creation import head
 from storage.schema.engine import Database, Part, now
-from storage.schema.snapshots import Snapshot as SnapshotRow
-from storage.schema.upgrade import head
+from storage.schema.tables import Snapshot as SnapshotRow
 
 SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv", "parquet")
 MANIFEST = "manifest.json"
@@ -39,22 +40,15 @@ class Exports(Part):
         super().__init__(database)
         self._formats = formats
 
-    def export(
-        self,
-        format: Format,
-        out: Path,
-        *,
-        annotators: tuple[str, ...] = (),
-        system: str = "",
-        filters: Filters | None = None,
-    ) -> Manifest:
+    @allowed_to("take snapshots")
+    def export(self, format: Format, out: Path, *, filters: Filters | None = None) -> Manifest:
         """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
 
-        `filters`, or the shorter `annotators` and `system`, narrow the contributions that count (not for jsonl, which holds everything).
+        `filters` narrow the contributions that count (not for jsonl, which holds everything).
         Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
         be written; then an earlier file of that name is as it was.  A format that is a folder is never written over one that holds something.
         """
-        chosen = filters or Filters(tuple(annotators), system)
+        chosen = filters or Filters()
         made = check_format(self._formats, format, chosen)
         with (new_folder if made.folder else replacing)(out) as writer, self.reading() as session:
             check_filters(session, chosen)
@@ -79,6 +73,7 @@ class Exports(Part):
 
     # ------------------------------------------------------------ snapshots
 
+    @allowed_to("take snapshots")
     def take_snapshot(
         self,
         folder: Path,
@@ -171,6 +166,7 @@ class Exports(Part):
                 _delete(target)
             raise
 
+    @allowed_to("take snapshots")
     def snapshots(self, limit: int = 50, offset: int = 0) -> list[Snapshot]:
         """The newest first.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
@@ -178,6 +174,7 @@ class Exports(Part):
             rows = session.scalars(select(SnapshotRow).order_by(SnapshotRow.number.desc()).limit(limit).offset(offset))
             return [record_of(Snapshot, row) for row in rows]
 
+    @allowed_to("take snapshots")
     def get_snapshot(self, number: int) -> Snapshot:
         """Raises NotFoundError for an unknown number."""
         with self.reading() as session:
@@ -189,6 +186,7 @@ class Exports(Part):
                 )
             return record_of(Snapshot, row)
 
+    @allowed_to("take snapshots")
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
         """Format -> file of a snapshot, after its digests were checked: it is what it was.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -12,12 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.json_io import dumps
-from core.text import has_answer
+from core.text import answer_key, content_words, has_answer
 from core.types import Annotation
-from storage.annotation.jobs import hidden
 from storage.exchange.consensus import Said, annotation_of, consensus, own_statements, validated
 from storage.exchange.filters import Filters, Names
-from storage.exchange.supporting import supporting
 from storage.exchange.votes import CHUNK, said, sheets
 from storage.schema import tables, workbench
 
@@ -152,7 +150,6 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
     own = select(workbench.ProjectItem.question_id, workbench.ProjectItem.passages).where(
         workbench.ProjectItem.question_id.in_(questions),
         workbench.ProjectItem.passages.is_not(None),
-        ~hidden(workbench.ProjectItem.project_id, workbench.ProjectItem.id),
     )
     for question, passages in session.execute(own):
         known = {(p["id"], p["text"]) for p in out.setdefault(question, [])}
@@ -209,6 +206,47 @@ def _mostly_wrong(one: Said) -> bool:
     return 2 * sum(annotation_of(name, one.votes, standing, one.text) is None for name in names) > len(names)
 
 
+def supporting(one: Said, answers: Sequence[Sequence[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Ids of the passages that support these answers, as far as that is known: those that annotations cite for them,
+    and the first evidence passage of a predicted answer that was judged correct (all its evidence was judged as a whole).
+
+    An answer without any (a judge added it) is looked for in the passages: `_holding`.  Empty where a one-word answer would be left that
+    only other passages hold: training counts such an answer in the supporting ones only, and would take it for absent.
+    """
+    of = {answer_key(alias): number for number, aliases in enumerate(answers) for alias in aliases}
+    named: dict[int, set[str]] = defaultdict(set)  # answer -> its passages
+    for pair in (pair for statement in one.statements for pair in statement.annotation.pairs):
+        for number in {of[key] for key in map(answer_key, pair.answers) if key in of}:
+            named[number].update(pair.passage_ids)
+    for vote in one.votes:
+        if vote.label == "correct" and answer_key(vote.answer) in of:
+            named[of[answer_key(vote.answer)]].update(vote.passage_ids[:1])
+    cited = set().union(*named.values())
+    for number, aliases in enumerate(answers):
+        if not named[number] and not cited & _places(aliases, passages).keys():
+            cited |= _holding(aliases, passages)
+    for aliases in answers:
+        if all(len(alias.split()) == 1 for alias in aliases):
+            places = _places(aliases, passages).keys()
+            if places and not places & cited:
+                return set()
+    return cited
+
+
+def _places(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Ids of the passages that hold the answer, with how many passages have this id."""
+    return Counter(str(p["id"]) for p in passages if has_answer(str(p["text"]), aliases))
+
+
+def _holding(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Passages that support an answer as its words stand there: a word or a number alone may stand anywhere, so it must be in one only."""
+    telling = [a for a in aliases if len(tokens := content_words(a)) > 1 and not all(t.isdigit() for t in tokens)]
+    if found := _places(telling, passages):
+        return set(found)
+    found = _places(aliases, passages)
+    return set(found) if found.total() == 1 else set()
+
+
 def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
     for one in _agreed(session, filters, counts):
         if not one.answers:  # FiD's layout needs a target
@@ -227,7 +265,7 @@ def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) 
 
 
 def training(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
-    """Rows of `core train --multi`.  `supporting`: ids of the passages that support the answers, where that is known (storage.exchange.supporting);
+    """Rows of `core train --multi`.  `supporting`: ids of the passages that support the answers, where that is known (`supporting`);
     `no_answer`: most said that the passages hold none, so that [EOI] comes at once; `answers_known` (false): the judged ones were all
     wrong and nobody said more, so that the negatives are a lesson and [EOI] is none."""
     for one in _agreed(session, filters, counts):

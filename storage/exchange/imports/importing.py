@@ -2,35 +2,43 @@
 
 | format | file | gives |
 |---|---|---|
-| `jsonl` | Ambiscope's own dump | everything in it |
+| `jsonl` | Ambiscope's own dump | everything in it, into an empty database |
 | `ambignq` | AmbigNQ light or full | questions, and annotations of `annotator` 1, 2, ... |
 | `predictions` | JSON lines: traces, `ask --json`, or {question, system, answers} (storage.exchange.imports.predictions) | predictions |
 | `questions` | a list or lines of {question, id}; other fields are let by | questions |
 
 A file is read twice: first every row is checked, without any lock on the database, and the wrong ones are collected by line; then all of it
-is stored in one transaction.  Importing the same file again stores nothing.  A row that contradicts what is stored is refused, never merged.
+is stored in one transaction.  Importing the same answer sets again stores nothing.  A row that contradicts what is stored is refused, never merged.
 `fid`, `training` and the tables are derived and not read back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
-from storage.exchange.dump import LAYOUT, ONE_HOME, READS
-from storage.exchange.imports.predictions import prediction_of, question_of
-from storage.exchange.imports.rows import Importer, ambignq_of, check_line
-from storage.exchange.kinds import Row
-from storage.records.checks import storable
+from core.metrics.score.files import parse_reference
+from core.types import Annotation, QAPair, Question, ReferenceQuestion
+from storage.access.actors import annotator_row
+from storage.access.permissions import operator_only
+from storage.exchange.dump import LAYOUT, advance_sequences, check_line, require_empty, store_line
+from storage.exchange.imports.predictions import Row, content_key, prediction_of, question_of
+from storage.records.answer_sets import check_annotation
+from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text, storable
 from storage.records.results import ImportReport, RejectedRowsError
-from storage.schema.echoes import take_out
-from storage.schema.engine import Part
+from storage.results.predictions import insert_prediction, plain_trace, question_row
+from storage.results.standing import pairs_of
+from storage.schema import tables
+from storage.schema.engine import Part, now
 
 KEPT_REASONS = 100
 FORMATS = ("ambignq", "questions", "predictions", "jsonl")
@@ -96,6 +104,18 @@ class _Rejects:
             raise RejectedRowsError(self.path, tuple(self.rows), self.total)
 
 
+def ambignq_of(row: Row) -> ReferenceQuestion:
+    """A row of AmbigNQ light or full.  Raises FormatError or InputError."""
+    if "ctxs" in row:
+        raise FormatError("this is a row of a fid file, which is derived: import the jsonl or ambignq file it came from")
+    found = parse_reference(row, none_allowed=True)
+    check_text(found.id, "field 'id'", limit=MAX_ID_CHARS)
+    check_text(found.question, "field 'question'", limit=MAX_QUESTION_CHARS)
+    for annotation in found.annotations:
+        check_annotation(annotation, complete=True)
+    return found
+
+
 _CHECKS: dict[str, Callable[[Row], Any]] = {
     "ambignq": ambignq_of,
     "questions": question_of,
@@ -136,9 +156,8 @@ def _check_header(row: Row, path: Path, line: int) -> None:
         hint = " (a training file is derived; import the jsonl it came from)" if "answers" in row else ""
         raise RejectedHeaderError(f"this is not a jsonl export of Ambiscope{hint}", file=path, line=line)
     layout = row.get("layout")
-    if not isinstance(layout, int) or layout not in READS:
-        known = ", ".join(map(str, READS))
-        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {known}", file=path, line=line, field="layout")
+    if layout != LAYOUT:
+        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {LAYOUT}", file=path, line=line, field="layout")
 
 
 def fingerprint(path: Path) -> tuple[int, int]:
@@ -150,11 +169,93 @@ def fingerprint(path: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
+class _Importer:
+    """Rows of one file into one transaction.  `stored` and `known` count them by kind."""
+
+    def __init__(self, session: Session, annotator: str) -> None:
+        self.session, self.prefix = session, annotator
+        self.stored: Counter[str] = Counter()
+        self.known: Counter[str] = Counter()
+
+    def count(self, kind: str, new: bool) -> None:
+        (self.stored if new else self.known)[kind] += 1
+
+    def line(self, row: Row) -> None:
+        """Of a dump; its head is passed over."""
+        if row["kind"] != "ambiscope":
+            store_line(self.session, row)
+            self.count(row["kind"], True)
+
+    def ambignq(self, row: Row) -> None:
+        found = ambignq_of(row)
+        question = self._question(Question(found.question, id=found.id))
+        for number, annotation in enumerate(found.annotations, 1):
+            self.count("annotation", self._annotation(question, f"{self.prefix} {number}", annotation))
+        self.session.expunge_all()
+
+    def _annotation(self, question: int, annotator: str, annotation: Annotation) -> bool:
+        """True: new.  Raises InputError where this person has another annotation of the question."""
+        who, moment = annotator_row(self.session, annotator).id, now()
+        place = {"question_id": question, "annotator_id": who, "stage": "generation"}
+        known = self.session.scalar(select(tables.Annotation).filter_by(**place))
+        if known is not None:
+            pairs = pairs_of(self.session, [known.id]).get(known.id, ())
+            if (known.state, known.type, pairs) != ("submitted", annotation.type, annotation.pairs):
+                raise InputError(f"'{annotator}' has another annotation stored; import under another --annotator")
+            return False
+        state = {"type": annotation.type, "state": "submitted", "version": 1, "created": moment, "updated": moment}
+        row = tables.Annotation(**place, **state)
+        self.session.add(row)
+        self.session.flush()
+        write_pairs(self.session, row, annotation.pairs)
+        return True
+
+    def question(self, row: Row) -> None:
+        self._question(question_of(row))
+
+    def _question(self, question: Question) -> int:
+        """The row of the question, which is stored where it is new."""
+        table = tables.Question
+        found = self.session.scalar(select(table.id).filter_by(text=question.text, source_id=question.id))
+        if found is None:  # an export names a question by its public id, which may be that of a question without an id
+            found = self.session.scalar(select(table.id).filter_by(text=question.text, public_id=question.id))
+        self.count("question", found is None)
+        return question_row(self.session, question).id if found is None else found
+
+    def prediction(self, row: Row) -> None:
+        """A prediction of another program: known by its content."""
+        made = prediction_of(row)
+        key = content_key(made)
+        new = self.session.scalar(select(tables.Prediction.id).filter_by(key=key)) is None
+        if new:
+            trace = plain_trace(made)
+            insert_prediction(self.session, made, trace=trace, public_id=uuid.uuid4().hex, key=key, created=now())
+            self.session.expire_all()  # traces are large: keep none of them
+        self.count("prediction", new)
+
+
+def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair]) -> None:
+    """The pairs of an annotation that has none yet."""
+    for position, pair in enumerate(pairs):
+        session.add(
+            tables.QaPair(
+                annotation_id=row.id,
+                position=position,
+                question=pair.question,
+                answers=list(pair.answers),
+                passage_ids=list(pair.passage_ids),
+            )
+        )
+    session.flush()
+
+
 def store_file(session: Session, path: Path, format: str, annotator: str) -> ImportReport:
-    """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts
-    the database; the caller rolls back.
+    """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts the database,
+    InputError for a dump where it is not empty; the caller rolls back.
     """
-    importer, rejects, first, layout = Importer(session, annotator), _Rejects(path), True, LAYOUT
+    if format == "jsonl":
+        require_empty(session)
+    importer, rejects = _Importer(session, annotator), _Rejects(path)
     store: dict[str, Callable[[Row], None]] = {
         "ambignq": importer.ambignq,
         "questions": importer.question,
@@ -162,9 +263,6 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
         "jsonl": importer.line,
     }
     for line, row, _ in _rows(path, format):
-        if format == "jsonl" and first:
-            first, layout = False, row["layout"]
-            continue
         try:
             store[format](row)
         except IntegrityError as e:  # a rule that only the database knows; the transaction is over
@@ -173,21 +271,18 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
         except AmbiscopeError as e:
             rejects.add(line, str(e))
     rejects.settle()
-    if layout < ONE_HOME:
-        session.flush()
-        rows = {importer.lines.row_of("question", {"question": name}) for name in importer.questions}
-        echoes = take_out(session.connection(), sorted(row for row in rows if row is not None))
-        importer.stored.subtract(echoes)
-        importer.known.update(echoes)
-    return ImportReport(str(path), format, dict(+importer.stored), dict(+importer.known))
+    if format == "jsonl":
+        advance_sequences(session)
+    return ImportReport(str(path), format, dict(importer.stored), dict(importer.known))
 
 
 class Imports(Part):
     """The part of the Store about files that come in."""
 
+    @operator_only
     def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:
         """Stores a file of one of the formats of storage.exchange.imports.importing, all or nothing; what is already there and equal is
-        counted as known.
+        counted as known.  A jsonl export is a backup: it is stored in an empty database only.
 
         AmbigNQ names no annotators: the n-th annotation of each question goes to `annotator` n.  Raises
         RejectedRowsError with the wrong rows by line, FormatError for broken syntax, InputError for an unreadable file,

@@ -15,7 +15,6 @@ from storage_samples import prediction
 from core.disk import locked
 from core.errors import AmbiscopeError, CancelledError, ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.settings import Settings
-from core.text import question_key
 from storage.analysis.loop import LoopOptions, run_loop
 from storage.analysis.loop_process import last_row, last_words, run_command
 from storage.exchange.filters import Filters
@@ -314,11 +313,6 @@ def test_rows_that_are_lines_keep_their_ids(store: Store, settings: Settings, tm
         run_loop(store, settings, options(tmp_path, file), run=stop)
     kept = [json.loads(line) for line in (tmp_path / "loop" / "questions.jsonl").read_text().splitlines()]
     assert [r["id"] for r in kept] == [f"asked-{n + 1}" for n in NUMBERS if n != 3]
-
-
-def test_questions_are_told_apart_by_their_words() -> None:
-    assert question_key("Who won\tthe U.S. Open?") == question_key("who won the u.s. open")
-    assert question_key("Who won in 2010?") != question_key("Who won in 2011?")
 
 
 # ---------------------------------------------------------------- the process

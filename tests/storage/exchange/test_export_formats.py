@@ -28,9 +28,8 @@ from core.training.data.examples import read_multi
 from storage.exchange.consensus import Said, Statement, Vote, agreement_of, annotation_of, consensus
 from storage.exchange.exports import hub
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
+from storage.exchange.exports.training_formats import supporting
 from storage.exchange.filters import Filters
-from storage.exchange.kinds import KINDS
-from storage.exchange.supporting import supporting
 from storage.records.annotation import (
     GenerationWork,
     JudgedAnswer,
@@ -374,58 +373,6 @@ def test_names_are_replaced_everywhere(worked: tuple[Store, str], tmp_path: Path
     store.exports.export("csv", tmp_path / "one", filters=Filters(annotators=("Ada",), pseudonyms=True))
     manifest = json.loads((tmp_path / "one.manifest.json").read_text())
     assert manifest["filters"]["annotators"] == [table(tmp_path / "one")[0]["annotator"]]
-
-
-# ---------------------------------------------------------------- the whole workbench, out and in
-
-
-def test_a_dump_of_the_workbench_comes_back_equal(worked: tuple[Store, str], tmp_path: Path) -> None:
-    store, made = worked
-    counts = store.exports.export("jsonl", tmp_path / "a.jsonl").counts
-    for kind in ("project", "item", "item_prediction", "item_stage", "task", "submission", "interaction", "activity"):
-        assert counts[kind] > 0, kind
-    text = (tmp_path / "a.jsonl").read_text()
-    assert '"password"' not in text
-    assert '"subject"' not in text
-    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        report = other.imports.import_file(tmp_path / "a.jsonl")
-        assert not report.known
-        assert {k: v for k, v in counts.items() if v} == dict(report.stored)
-        other.exports.export("jsonl", tmp_path / "b.jsonl")
-        assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
-        assert other.items.progress(made, "Mia") == store.items.progress(made, "Mia")
-        assert not other.imports.import_file(tmp_path / "a.jsonl").stored  # again: nothing new
-        for format in ("training", "preferences", "parquet"):
-            store.exports.export(format, tmp_path / "x")  # type: ignore[arg-type]
-            other.exports.export(format, tmp_path / "y")  # type: ignore[arg-type]
-            assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes(), format
-
-
-def test_a_wrong_row_of_the_workbench_is_named_and_nothing_is_stored(worked: tuple[Store, str], tmp_path: Path) -> None:
-    store, _ = worked
-    store.exports.export("jsonl", tmp_path / "a.jsonl")
-    good = (tmp_path / "a.jsonl").read_text().splitlines()
-    changes = {
-        "task": lambda r: r | {"slots": 99},  # only the database's foreign key knows
-        "submission": lambda r: r | {"body": {"annotation": {}}},
-        "project": lambda r: r | {"ordering": "by mood"},
-        "item": lambda r: r | {"question": "gone"},
-        "interaction": lambda r: r | {"created": "yesterday"},
-        "guideline": lambda r: r | {"examples": [1]},
-    }
-    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        for kind, change in changes.items():
-            rows = [json.loads(line) for line in good]
-            at = next((i for i, r in enumerate(rows) if r["kind"] == kind), None)
-            if at is None:
-                assert kind == "guideline"
-                continue
-            rows[at] = change(rows[at])
-            (tmp_path / "bad.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-            with pytest.raises(InputError, match=rf"line {at + 1}: "):
-                other.imports.import_file(tmp_path / "bad.jsonl")
-            assert not any(other.maintenance.counts().values()), kind
-    assert set(changes) <= set(KINDS)
 
 
 # ---------------------------------------------------------------- snapshots

@@ -14,7 +14,7 @@ import pytest
 from storage_samples import annotations, prediction
 
 from core import json_io
-from core.errors import AmbiscopeError, FormatError, InputError
+from core.errors import AmbiscopeError, FormatError
 from core.evaluation.prediction_json import prediction_json
 from core.trace import to_json
 from storage.exchange.imports.importing import detect_format
@@ -154,12 +154,6 @@ def test_gzip_is_read_and_bombs_are_not(store: Store, tmp_path: Path, monkeypatc
     with pytest.raises(FormatError, match="zip archive: unpack it"):
         store.imports.import_file(tmp_path / "a.zip")
     assert store.maintenance.counts()["question"] == 1
-
-
-def test_unknown_formats(store: Store, tmp_path: Path) -> None:
-    for format in ("training", "csv", "nonsense"):
-        with pytest.raises(InputError, match="cannot be imported"):
-            store.imports.import_file(put(tmp_path / "x.jsonl"), format=format)
 
 
 def test_a_damaged_file_is_refused_whole(store: Store, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from storage.exchange import dump
 from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
 from storage.exchange.exports import files
 from storage.exchange.filters import Filters
+from storage.schema.creation import head
 from storage.schema.engine import now
-from storage.schema.upgrade import head
 from storage.store import Store
 
 
@@ -89,14 +89,14 @@ def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) 
 
 def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
     fill(store)
-    assert [q["id"] for q in ambignq(store, tmp_path, annotators=("Bob",))] == ["q-1"]
-    assert [len(q["annotations"]) for q in ambignq(store, tmp_path, annotators=("Bob", "Ada"))] == [2]
+    assert [q["id"] for q in ambignq(store, tmp_path, filters=Filters(("Bob",)))] == ["q-1"]
+    assert [len(q["annotations"]) for q in ambignq(store, tmp_path, filters=Filters(("Bob", "Ada")))] == [2]
     said = ambignq(store, tmp_path, filters=Filters(system="fid", stages=("generation",)))
     assert [q["question"][:4] for q in said] == ["When"]  # annotations have no system
     with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo"):
-        ambignq(store, tmp_path, annotators=("Zoe",))
+        ambignq(store, tmp_path, filters=Filters(("Zoe",)))
     with pytest.raises(InputError, match="everything"):
-        store.exports.export("jsonl", tmp_path / "x", system="fid")
+        store.exports.export("jsonl", tmp_path / "x", filters=Filters(system="fid"))
     with pytest.raises(InputError, match="xls"):
         store.exports.export("xls", tmp_path / "x")  # type: ignore[arg-type]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schema_files import unpack
 from storage_samples import evaluation_report, evaluation_row, raw, whole_report
 
 from core.errors import InputError, NotFoundError
@@ -198,37 +196,3 @@ def test_rows_with_equal_ids_are_refused_and_nothing_is_stored(store: Store) -> 
     with pytest.raises(InputError, match="'q0'"):
         store.evaluations.save_evaluation(system="s", corpus="c", questions="q", metrics={}, report=report)
     assert store.maintenance.counts()["evaluation"] == 0
-
-
-def test_an_export_is_imported_into_an_empty_database(store: Store, tmp_path: Path) -> None:
-    saved = save(store, label="mine")
-    file = tmp_path / "all.jsonl"
-    store.exports.export("jsonl", file)
-    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        assert other.imports.import_file(file).stored == {"evaluation": 1, "evaluation_trace": 1}
-        assert (
-            other.evaluations.find_evaluation_trace(saved, "q0")
-            == store.evaluations.find_evaluation_trace(saved, "q0")
-            is not None
-        )
-        assert other.evaluations.evaluations() == store.evaluations.evaluations()
-        assert whole_report(other, saved) == whole_report(store, saved)
-        assert other.evaluations.evaluation_rows(saved) == store.evaluations.evaluation_rows(saved)
-        assert other.imports.import_file(file).stored == {}
-    lines = file.read_text().splitlines()
-    changed = json.loads(lines[1])
-    changed["report"]["n"] = 99
-    file.write_text("\n".join([lines[0], json.dumps(changed)]))
-    with pytest.raises(InputError, match="another content"):
-        store.imports.import_file(file)
-
-
-def test_an_evaluation_of_the_first_schema_reads_as_it_was(path: Path, url: str) -> None:
-    unpack("0001", path)
-    with Store(url) as store:
-        (listed,) = store.evaluations.evaluations()
-        assert (listed.n, listed.label, listed.scores, listed.metrics) == (None, "", {}, {"F1": 0.5})
-        assert whole_report(store, listed.id) == {"rows": [1]}
-        assert store.evaluations.evaluation_rows(listed.id) == []
-        save(store)
-        assert store.evaluations.count_evaluations() == 2

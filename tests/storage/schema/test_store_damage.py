@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
-import resource
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
@@ -15,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schema_files import schemas, unpack
 from sqlalchemy import event
 from storage_samples import earlier_labels, fill, prediction, raw, write_some, write_until_killed
-from test_store_migrations import digest
+from test_creation import digest
 
-from core.errors import InputError, NewerDatabaseError, StorageError
-from core.settings import ROOT
+from core.errors import InputError, StorageError
 from storage.exchange.backup import restore
-from storage.schema.upgrade import SEAL, checksum
+from storage.schema.creation import SEAL, checksum
 from storage.store import Store
 
 
@@ -140,14 +135,9 @@ def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: 
     first, _ = _filled(url)
     bad = tmp_path / "bad.db"
     bad.write_bytes(path.read_bytes()[:9000])
-    newer = tmp_path / "newer.db"
-    newer.write_bytes(path.read_bytes())
-    with closing(sqlite3.connect(newer)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
     (tmp_path / "empty.db").touch()
     for file, kind in (
         (bad, StorageError),
-        (newer, NewerDatabaseError),
         (tmp_path / "empty.db", StorageError),
         (tmp_path / "missing.db", InputError),
         (path, InputError),
@@ -234,15 +224,6 @@ def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, tmp_pat
     assert raw(path, "PRAGMA application_id") == [(0,)]
 
 
-@pytest.mark.sqlite
-@pytest.mark.parametrize("revision", schemas())
-def test_plain_copies_of_every_released_schema_are_restored(revision: str, url: str, tmp_path: Path) -> None:
-    unpack(revision, tmp_path / "old.db")
-    restore(url, tmp_path / "old.db")
-    with Store(url) as store:
-        assert store.maintenance.health(full=True).ok
-
-
 # ---------------------------------------------------------------- a full disk
 
 
@@ -265,42 +246,6 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path) -> 
     store.close()
     assert store.predictions.save_prediction(big)
     assert store.maintenance.health(full=True).ok
-
-
-def test_a_write_error_of_the_system_loses_nothing(path: Path, url: str) -> None:
-    """A limit on the size of files makes the operating system itself refuse the write."""
-    first, _ = _filled(url)
-    code = (
-        "import resource, sys\n"
-        "from storage.store import Store\nfrom core.errors import StorageError\nfrom storage_samples import prediction\n"
-        f"store = Store({url!r})\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))\n"
-        "try:\n    store.predictions.save_prediction(prediction('Big?', ['x' * 200_000]))\n"
-        "except StorageError as e:\n    print(e); sys.exit(7)\n"
-    )
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'fakes'}"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 7, done.stderr
-    assert "nothing was changed" in done.stdout
-    with Store(url) as store:
-        assert store.maintenance.counts()["prediction"] == 2
-        assert store.predictions.get_prediction(first).prediction == prediction(id="q-1")
-        assert store.maintenance.health(full=True).ok
-
-
-def test_a_full_disk_while_exporting_leaves_the_earlier_file(store: Store, tmp_path: Path) -> None:
-    fill(store)
-    out = tmp_path / "out.jsonl"
-    out.write_text("earlier")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
-    try:
-        with pytest.raises(StorageError, match="cannot be written"):
-            store.exports.export("jsonl", out)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert out.read_text() == "earlier"
-    assert {p.name for p in tmp_path.iterdir()} == {"home", "out.jsonl"}
 
 
 # ---------------------------------------------------------------- writers at once, and kills

@@ -1,7 +1,7 @@
-"""Brings a database to this version's schema at start: behind a file lock, after a backup, in one transaction.
+"""Creates the database at the first start, behind a file lock and in one transaction; refuses one that is not of this version's schema.
 
-Before anything is written the file is looked at read-only: one written by a newer Ambiscope, a foreign one and a
-damaged one are refused and stay as they are, byte by byte.
+Before anything is written the file is looked at read-only: one of another schema, a foreign one and a damaged one are refused and
+stay as they are, byte by byte.
 """
 
 from __future__ import annotations
@@ -43,22 +43,17 @@ _HEADER = b"SQLite format 3\0"
 SEAL = slice(68, 72)  # bytes of a copy that hold its checksum: SQLite's "application id", which Ambiscope uses for nothing else
 
 
-def config(scripts: Path = MIGRATIONS) -> Config:
+def _config() -> Config:
     made = Config()
-    made.set_main_option("script_location", str(scripts).replace("%", "%%"))  # '%' is the parser's escape
+    made.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # '%' is the parser's escape
     made.set_main_option("path_separator", "os")
     return made
 
 
-def head(scripts: Path = MIGRATIONS) -> str:
-    """The schema revision of this version of Ambiscope."""
-    return revisions(scripts)[0]
-
-
 @cache
-def revisions(scripts: Path = MIGRATIONS) -> tuple[str, ...]:
-    """All schema revisions of a folder of migrations, the newest first; read once a process."""
-    return tuple(script.revision for script in ScriptDirectory.from_config(config(scripts)).walk_revisions())
+def head() -> str:
+    """The schema revision of this version of Ambiscope; read once a process."""
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
 def revision_of(path: Path) -> str | None:
@@ -108,12 +103,16 @@ def revision_of(path: Path) -> str | None:
     return str(rows[0][0])
 
 
-def refuse_newer(found: str, where: str, scripts: Path = MIGRATIONS) -> None:
-    """Raises NewerDatabaseError for a schema revision that this version does not know."""
-    known = revisions(scripts)
-    if found not in known:
+def check_revision(revision: str, where: str) -> None:
+    """Raises StorageError for an earlier schema than this version's, NewerDatabaseError for a later or unknown one."""
+    if revision < head():
+        raise StorageError(
+            f"{where}: an earlier checkout of Ambiscope made this database (schema {revision}); nothing was changed: convert it with "
+            "`python docs/convert_database.py OLD NEW`"
+        )
+    if revision != head():
         raise NewerDatabaseError(
-            f"{where}: the database has schema {found}, this Ambiscope knows up to {known[0]}: "
+            f"{where}: the database has schema {revision}, this Ambiscope knows up to {head()}: "
             "update Ambiscope, or use another AMBISCOPE_HOME; nothing was changed"
         )
 
@@ -192,84 +191,67 @@ def backup_name(path: Path, label: str) -> Path:
     return path.parent / "backups" / f"{path.stem}-{label}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
 
 
-def migrate(url: URL, scripts: Path = MIGRATIONS, target: str = "head") -> None:
-    """Upgrades (or, to an earlier `target`, downgrades) in one transaction.  Foreign keys are off, and checked at its end."""
-    engine = make_engine(url, foreign_keys=False)
+def create_tables(url: URL) -> None:
+    """The tables of this version's schema in an empty database, in one transaction."""
+    engine = make_engine(url)
     try:
         with writing_engine(engine).connect() as connection, connection.begin():
-            settings = config(scripts)
+            settings = _config()
             settings.attributes["connection"] = connection
-            current = MigrationContext.configure(connection).get_current_revision()
-            order = revisions(scripts)
-            down = target != "head" and current in order and (target == "base" or order.index(target) > order.index(current))
-            (command.downgrade if down else command.upgrade)(settings, target)
-            if url.get_backend_name() == "sqlite":
-                orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
-                if orphan is not None:
-                    raise StorageError(
-                        f"{url.database}: after the upgrade table {orphan[0]} would refer to missing rows: undone"
-                    )
+            command.upgrade(settings, "head")
     finally:
         engine.dispose()
 
 
-def ensure_current(url: str, scripts: Path = MIGRATIONS) -> Path | None:
-    """Creates or upgrades the database; returns the backup made before an upgrade of an existing one.
+def ensure_current(url: str) -> None:
+    """Creates the database where there is none.
 
-    Raises NewerDatabaseError, or StorageError (damaged, foreign, locked, disk full, folder not writable): then nothing
-    was changed.
+    Raises StorageError (of an earlier schema, damaged, foreign, locked, disk full, folder not writable) or NewerDatabaseError: then
+    nothing was changed.
     """
     parsed = parse_url(url)
     path = sqlite_path(parsed)
     if path is None:
-        with storage_errors(parsed.render_as_string(hide_password=True)):
+        where = parsed.render_as_string(hide_password=True)
+        with storage_errors(where):
             engine = make_engine(parsed)
             try:
                 with engine.connect() as connection:
                     found = MigrationContext.configure(connection).get_current_revision()
             finally:
                 engine.dispose()
-            if found is not None:
-                refuse_newer(found, parsed.render_as_string(hide_password=True), scripts)
-            if found != head(scripts):
-                migrate(parsed, scripts)
-        return None
-    found = revision_of(path)
-    if found is not None:
-        refuse_newer(found, str(path), scripts)
-        if found == head(scripts):
-            with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
-                identify(path)
-            return None
+            if found is None:
+                create_tables(parsed)
+        if found is not None:
+            check_revision(found, where)
+        return
+    if (found := revision_of(path)) is not None:
+        check_revision(found, str(path))
+        with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
+            identify(path)
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
-            return _upgrade(parsed, path, scripts)
+            _create(parsed, path)
     except Timeout:
         raise StorageError(
-            f"{path}: another program has been upgrading it for {LOCK_SECONDS:.0f} s; if none is running, delete {path}.lock"
+            f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s; if none is running, delete {path}.lock"
         ) from None
     except OSError as e:
         raise StorageError(f"{path}: the folder cannot be written ({e.strerror or e}): use another AMBISCOPE_HOME") from e
 
 
-def _upgrade(url: URL, path: Path, scripts: Path) -> Path | None:
-    found = revision_of(path)  # again: another program may have done it while this one waited
-    if found == head(scripts):
-        return None
-    backup = None
-    if found is not None:
-        refuse_newer(found, str(path), scripts)
-        backup = backup_name(path, f"before-{head(scripts)}")
-        copy_database(path, backup)
-    elif (noted := accounts_file(path)).exists():
+def _create(url: URL, path: Path) -> None:
+    if revision_of(path) is not None:  # another program did it while this one waited
+        return
+    if (noted := accounts_file(path)).exists():
         raise StorageError(
             f"{path}: the database of this installation, which has accounts, is missing or empty: put it back, or a backup with "
             f"`python -m storage restore BACKUP`; to begin without accounts, delete {noted}"
         )
-    elif not path.exists():
+    if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes
     with storage_errors(str(path)):
-        migrate(url, scripts)
+        create_tables(url)
         identify(path)
-    return backup

@@ -1,0 +1,54 @@
+"""Copies a database of the last schema before the first release (0009) into a new one of this version's schema.
+
+python docs/convert_database.py OLD NEW      # SQLite files or database URLs; OLD is only read, NEW must not exist or be empty
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sqlalchemy import column, create_engine, func, insert, inspect, select, table, text
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from storage.schema.base import Base
+from storage.schema.engine import parse_url
+from storage.store import Store
+
+LAST = "0009"
+
+
+def url_of(name: str) -> str:
+    return name if "://" in name else f"sqlite:///{Path(name).absolute()}"
+
+
+def convert(old: str, new: str) -> dict[str, int]:
+    """Copies every row of the tables and columns that both schemas have; returns how many by table."""
+    counts = {}
+    with Store(url_of(new)) as store, create_engine(parse_url(url_of(old))).connect() as source:
+        revision = source.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        if revision != LAST:
+            sys.exit(f"{old} has schema {revision}, not {LAST}: open it once with the last checkout before the first release")
+        if any(store.maintenance.counts().values()):
+            sys.exit(f"{new} is not empty: name a new database")
+        with store.database.writing() as session:
+            target = session.connection()
+            for made in Base.metadata.sorted_tables:
+                names = {c["name"] for c in inspect(source).get_columns(made.name)}
+                shared = [c for c in made.columns if c.name in names]
+                query = select(*(column(c.name, c.type) for c in shared)).select_from(table(made.name))
+                counts[made.name] = 0
+                for part in source.execute(query).mappings().partitions(200):
+                    target.execute(insert(made), [dict(row) for row in part])
+                    counts[made.name] += len(part)
+                if target.dialect.name == "postgresql" and "id" in made.c and counts[made.name]:
+                    last = select(func.max(made.c.id)).scalar_subquery()
+                    target.execute(select(func.setval(func.pg_get_serial_sequence(made.name, "id"), last)))
+    return counts
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    print(*(f"{name}: {count}" for name, count in convert(*sys.argv[1:]).items()), sep="\n")

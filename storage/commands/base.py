@@ -1,0 +1,104 @@
+"""What several commands share: their results, the options of filters and of managers, progress."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from core.errors import InputError
+from core.settings import Settings
+from storage.exchange.filters import STAGES, Filters
+from storage.records.projects import Project
+from storage.schema.engine import parse_url, sqlite_path
+from storage.store import Store
+
+Result = tuple[dict[str, Any], str]  # for --json, and in words
+Run = Callable[[str, argparse.Namespace], Result]  # (the database's URL, arguments)
+Add = Callable[[str, Run, str], argparse.ArgumentParser]  # (name, run, help)
+
+
+def counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing"
+
+
+def _day(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 2026-01-31 or 2026-01-31T12:00:00+00:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--annotator", action="append", default=[], metavar="NAME", help="include only this annotator's work; may be repeated"
+    )
+    parser.add_argument("--system", default="", metavar="NAME", help="include only judgments of this system's answers")
+    parser.add_argument("--stage", action="append", default=[], choices=STAGES, help="include only this stage; may be repeated")
+    parser.add_argument(
+        "--min-agreement",
+        type=float,
+        metavar="F1",
+        help="include only questions whose annotators agree at least this much (answer F1, 0 to 1)",
+    )
+    parser.add_argument(
+        "--since", type=_day, metavar="TIME", help="include only work last changed at or after this day or time (UTC)"
+    )
+    parser.add_argument(
+        "--until", type=_day, metavar="TIME", help="include only work last changed before this day or time (UTC)"
+    )
+    parser.add_argument("--project", default="", metavar="NAME", help="include only this project (name or id)")
+    parser.add_argument("--pseudonyms", action="store_true", help="replace people's names with numbers")
+
+
+def filters_of(store: Store, args: argparse.Namespace) -> Filters:
+    project = args.project
+    named = store.projects.find_project_named(project) if project else None
+    return Filters(
+        annotators=tuple(args.annotator),
+        system=args.system,
+        stages=tuple(args.stage),
+        minimum_agreement=args.min_agreement,
+        since=args.since,
+        until=args.until,
+        project=named.id if named else project,
+        pseudonyms=args.pseudonyms,
+    )
+
+
+def add_manager(command: argparse.ArgumentParser) -> None:
+    """What `managed` reads."""
+    command.add_argument("--project", required=True, metavar="NAME", help="name or id of the project")
+    command.add_argument(
+        "--by", default="", metavar="NAME", help="manager in whose name this is done (default: AMBISCOPE_ANNOTATOR)"
+    )
+
+
+def managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
+    """(who asks, the project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
+    by = args.by or Settings.from_env().annotator
+    store.people.require(by, "manager")
+    return by, store.projects.find_project_named(args.project) or store.projects.get_project(args.project)
+
+
+class Progress:
+    """One line on stderr for each part, and at every tenth of it."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, int] = ("", -1)
+
+    def __call__(self, what: str, share: float | None) -> None:
+        tenth = (what.partition(":")[0], -1 if share is None else int(10 * share))
+        if tenth != self.last:
+            self.last = tenth
+            print(what, file=sys.stderr, flush=True)
+
+
+def refuse_missing(url: str) -> None:
+    """Raises InputError where a store would make a new, empty database."""
+    path = sqlite_path(parse_url(url))
+    if path is not None and not path.exists():
+        raise InputError(f"{path}: there is no database; look at AMBISCOPE_HOME, or put a backup back with `restore`")

@@ -1,0 +1,92 @@
+"""`loop`: fits and trains the default system on judgments, and evaluates it before and after."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from dataclasses import fields
+from pathlib import Path
+
+from core.errors import CancelledError, InputError
+from core.settings import Settings
+from storage.analysis.loop import HUNDREDS, PRACTICE, LoopOptions, run_loop
+from storage.commands.base import Add, Progress, Result, add_filters, filters_of
+from storage.store import Store
+
+
+def run(url: str, args: argparse.Namespace) -> Result:
+    settings = Settings.from_env()
+    with Store(url) as store:
+        given = vars(args) | {"filters": filters_of(store, args), "replay": None if args.no_replay else args.replay}
+        options = LoopOptions(**{field.name: given[field.name] for field in fields(LoopOptions)})
+        if args.snapshot is not None and not options.filters.empty:
+            raise InputError("filters do not apply to an existing snapshot; leave them out, or let the loop take a snapshot")
+        before = signal.signal(signal.SIGTERM, _ended)  # so that the process that trains ends too
+        try:
+            made = run_loop(store, settings, options, progress=Progress())
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    left = (
+        f"{made.left_out} questions were left out because the model was trained on them"
+        if made.left_out
+        else "no question was left out"
+    )
+    return made.to_json(), f"{made.words()}\n{left}; checkpoint {made.checkpoint}; evaluations {made.before}, {made.after}"
+
+
+def _ended(_number: int, _frame: object) -> None:
+    raise CancelledError("the loop was stopped; run the same command again to resume it")
+
+
+def add_parser(add: Add) -> None:
+    about = "fit the default system to the judgments of a snapshot, train it further where there are hundreds, and evaluate it before and after on other questions"
+    loop = add("loop", run, about)
+    loop.add_argument(
+        "--out",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder for this loop; the same command resumes an interrupted one",
+    )
+    loop.add_argument("--snapshot", type=int, metavar="N", help="use snapshot N (default: take a new one)")
+    loop.add_argument("--minutes", type=float, help="train the answering model further, for so many minutes at most")
+    loop.add_argument("--steps", type=int, help="the same, for so many steps at most")
+    loop.add_argument(
+        "--train-from",
+        type=int,
+        default=HUNDREDS,
+        metavar="N",
+        help="train it only where the snapshot has N questions to train on (default: %(default)s); fewer fit rerankers alone",
+    )
+    loop.add_argument(
+        "--questions", type=Path, metavar="FILE", help="question file for the evaluations (default: data/starter)"
+    )
+    loop.add_argument("--corpus", default="", help="corpus to read (default: AMBISCOPE_CORPUS)")
+    loop.add_argument("--limit", type=int, metavar="N", help="use only N questions")
+    loop.add_argument(
+        "--init", default="default", help="checkpoint to start from: a bundled name or a folder (default: default)"
+    )
+    loop.add_argument(
+        "--rank",
+        type=int,
+        default=16,
+        help="of the low-rank differences of the encoder that are trained; 0: all weights (default: %(default)s)",
+    )
+    loop.add_argument(
+        "--lr",
+        type=float,
+        default=2e-4,
+        help="learning rate of the encoder; with --rank 0 a tenth of it (default: %(default)s)",
+    )
+    loop.add_argument("--head-lr", type=float, default=5e-5, help="learning rate of all other weights (default: %(default)s)")
+    loop.add_argument(
+        "--replay",
+        type=Path,
+        default=PRACTICE,
+        metavar="FOLDER",
+        help="other data to train on, beside the snapshot (default: data/practice)",
+    )
+    loop.add_argument("--no-replay", action="store_true", help="train on the snapshot alone")
+    loop.add_argument("--clarify", action="store_true", help="also write disambiguated questions; several times slower")
+    loop.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    add_filters(loop)

@@ -1,0 +1,40 @@
+"""`snapshot`: a numbered export that never changes."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.settings import Settings
+from storage.commands.base import Add, Result, add_filters, counted, filters_of
+from storage.exchange.exports.formats import FORMATS
+from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
+from storage.store import Store
+
+
+def run(url: str, args: argparse.Namespace) -> Result:
+    folder = Settings.from_env().home / "snapshots"
+    formats = tuple(args.format) or SNAPSHOT_FORMATS
+    with Store(url) as store:
+        made = store.exports.take_snapshot(folder, filters=filters_of(store, args), formats=formats, note=args.note)
+    counts = made.counts.get("training") or next(iter(made.counts.values()))
+    where = folder / f"{made.number:04d}"
+    return made.to_json() | {"folder": str(where)}, f"snapshot {made.number} in {where}: {counted(dict(counts))}"
+
+
+def add_parser(add: Add) -> None:
+    files = [name for name, format in FORMATS.items() if not format.folder]
+    aside = [name for name in files if name not in SNAPSHOT_FORMATS]
+    snap = add(
+        "snapshot",
+        run,
+        f"take a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(aside)} only if --format names them",
+    )
+    snap.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        choices=files,
+        help=f"export only this format; may be repeated (default: {', '.join(SNAPSHOT_FORMATS)})",
+    )
+    snap.add_argument("--note", default="", help="purpose of the snapshot")
+    add_filters(snap)

@@ -1,0 +1,64 @@
+"""Questions into a project: all of a call in one transaction, each question once, stored predictions linked, in the project's order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from annotation_samples import project, questions
+from storage_samples import prediction
+
+from core.errors import InputError
+from core.types import ReferenceQuestion
+from storage.annotation import intake, linked_predictions
+from storage.annotation.intake import Intake
+from storage.store import Store
+
+
+@pytest.mark.parametrize("wrong", ["a question", "too many of the project", "too many at once"])
+def test_an_error_in_the_middle_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    made = project(store, 1)
+    before = store.maintenance.counts()
+    asked = [*questions(8), ReferenceQuestion("q", " " if wrong == "a question" else "Who else?", ())]
+    if wrong != "a question":
+        monkeypatch.setattr(intake, "MAX_ITEMS" if "project" in wrong else "MAX_QUESTIONS", 6)
+    with pytest.raises(InputError, match={"a": "question 9", "t": "at most 6"}[wrong[0]]):
+        store.intake.add_items("Mia", made.id, asked)
+    assert store.maintenance.counts() == before
+
+
+def test_what_somebody_else_adds_meanwhile_is_not_added_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = project(store, 1)
+    fresh, others = Intake._fresh, [[replace(q, id=f"other {q.id}") for q in questions(3, start=4)]]
+
+    def overtaken(*args: Any) -> list[int]:
+        found = fresh(*args)
+        if others:
+            store.intake.add_items("Mia", made.id, others.pop())
+        return found
+
+    monkeypatch.setattr(Intake, "_fresh", staticmethod(overtaken))
+    report = store.intake.add_items("Mia", made.id, questions(6))
+    assert (report.added, report.known) == (3, 3)  # the first one was there, and two came meanwhile under other ids
+    assert len(store.items.items(made.id, "Mia", stage="generation")) == 7
+
+
+@pytest.mark.parametrize("order", ["uncertainty", "file"])
+def test_stored_predictions_are_linked_and_margins_are_there_when_the_order_needs_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(linked_predictions, "PORTION", 2)
+    made = project(store, 0, stages=("judging",), systems=("ambigprompt",), order=order)
+    asked = [prediction(f"Who played part {i}?", id=f"q{i}") for i in range(7)]
+    for one in asked[:4]:
+        store.predictions.save_prediction(one)
+    added = store.intake.add_items("Mia", made.id, questions(7))
+    assert (added.added, added.linked) == (7, 4)
+    for one in asked[4:]:
+        store.predictions.save_prediction(one)
+    assert store.intake.add_items("Mia", made.id, questions(1)).linked == 3
+    assert store.intake.link_predictions("Mia", made.id) == 0
+    store.projects.update_project("Mia", made.id, made.version, order="uncertainty")
+    found = [(i.margin, i.position) for i in store.items.items(made.id, "Mia", stage="judging")]
+    assert found == sorted(found)  # none of them is None

@@ -1,0 +1,164 @@
+"""A new database has the schema of the tables, and one of another schema is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from annotation_samples import fill_workbench
+from postgres_databases import database
+from sqlalchemy import text
+from storage_samples import fill, prediction, raw
+
+from core.errors import InputError, NewerDatabaseError, StorageError
+from core.settings import ROOT
+from storage.exchange.backup import restore
+from storage.schema import tables as models
+from storage.schema.creation import copy_database, head
+from storage.schema.engine import make_engine, parse_url
+from storage.store import Store
+
+
+def digest(path: Path) -> dict[str, str]:
+    """Of every file beside the database, so that nothing is written unnoticed."""
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(path.parent.iterdir()) if p.is_file()}
+
+
+def test_the_migration_makes_exactly_the_tables(store: Store) -> None:
+    with store.database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, models.Base.metadata) == []
+
+
+def test_every_table_is_strict_and_every_constraint_named(store: Store, path: Path) -> None:
+    tables = dict(raw(path, "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name <> 'alembic_version'"))
+    assert set(tables) == set(models.Base.metadata.tables)
+    for name, sql in tables.items():
+        assert sql.rstrip().endswith("STRICT"), name
+        assert sql.count("CHECK (") == sql.count("CONSTRAINT ck_"), name
+        assert sql.count("FOREIGN KEY") == sql.count("CONSTRAINT fk_"), name
+
+
+def test_checks_and_foreign_keys_hold_below_the_store(store: Store) -> None:
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "wrong")
+    for statement in (
+        "UPDATE judgment SET verdict = 'nice'",
+        "UPDATE judgment SET verdict = NULL",
+        "UPDATE judgment SET version = 'two'",
+        "UPDATE judgment SET annotator_id = 99",
+        "UPDATE predicted_answer SET probability = 2.0",
+        "DELETE FROM prediction",
+    ):
+        with pytest.raises(StorageError, match="refused a row"), store.database.writing() as session:
+            session.connection().exec_driver_sql(statement)
+    assert store.labels.judgments(saved)[0].verdict == "wrong"
+
+
+def test_a_new_database_is_the_owners_only(store: Store, path: Path) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(store.maintenance.backup().file).stat().st_mode) == 0o600
+
+
+def test_another_schema_is_refused_before_anything_is_written(store: Store, path: Path, url: str, tmp_path: Path) -> None:
+    """An earlier one in one line that names the script, which brings all of it into a new database."""
+    fill(store)
+    fill_workbench(store)
+    counts = store.maintenance.counts()
+    store.close()
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    for revision, kind in (("9999", NewerDatabaseError), ("0009", StorageError)):
+        raw(path, f"UPDATE alembic_version SET version_num = '{revision}'")
+        before = digest(path)
+        with pytest.raises(kind, match=f"schema {revision}") as caught:
+            Store(url)
+        assert digest(path) == before
+        copy_database(path, old)
+        with pytest.raises(kind, match=f"schema {revision}"):
+            restore(f"sqlite:///{new}", old)
+    assert "docs/convert_database.py" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    subprocess.run(
+        [sys.executable, "docs/convert_database.py", str(old), str(new)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL
+    )
+    with Store(f"sqlite:///{new}") as converted:
+        assert converted.maintenance.counts() == counts
+        assert converted.maintenance.health(full=True).ok
+
+
+def _start_at_once(url: str, starts: int) -> None:
+    errors: list[BaseException] = []
+
+    def start(number: int) -> None:
+        try:
+            with Store(url) as store:
+                store.people.annotator(f"a{number}")
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=start, args=(n,)) for n in range(starts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    with Store(url) as store:
+        assert store.maintenance.counts()["annotator"] == starts
+        health = store.maintenance.health(full=True)
+        assert (health.ok, health.revision) == (True, head())
+        assert health.bytes > 0
+
+
+@pytest.mark.sqlite
+def test_many_starts_at_once_make_one_database(url: str) -> None:
+    _start_at_once(url, 6)
+
+
+def test_many_starts_at_once_make_one_postgresql_database(postgres_server: str) -> None:
+    with database(postgres_server, current=False) as url:
+        _start_at_once(url, 4)
+        with Store(url) as store, store.database.writing() as session:
+            session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        with pytest.raises(NewerDatabaseError, match="9999"):
+            Store(url)
+
+
+def test_a_postgresql_server_that_is_not_there(postgres_server: str) -> None:
+    with pytest.raises(StorageError):
+        Store("postgresql://nobody:secret@127.0.0.1:1/nothing")
+
+
+def test_another_programs_database_is_left_alone(path: Path, url: str) -> None:
+    path.parent.mkdir()
+    raw(path, "CREATE TABLE notes (id INTEGER)")
+    before = digest(path)
+    with pytest.raises(StorageError, match="not Ambiscope's"):
+        Store(url)
+    assert digest(path) == before
+
+
+@pytest.mark.parametrize("bad", ["", "nonsense", "sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "nosuch://x"])
+def test_wrong_urls(bad: str) -> None:
+    with pytest.raises(InputError, match=r"database|driver"):
+        Store(bad)
+
+
+def test_a_copy_is_complete_while_the_database_is_in_use(store: Store, path: Path, tmp_path: Path) -> None:
+    fill(store)
+    copy_database(path, tmp_path / "copy.db")
+    assert {p.name for p in tmp_path.iterdir()} == {"home", "copy.db"}  # one file, no log beside it
+    with Store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
+        assert copy.maintenance.counts() == store.maintenance.counts()
+
+
+def test_the_url_of_an_engine_does_not_show_its_password() -> None:
+    with pytest.raises(InputError) as caught:
+        make_engine(parse_url("postgresql+nosuchdriver://ada:secret@host/db"))
+    assert "secret" not in str(caught.value)
