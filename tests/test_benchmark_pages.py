@@ -96,15 +96,6 @@ def test_a_wrong_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         parse_as_module("benchmarks.no_such", [], monkeypatch)
 
 
-def test_what_a_benchmark_writes_by_default_lies_where_it_is_read() -> None:
-    from benchmarks.training import toy_multi_answer
-    from benchmarks.tuning import verdict
-    from core.models.ranking import signal_weights
-
-    assert (verdict.TARGET / signal_weights.FILE).is_file()
-    assert toy_multi_answer.OUT.parent == BENCHMARKS / "results"
-
-
 def test_the_index_stays_short() -> None:
     assert len(INDEX.read_text(encoding="utf-8").splitlines()) <= 80
 

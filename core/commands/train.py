@@ -19,7 +19,6 @@ TARGETS = {
     "answerer": "answerer",
     "seq2seq": "seq2seq",
     "disambiguation": "disambiguation",
-    "cotraining": "cotraining",
     "verifier": "verifier",
     "reranker": "reranker",
     "signals": "signals",

@@ -122,7 +122,6 @@ def test_pins_bans_and_limits(run: Run, home: Path) -> None:
         (["train", "seq2seq"], 2, "need --init: a folder or hub name"),
         (["train", "seq2seq", "--init", "t5-base", "--joined", "2"], 2, "--joined is 2.0; it must be between 0 and 1"),
         (["train", "disambiguation"], 2, "train disambiguation needs --ambignq FILE"),
-        (["train", "cotraining"], 2, "train cotraining needs --reading FILE"),
         (["train", "answerer", "--evaluate-every", "0"], 2, "evaluate_every is 0; it must be at least 1"),
         (["train", "answerer", "--context", "1"], 2, "--context is 1; it must be at least 2"),
         (["train", "answerer", "--limit", "-1"], 2, "--limit is -1; it must be at least 0"),

@@ -1,4 +1,4 @@
-"""FidTask: what Eq. 9 and Eq. 10 ask for, resumable batches, and a short run of the toy benchmark."""
+"""FidTask: what Eq. 9 and Eq. 10 ask for and resumable batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 import torch
 from tiny_models import word_tokenizer
 
-from benchmarks.training import toy_multi_answer as toy
 from core.errors import InputError
 from core.models.encoders.low_rank import differences
 from core.models.seq2seq.decoding import Writer
@@ -234,29 +233,6 @@ def test_fit_trains_resumes_and_saves_what_load_fid_takes(parts: tuple[Any, Any]
     row = fit(network, task, config, tmp_path, save, said.append)
     assert any(line.startswith("resumed at step 6 of ") for line in said)
     assert all(torch.equal(weights[k], v) for k, v in network.state_dict().items())
-
-
-def test_the_toy_benchmark_learns(tmp_path: Path, one_thread: None) -> None:
-    plan = toy.Plan(steps=60, width=32, layers=1, batch_tokens=600, singles=1, multis=300, held_out=2)
-    said: list[str] = []
-    row = toy.run("w/o post-pretraining", plan, tmp_path, said.append)
-    first, last = (float(line.split("loss ")[1].split()[0]) for line in said)  # means of steps 1-50 and 51-60
-    assert last < 0.8 * first
-    assert 0.0 <= row["f1"] <= 1.0
-    assert (row["post_pretraining_steps"], row["tuning_steps"]) == (0, 60)
-    assert "| w/o post-pretraining | 0 + 60 |" in toy.table([row])
-
-
-def test_toy_questions_are_well_made() -> None:
-    rng = random.Random(1)
-    for _ in range(50):
-        e = toy.make_question(rng)
-        thing = e.question.split()[-1]
-        told = {text.split()[-1] for _, text in e.passages if text.split()[0] == thing}
-        assert told == {names[0] for names in e.gold}
-        single = toy.make_single(rng)
-        assert len(single.gold) == 1
-        assert 2 <= len(single.passages) == len(single.extra["pseudo"]) <= 4
 
 
 def test_the_reader_and_the_answerer_freeze_too(tiny_bert_folder: Path) -> None:
