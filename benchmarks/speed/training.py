@@ -25,8 +25,9 @@ from core.training.answerer import AnswererTask
 from core.training.data.held_out_passages import SHARE
 from core.training.data.mixtures import annotated_examples, reader_rows_of_multi
 from core.training.freezing import freeze
+from core.training.options import TrainConfig
 from core.training.reader import ReaderTask
-from core.training.trainer import TrainConfig, parameter_groups
+from core.training.trainer import parameter_groups
 
 ROUNDS = 3  # of each layout, in turn
 EOI_SHARE = 0.25
