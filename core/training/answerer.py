@@ -31,9 +31,12 @@ from core.settings import Settings
 from core.text import find_spans, shares_words
 from core.training.data import mixtures
 from core.training.data.chunks import draw, stream
+from core.training.data.composed import conflicting_examples, namesake_examples
 from core.training.data.examples import MultiExample, ReadingExample, Titled, crop
+from core.training.data.excluded import excluded_questions
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
+from core.training.reader import ReaderTask
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -165,7 +168,7 @@ class AnswererTask:
                 items.append(item)
         return items
 
-    def _batch(self, items: Sequence[Item]) -> Any:
+    def batch(self, items: Sequence[Item]) -> Any:
         rows_of = []
         for item in items:
             rows = passage_rows(self.tokenizer, item.question, item.passages, self.config.max_tokens)
@@ -193,7 +196,7 @@ class AnswererTask:
         weight = (gold.flatten(1).any(1) | want_eoi).float()
         return batch, gold, want_eoi, weight, torch.tensor([bool(item.avoid) for item in items]), unknown & ~gold
 
-    def _groups(self, seed: int, chunk: int) -> list[list[Item]]:
+    def groups(self, seed: int, chunk: int) -> list[list[Item]]:
         """The items of each batch of a chunk: items of similar size together, batches in random order."""
         items = self._items(seed, chunk)
         size = [
@@ -213,8 +216,8 @@ class AnswererTask:
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
         """As Task.batches.  Raises InputError if no passage holds an answer."""
-        for position, items in stream(lambda chunk: self._groups(seed, chunk), start):
-            yield position, self._batch(items)
+        for position, items in stream(lambda chunk: self.groups(seed, chunk), start):
+            yield position, self.batch(items)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """-log of the summed probability of all targets, a mean over the batch's questions."""
@@ -242,6 +245,36 @@ class AnswererTask:
             figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
         network.train()
         return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+
+
+class JointTask:
+    """A core.training.trainer.Task: one network answers with prompts and reads single passages, in alternating batches.
+
+    The per-passage reader then costs no second network, and keeps what it has learned while the answerer is trained.
+    """
+
+    def __init__(self, answerer: AnswererTask, reader: ReaderTask) -> None:
+        self.tasks: dict[str, AnswererTask | ReaderTask] = {"answer": answerer, "read": reader}
+
+    def _groups(self, seed: int, chunk: int) -> list[tuple[str, Any]]:
+        groups = [(name, group) for name, task in self.tasks.items() for group in task.groups(seed, chunk)]
+        random.Random(f"{seed}-{chunk}-joint").shuffle(groups)
+        return groups
+
+    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
+        """As Task.batches."""
+        for position, (name, group) in stream(lambda chunk: self._groups(seed, chunk), start):
+            yield position, (name, self.tasks[name].batch(group))
+
+    def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        name, inputs = batch
+        return self.tasks[name].loss(network, inputs, device)
+
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """The figures of both; the figure to select by is the answerer's F1 plus half the reader's exact match."""
+        answered, read = (task.evaluate(network) for task in self.tasks.values())
+        figure = answered.get("figure", 0.0) + 0.5 * read.get("exact_match", 0.0)
+        return {**answered, **read, "figure": figure} if answered or read else {}
 
 
 def single_examples(
@@ -314,13 +347,14 @@ def build(
 ) -> AnswererTask:
     """The task of `train answerer` from the command line's arguments.  Raises InputError, FormatError, CheckpointError."""
     rng = random.Random(args.seed)
-    reading = mixtures.load_reading(args.reading, seed=args.seed)
+    excluded = excluded_questions(args.exclude)
+    reading = excluded.without(mixtures.load_reading(args.reading, seed=args.seed))
     miner, cache = make_miner(args, settings, reading)
     held: list[tuple[str, list[MultiExample]]] = []
     annotated: list[MultiExample] = []
     for folder in args.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
-        annotated += train
+        annotated += excluded.without(train)
         held.append((folder.name, rng.sample(dev, min(HELD_OUT, len(dev)))))
     multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
     held.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
@@ -329,17 +363,22 @@ def build(
         singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log, elsewhere)
         return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
     singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
+    conflicts = conflicting_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed, log) if reading else []
+    namesakes = namesake_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed)
     statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
-    multi = mixtures.load_multi(args.multi, negatives=True)
+    statements = excluded.without(statements)
+    multi = excluded.without(mixtures.load_multi(args.multi, negatives=True))
     clarified = mixtures.clarified_examples(annotated)
     clarified_statements = mixtures.clarified_examples(statements)
     shares = [
-        (annotated, 0.54),
-        (clarified, 0.12),
-        (multi, 0.12),
+        (annotated, 0.38),
+        (clarified, 0.10),
+        (multi, 0.18),
         (statements, 0.07),
         (clarified_statements, 0.03),
         (singles, 0.12),
+        (conflicts, 0.07),
+        (namesakes, 0.05),
     ]
     log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
     return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)

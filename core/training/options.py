@@ -161,8 +161,8 @@ class Prompted(TokenBatches):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderOptions(Prompted, Mixture):
-    """The per-passage reader."""
+class Reading(Prompted, Mixture):
+    """What reader and answering models share."""
 
     reading_dev: tuple[Path, ...] = files("held-out files in the format of --reading")
     ambignq: Path | None = file(AMBIGNQ)
@@ -172,15 +172,25 @@ class ReaderOptions(Prompted, Mixture):
         metavar="FILE",
         reads="excluded",
     )
-    init: str | None = checkpoint(INIT, "reader")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanModel(Reading):
     base: Literal["minilm", "mpnet"] = option("minilm", "the encoder of a new network")
     rank: int = option(
         0,
-        "of the low-rank updates that are trained in all layers of a new network",
+        "train low-rank updates of all layers, of this rank, instead of all weights: few questions change little of what the encoder knows",
         low=0,
         high=256,
         shown="0, train all weights",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions(SpanModel):
+    """The per-passage reader."""
+
+    init: str | None = checkpoint(INIT, "reader")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -188,13 +198,15 @@ class ReaderOptions(Prompted, Mixture):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepwise(Prompted, Mixture):
+class Stepwise(Reading):
     """What the two answering models share: AmbigPrompt's two stages."""
 
     multi_dev: tuple[Path, ...] = files("held-out files in the format of --multi")
-    ambignq: Path | None = file(AMBIGNQ)
     limit: int = limit("maximum number of questions from --reading", "4000; 6000 with --stage pretrain")
-    stage: Literal["pretrain", "tune"] = option("tune", "post-pretraining (Sun et al. 2023, Eq. 8-9) or tuning (Eq. 10)")
+    stage: Literal["pretrain", "tune", "joint"] = option(
+        "tune",
+        "post-pretraining (Sun et al. 2023, Eq. 8-9), tuning (Eq. 10), or tuning of a span model that also stays a per-passage reader",
+    )
     reader: str | None = checkpoint("with --stage pretrain, the reader that makes the pseudo answers", "reader")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
     eoi_share: float = option(
@@ -215,16 +227,10 @@ class Stepwise(Prompted, Mixture):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswererOptions(Stepwise):
+class AnswererOptions(Stepwise, SpanModel):
     """The answering model of ambiscope and ambigprompt."""
 
     init: str | None = checkpoint(INIT, "answerer")
-    rank: int = option(
-        0,
-        "train low-rank differences of the encoder's linear maps, of this rank, instead of all weights: few questions change little of what it knows",
-        low=0,
-        shown="0, off",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +265,11 @@ class Seq2SeqOptions(EncoderDecoder, Stepwise):
         high=1,
         metavar="SHARE",
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stage == "joint":
+            raise InputError("--stage joint trains a span model: an encoder-decoder is no per-passage reader")
 
 
 @dataclass(frozen=True, kw_only=True)

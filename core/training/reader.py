@@ -38,7 +38,7 @@ class ReaderTask:
             raise InputError("no training row is left; check --reading and --limit")
         self.tokenizer = load_tokenizer(config.base)
 
-    def _batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
+    def batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
         """(rows, gold spans, rows to abstain on, weights)."""
         parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in examples]
         parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
@@ -54,7 +54,7 @@ class ReaderTask:
         weight = (gold.flatten(1).any(1) | silent).float()
         return batch, gold, silent, weight
 
-    def _groups(self, seed: int, chunk: int) -> list[list[Reading]]:
+    def groups(self, seed: int, chunk: int) -> list[list[Reading]]:
         """The rows of each batch of a chunk: rows of similar length together, batches in random order."""
 
         def characters(e: Reading) -> int:
@@ -67,8 +67,8 @@ class ReaderTask:
         return like_with_like(self.examples, CHUNK, seed, chunk, characters, fits)
 
     def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        for position, group in stream(lambda chunk: self._groups(seed, chunk), start):
-            yield position, self._batch(group)
+        for position, group in stream(lambda chunk: self.groups(seed, chunk), start):
+            yield position, self.batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """-log of the summed probability of the gold spans, or of abstaining, a mean over rows."""

@@ -299,7 +299,7 @@ def test_a_readers_rows_have_their_answers_or_none(config: SpanConfig, network: 
 def test_an_answer_that_cannot_be_marked_is_no_reason_to_abstain(config: SpanConfig) -> None:
     long = "north south east west"  # 4 tokens; a span has 3 at most
     rows = [Reading("who", ("t", f"the {long} ."), (long,)), Reading("who", ("t", "the ball ."), ())]
-    _, gold, silent, weight = ReaderTask(rows, [], config)._batch(rows)
+    _, gold, silent, weight = ReaderTask(rows, [], config).batch(rows)
     assert not gold.any()
     assert silent.tolist() == [False, True]
     assert weight.tolist() == [0.0, 1.0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.cluster.connect import connected
 from core.cluster.jobs import reading
-from core.commands.training.reader import span_network
+from core.commands.training.reader import reader_task, span_network
 from core.models.loading.finding import find_checkpoint
 from core.models.ranking.reranker import KINDS, read_weights, write_weights
 from core.models.span.checkpoints import save_span_network
@@ -15,7 +15,7 @@ from core.models.span.network import SpanConfig
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.training import seq2seq
-from core.training.answerer import AnswererTask, build
+from core.training.answerer import AnswererTask, JointTask, build
 from core.training.fid import FidTask
 from core.training.freezing import low_rank, whole
 from core.training.options import AnswererOptions, Seq2SeqOptions
@@ -25,7 +25,8 @@ from core.training.runs import Made, miner, say
 def make(options: AnswererOptions, settings: Settings) -> Made:
     """Raises InputError, FormatError, CheckpointError, ClusterError."""
     network = span_network(options, "answerer")
-    low_rank(network, options.rank, options.freeze)
+    if options.init:
+        low_rank(network, options.rank, options.freeze)
     rerankers: dict[Any, Any] = {}  # of the initial weights, which fine-tuned weights keep: without them they would be worse
     if options.stage == "tune" and options.init:
         folder = find_checkpoint(options.init, "answerer")
@@ -36,7 +37,8 @@ def make(options: AnswererOptions, settings: Settings) -> Made:
         for (kind, name), own in rerankers.items():
             write_weights(folder, own, kind, name)
 
-    return network, _task(options, settings, network.config), save
+    task = _task(options, settings, network.config)
+    return network, JointTask(task, reader_task(options, settings, network.config)) if options.stage == "joint" else task, save
 
 
 def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> Made:
@@ -48,7 +50,7 @@ def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> Made:
         same.held_out,
         tokenizer,
         network.config,
-        options.stage,
+        "pretrain" if options.stage == "pretrain" else "tune",
         options.context,
         options.eoi_share,
         options.batch_tokens,

@@ -18,7 +18,7 @@ from core.training.options import AnswererOptions, ReaderOptions
 from core.training.reader import ReaderTask
 from core.training.runs import Made, miner, say
 
-# passages without an answer that the reader is shown of each annotated question: all of them would be nine tenths of its rows
+# passages without an answer that the reader is shown of each question with several: all of them would be nine tenths of its rows
 EMPTY = 2
 # MPNet reads whole passages of documentation, whose answers (paths, commands) have many word pieces
 SIZES: dict[str, Any] = {"mpnet": {"max_tokens": 256, "max_answer_tokens": 24}}
@@ -27,11 +27,11 @@ HELD_OUT_ROWS = 1_500  # of the annotated folders: reading them all would take m
 
 def make(options: ReaderOptions, settings: Settings) -> Made:
     """Raises InputError, FormatError, CheckpointError."""
-    network = span_network(options, "reader", options.base, options.rank)
-    return network, _task(options, settings, network.config), save_span_network
+    network = span_network(options, "reader")
+    return network, reader_task(options, settings, network.config), save_span_network
 
 
-def span_network(options: ReaderOptions | AnswererOptions, kind: str, base: str = "minilm", rank: int = 0) -> SpanNetwork:
+def span_network(options: ReaderOptions | AnswererOptions, kind: str) -> SpanNetwork:
     """The span model to train, with its lower layers frozen: that of --init, or a new one over the base.
 
     Raises CheckpointError.
@@ -39,32 +39,36 @@ def span_network(options: ReaderOptions | AnswererOptions, kind: str, base: str 
     if options.init:
         network = load_span_network(find_checkpoint(options.init, kind), options.prompting, merge=False)
     else:
-        span = SpanConfig(base=base, rank=rank, prompting=options.prompting, **SIZES.get(base, {}))
+        span = SpanConfig(base=options.base, rank=options.rank, prompting=options.prompting, **SIZES.get(options.base, {}))
         network = SpanNetwork(load_base(span.base), span)
     freeze(network, options.freeze)
     return network
 
 
-def _task(options: ReaderOptions, settings: Settings, config: SpanConfig) -> ReaderTask:
+def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, config: SpanConfig) -> ReaderTask:
+    """Raises InputError, FormatError."""
     seed = options.seed
     excluded = excluded_questions(options.exclude)
     reading = excluded.without(mixtures.load_reading(options.reading, seed=seed))
     if options.limit:
         reading = random.Random(seed).sample(reading, min(options.limit, len(reading)))
     index, cache = miner(options, settings, reading)
-    rows = mixtures.reader_rows(reading, index, cache, seed, say)
-    rows += mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(options.multi)), seed)
+    single = mixtures.reader_rows(reading, index, cache, seed, say)
+    multi = mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(options.multi)), seed, EMPTY)
+    statements: list[Reading] = []
     if options.ambignq:
         stated = mixtures.statement_examples(options.ambignq, index, cache, context=2, seed=seed)
-        rows += mixtures.reader_rows_of_multi(excluded.without(stated))
+        statements = mixtures.reader_rows_of_multi(excluded.without(stated))
+    annotated: list[Reading] = []
     held: list[Reading] = []
     for folder in options.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
         train = excluded.without(train)
-        rows += mixtures.reader_rows_of_multi(train, seed, EMPTY)
-        rows += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), seed, EMPTY)
+        annotated += mixtures.reader_rows_of_multi(train, seed, EMPTY)
+        annotated += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), seed, EMPTY)
         held += mixtures.reader_rows_of_multi(dev)
     rng = random.Random(seed)
+    rows = mixtures.in_shares([(single, 0.45), (multi, 0.2), (annotated, 0.25), (statements, 0.1)], rng)
     dev_reading = mixtures.load_reading(options.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
     held = rng.sample(held, min(HELD_OUT_ROWS, len(held))) + mixtures.reader_rows(dev_reading, index, cache, seed, say)

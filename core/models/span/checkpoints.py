@@ -46,8 +46,9 @@ def training_of(folder: Path) -> Training:
 
 
 def check_abstains(folder: Path) -> None:
-    """Raises CheckpointError for an answering model: it has the network of a reader, but never learned to abstain on a passage."""
-    if training_of(folder).what == "answerer":
+    """Raises CheckpointError for an answering model that was not also trained as a reader: it never learned to abstain on a passage."""
+    training = training_of(folder)
+    if training.what == "answerer" and training.stage != "joint":
         raise CheckpointError(
             f"{folder} holds an answering model, which was not trained to abstain on passages without an answer; "
             "a reader is a folder that `core train reader` made"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -195,16 +196,36 @@ def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
     return list(found.values())
 
 
+# What belongs to a word that begins or ends with signs: `--port`, `#21c354`, `~/.x`, `$400`, `C++`, `main()`, `40%`, `/etc/x/`
+_SIGNS_BEFORE = re.compile(r"""(?:^|(?<=[\s"'`(\[{<=,:|‘“]))(?:-{1,2}|[#@$£€¥~&]|\$\{|__|~?/|\.{0,2}/|\.(?!\.))+$""")
+_SIGNS_AFTER = re.compile(r"(?:\(\)|\+{1,2}|#|%|__|°[CF]?|€)(?!\w)")
+_CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
+MAX_SIGNS = 6  # in front of a word
+
+
 def span_text(text: str, start: int, end: int) -> tuple[int, int]:
-    """Extends a span to a currency sign before it, a percent sign after it, or the bracket that closes one it contains."""
-    if start > 0 and text[start - 1] in "$£€¥":
+    """Extends a span, which begins and ends with a letter or digit, to the signs that are part of its first and last word.
+
+    These are an option's dashes, the start of a path, a currency or percent sign, call brackets, and a bracket that closes
+    one that the span contains.
+
+    >>> text = "use `--port 80` in ~/.x"
+    >>> [text[slice(*span_text(text, text.index(w), text.index(w) + len(w)))] for w in ("port 80", "x")]
+    ['--port 80', '~/.x']
+    """
+    first = max(0, start - MAX_SIGNS)
+    if before := _SIGNS_BEFORE.search(text[max(0, first - 1) : start]):
+        if first == 0 or before.start():  # a longer run of signs is a line of dashes, not part of a word
+            start -= before.end() - before.start()
+    elif start and text[start - 1] in "$£€¥":
         start -= 1
-    if end < len(text) and text[end] == "%":
-        end += 1
+    if after := _SIGNS_AFTER.match(text, end):
+        end = after.end()
     inside = text[start:end]
-    if end < len(text) and text[end] == ")" and inside.count("(") > inside.count(")"):
-        end += 1
-    return start, end
+    closing = text[end : end + 1]
+    closes = closing in _CLOSING and inside.count(_CLOSING[closing]) > inside.count(closing)
+    is_folder = closing == "/" and "/" in inside and "//" not in inside and not text[end + 1 : end + 2].isalnum()
+    return start, end + (closes or is_folder)
 
 
 def to_candidate(span: Span, passage: Passage, probability: float) -> Candidate:

@@ -215,6 +215,18 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
     return rows
 
 
+def in_shares(sources: Sequence[tuple[Sequence[Reading], float]], rng: random.Random) -> list[Reading]:
+    """One epoch: all rows of the first source, and of each other one as many as its share relative to the first's says.
+
+    A source that has fewer rows gives all of them.
+    """
+    (first, share), *others = sources
+    rows = list(first)
+    for source, part in others:
+        rows += rng.sample(source, min(len(source), round(len(first) * part / share)))
+    return rows
+
+
 def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExample]:
     """Examples with passages and answers, and those without answers of which people say that there is none.
 
@@ -229,6 +241,7 @@ __all__ = [
     "annotated_examples",
     "clarified_examples",
     "context_passages",
+    "in_shares",
     "load_multi",
     "load_reading",
     "reader_rows",

@@ -1,0 +1,149 @@
+"""Questions with several answers, composed of single-answer reading examples.
+
+Documents that disagree, as RAMDocs makes its misinformation (Wang et al. 2025): the answer in a passage is replaced by
+another of the same kind, and both documents are read beside documents that answer nothing.  Namesakes: passages about
+different things of which the same is asked, after all of them are given one name.  All answers are then to be found.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from core.text import find_spans, has_answer, normalize_answer, shares_words
+from core.training.data.examples import MultiExample, ReadingExample, crop
+from core.training.data.mining import Miner
+
+MAX_ANSWER_WORDS = 5
+MAX_NAMESAKES = 6
+MAX_OCCURRENCES = 4  # of the answer in its passage
+PASSAGE_WORDS = 100
+_HOLE = "\u25a1"
+_IN_BRACKETS = re.compile(r" \(.*\)$")
+_KINDS = (
+    ("year", re.compile(r"(1\d|20)\d\d")),
+    ("date", re.compile(r".*\b(January|February|March|April|May|June|July|August|September|October|November|December)\b.*")),
+    ("percentage", re.compile(r"[\d.,]+%")),
+    ("number", re.compile(r"[\d.,]+")),
+    ("quantity", re.compile(r"[\d.,]+ \w+")),
+    ("name", re.compile(r"([A-Z][\w.'\u2019-]*)( (of|the|de|van|von|and|[A-Z][\w.'\u2019-]*))*")),
+)
+_ASKS = re.compile(
+    r"\b(?:who|whom|whose|where|when|how(?: \w+)?|(?:what|which) (?!is|was|are|were|did|do|does|has)\w+)\b", re.I
+)
+
+
+def answer_kind(question: str, answer: str) -> str | None:
+    """What an answer is, by its form and by the question word; None for prose, which nothing replaces.
+
+    >>> answer_kind("Who wrote it?", "Emily Brontë"), answer_kind("When was it sold?", "1901"), answer_kind("Why?", "it fell")
+    ('name who', 'year when', None)
+    """
+    form = next((name for name, pattern in _KINDS if pattern.fullmatch(answer)), None)
+    asks = _ASKS.search(question)
+    return f"{form} {asks.group().lower()}" if form and asks else None
+
+
+def replaced(text: str, answers: Sequence[str], other: str) -> str | None:
+    """The text with every occurrence of an answer replaced; None if part of one remains or `other` is in the text already."""
+    if has_answer(text, [other]):
+        return None
+    spans = sorted({span for answer in answers for span in find_spans(text, answer)}, key=lambda s: (s[0], -s[1]))
+    out: list[str] = []
+    end = 0
+    for first, last in spans:
+        if first >= end:
+            out += [text[end:first], other]
+            end = last
+    changed = "".join([*out, text[end:]])
+    return None if not spans or len(out) > 2 * MAX_OCCURRENCES or has_answer(changed, answers) else changed
+
+
+def conflicting_examples(
+    reading: Sequence[ReadingExample],
+    miner: Miner,
+    cache: Path | None,
+    context: int,
+    limit: int,
+    seed: int,
+    log: Callable[[str], None],
+) -> list[MultiExample]:
+    """At most `limit` questions over two or three documents that disagree and neighbours that lack the answers.
+
+    `context`: passages per question.  `cache`: folder of the neighbours that were found.
+    """
+    rng = random.Random(f"{seed}-conflicts")
+    answers_of: dict[str, list[str]] = defaultdict(list)
+    usable = []
+    for e in reading:
+        answer = min(e.answers, key=len)
+        if len(answer.split()) <= MAX_ANSWER_WORDS and (kind := answer_kind(e.question, answer)):
+            answers_of[kind].append(answer)
+            if e.title and e.source != "qamr" and len(e.question.split()) >= 5 and len(e.passage.split()) >= 30:
+                usable.append((e, kind))
+    chosen = rng.sample(usable, min(limit, len(usable)))
+    log(f"mining neighbours of {len(chosen)} questions whose documents disagree")
+    found = miner.neighbours([e.question for e, _ in chosen], 12, cache)
+    out = []
+    for (e, kind), neighbours in zip(chosen, found):
+        passages = [(e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng))]
+        gold = [e.answers]
+        wanted = 1 if rng.random() < 0.75 else 2
+        for other in rng.sample(answers_of[kind], min(12, len(answers_of[kind]))):
+            if len(gold) > wanted or any(shares_words(other, names) for names in gold) or not normalize_answer(other):
+                continue
+            if (text := replaced(e.passage, e.answers, other)) is not None:
+                passages.append((e.title, crop(text, (other,), PASSAGE_WORDS, rng)))
+                gold.append((other,))
+        if len(gold) == 1:
+            continue
+        names = [a for answers in gold for a in answers]
+        others = miner.without(neighbours, names, [e.passage], max(1, context - len(gold)))
+        out.append(MultiExample(e.question, (*passages, *others), tuple(gold), "conflict"))
+    return out
+
+
+def _asked_of(e: ReadingExample) -> tuple[str, str] | None:
+    """(what the example's thing is called, the question with the thing left out); None if the question does not name it."""
+    name = _IN_BRACKETS.sub("", e.title)
+    pattern = re.compile(rf"\b{re.escape(name)}\b", re.I)
+    if len(name) < 4 or not pattern.search(e.question) or not pattern.search(e.passage):
+        return None
+    return name, " ".join(pattern.sub(_HOLE, e.question).lower().split()).rstrip("?. ")
+
+
+def namesake_examples(
+    reading: Sequence[ReadingExample], miner: Miner, cache: Path | None, context: int, limit: int, seed: int
+) -> list[MultiExample]:
+    """At most `limit` questions whose name means two to six things, a passage about each, and neighbours without an answer."""
+    rng = random.Random(f"{seed}-namesakes")
+    by_question: dict[str, dict[str, ReadingExample]] = defaultdict(dict)
+    for e in reading:
+        if len(min(e.answers, key=len).split()) <= 2 * MAX_ANSWER_WORDS and (asked := _asked_of(e)):
+            by_question[asked[1]].setdefault(asked[0], e)
+    groups = [list(group.items()) for group in by_question.values() if len(group) > 1]
+    sets: list[tuple[str, list[tuple[str, ReadingExample]]]] = []
+    for group in groups:
+        for _ in range(len(group)):
+            chosen = rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group)))
+            sets.append((chosen[0][0], chosen))
+    sets = rng.sample(sets, min(limit, len(sets)))
+    found = miner.neighbours([chosen[0][1].question for _, chosen in sets], 12, cache)
+    out = []
+    for (name, chosen), neighbours in zip(sets, found):
+        passages, gold = [], list[tuple[str, ...]]()
+        for own, e in chosen:
+            text = re.sub(rf"\b{re.escape(own)}\b", name.replace("\\", r"\\"), e.passage, flags=re.I)
+            answers = tuple(a for a in e.answers if has_answer(text, [a]) and not shares_words(a, [name]))
+            if not answers or any(shares_words(a, names) for a in answers for names in gold):
+                continue
+            passages.append((name, crop(text, answers, PASSAGE_WORDS, rng)))
+            gold.append(answers)
+        if len(gold) > 1:
+            names = [a for answers in gold for a in answers]
+            others = miner.without(neighbours, names, [e.passage for _, e in chosen], max(1, context - len(gold)))
+            out.append(MultiExample(chosen[0][1].question, (*passages, *others), tuple(gold), "namesakes"))
+    return out

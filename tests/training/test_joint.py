@@ -1,0 +1,110 @@
+"""One network trained as answerer and as per-passage reader, and documents made to disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from core.models.span.model import load_base
+from core.models.span.network import SpanConfig, SpanNetwork
+from core.training.answerer import AnswererTask, JointTask
+from core.training.data.composed import answer_kind, conflicting_examples, namesake_examples, replaced
+from core.training.data.examples import MultiExample, Reading, ReadingExample
+from core.training.data.mining import Miner
+from core.training.data.mixtures import in_shares
+from core.training.reader import ReaderTask
+
+
+def test_batches_of_both_kinds_resume_and_train_one_network(tiny_bert_folder: Path) -> None:
+    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
+    passages = (("ball", "the ball in the north is red ."), ("ball", "the ball in the south is blue ."))
+    example = MultiExample("colour of the ball", passages, (("red",), ("blue",)), "made")
+    rows = [Reading(example.question, passages[0], ("red",)), Reading("the film", passages[1], ())]
+    answerer = AnswererTask([([example] * 8, 1.0)], [("dev", [example])], config, "tune", 2, 0.3, 256)
+    task = JointTask(answerer, ReaderTask(rows * 8, rows, config, 256))
+    batches = task.batches(0, 0)
+    seen = [next(batches) for _ in range(60)]
+    assert {name for _, (name, _) in seen} == {"answer", "read"}
+    position, (name, _) = next(task.batches(0, seen[3][0]))
+    assert (position, name) == (seen[4][0], seen[4][1][0])
+    network = SpanNetwork(load_base(config.base), config)
+    for _, batch in seen[::6]:
+        loss = task.loss(network, batch, torch.device("cpu"))
+        assert loss.isfinite()
+    figures = task.evaluate(network)
+    assert {"dev", "exact_match", "abstains", "figure"} <= set(figures)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "kind"),
+    [
+        ("Who wrote it?", "Emily Brontë", "name who"),
+        ("In which year was it sold?", "1901", "year which year"),
+        ("When did it open?", "May 3, 1901", "date when"),
+        ("How many seats are there?", "1,204", "number how many"),
+        ("Why did it fall?", "the ground was soft", None),
+    ],
+)
+def test_kinds_of_answers(question: str, answer: str, kind: str | None) -> None:
+    assert answer_kind(question, answer) == kind
+
+
+def test_every_occurrence_of_an_answer_is_replaced() -> None:
+    text = "Ann Lee wrote it. Lee later said that Ann Lee wrote too fast."
+    assert replaced(text, ["Ann Lee", "Lee"], "Bo Dahl") == "Bo Dahl wrote it. Bo Dahl later said that Bo Dahl wrote too fast."
+    assert replaced(text, ["Ann Lee"], "Lee") is None  # it is in the text already
+    assert replaced(text, ["Carl"], "Bo Dahl") is None
+
+
+def test_documents_that_disagree() -> None:
+    filler = (
+        "It was long and slow and nobody who saw the whole of it at the time had much good to say about what came next. " * 2
+    )
+    people = ["Ann Lee", "Bo Dahl", "Cy Young", "Di Moss"]
+    reading = [
+        ReadingExample(
+            f"Who directed the film number {i} of all?", f"Film {i}", f"Film {i} was directed by {p}. {filler}", (p,), "made"
+        )
+        for i, p in enumerate(people)
+    ]
+    noise = [(f"Other {i}", "A film of that number, of all films, that nobody directed.") for i in range(6)]
+    found = conflicting_examples(reading, Miner(noise), None, 4, 10, 0, lambda _: None)
+    assert len(found) == 4
+    for e in found:
+        assert len(e.gold) in (2, 3)
+        assert len(e.passages) >= len(e.gold)
+        for names, (_, text) in zip(e.gold, e.passages):
+            assert names[0] in text
+            assert sum(p in text for p in people) == 1
+
+
+def test_namesakes_are_asked_about_by_one_name() -> None:
+    facts = {"Alder Press": "1901", "Beech Motors": "1922", "Cedar Bank (Ohio)": "1954"}
+    reading = [
+        ReadingExample(
+            f"When was {t.split(' (')[0]} founded?", t, f"{t.split(' (')[0]} was founded in {y} by two brothers.", (y,), "made"
+        )
+        for t, y in facts.items()
+    ]
+    noise = [("Other", "A company was founded, nobody knows when.")] * 4
+    found = namesake_examples(reading, Miner(noise), None, 5, 10, 0)
+    assert found
+    for e in found:
+        name = e.passages[0][0]
+        assert name in e.question
+        assert 2 <= len(e.gold) <= 3
+        for (title, text), (year,) in zip(e.passages, e.gold):
+            assert title == name
+            assert text.startswith(f"{name} was founded in {year}")
+
+
+def test_an_epoch_has_its_shares() -> None:
+    import random
+
+    def rows(name: str, count: int) -> list[Reading]:
+        return [Reading(f"{name}{i}", ("t", "x"), ()) for i in range(count)]
+
+    epoch = in_shares([(rows("a", 40), 0.4), (rows("b", 100), 0.4), (rows("c", 3), 0.2)], random.Random(0))
+    assert [sum(r.question.startswith(n) for r in epoch) for n in "abc"] == [40, 40, 3]
