@@ -13,6 +13,8 @@ bootstrap over questions; p-values are paired, against the first row of a table,
 from __future__ import annotations
 
 import argparse
+import json
+import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evaluating import evaluate
-from benchmarks.training.low_resource import write_portion
 from benchmarks.training.plans import PARAMETERS, computing, operations, run
 from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT
-from core.training.data.held_out_passages import WRITTEN
+from core.training.data.examples import MultiExample
+from core.training.data.held_out_passages import SHARE, WRITTEN
+from core.training.data.mixtures import annotated_examples, load_multi
 
 LIMIT = 20_000  # single-answer questions whose passages are looked for
 
@@ -123,6 +126,37 @@ def cost(args: argparse.Namespace) -> str:
     sizes = (PARAMETERS["small" if small or t.words[0] != "seq2seq" else "t5-base"] for t in trainings)
     amount = sum(operations(args.steps, size) for size in sizes)
     return f"{len(trainings)} trainings of {args.steps} steps, {computing(amount)}, and the judging"
+
+
+def portion(rows: Sequence[Any], percent: float, seed: int) -> list[Any]:
+    """At least one of the rows; a smaller portion is a part of every larger one."""
+    order = list(range(len(rows)))
+    random.Random(seed).shuffle(order)
+    return [rows[i] for i in sorted(order[: max(1, round(len(rows) * percent / 100))])]
+
+
+def as_row(e: MultiExample) -> dict[str, Any]:
+    """The layout of multi/*.jsonl."""
+    passages = [{"title": title, "text": text} for title, text in e.passages]
+    return {"question": e.question, "passages": passages, "answers": [list(names) for names in e.gold], "source": e.source}
+
+
+def write_portion(
+    data: Path, percent: float, seed: int, out: Path, annotated: Sequence[Path] = WRITTEN
+) -> tuple[Path, Path, int]:
+    """(multi file, AmbigNQ file, number of questions) of one share."""
+    out.mkdir(parents=True, exist_ok=True)
+    examples = [e for folder in annotated for e in annotated_examples(folder, held_out=SHARE)[0]]
+    examples += load_multi([data / "multi" / "train.jsonl.gz"])
+    chosen = portion(examples, percent, seed)
+    multi = out / "multi.jsonl"
+    multi.write_text("".join(json.dumps(as_row(e)) + "\n" for e in chosen))
+    rows = json.loads((data / "ambignq" / "train_light.json").read_text())
+    several = [r for r in rows if any(a["type"] == "multipleQAs" for a in r["annotations"])]
+    pairs = portion(several, percent, seed)
+    ambignq = out / "ambignq.json"
+    ambignq.write_text(json.dumps(pairs))
+    return multi, ambignq, len(chosen) + len(pairs)
 
 
 def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict[str, Any]]:

@@ -18,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.commands.training.retrieval.passages import pools
 from core.disk import plain_or_gz
 from core.engine import Engine
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
@@ -83,7 +82,7 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
     from core.models.ranking.passage_network import load_joint
     from core.models.ranking.passage_scorers import TrainedScorer
     from core.models.span.reader import load_reader
-    from core.training.retrieval.passages import K, Pool, mrecall, picks
+    from core.training.retrieval.passages import K, Pool, mrecall, picks, pools
 
     reader, digest = load_reader(settings.reader, settings.device)
     network, _ = load_joint(args.joint, digest)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
 
-The stages go in the order in which one reads what another made: reader, answering model, verifier, passage reranker, signals, rerankers,
+The stages go in the order in which one reads what another made: reader, answering model, verifier, passage reranker, rerankers,
 calibrations, retriever, ambiguity, the encoder-decoders, packing.  Each is a `python -m core train ...` with the data that the model cards in
 checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
 there (the only way for ambiguity/).  What was made by hand in several runs, each from the last one's weights, is made in one run of as many steps:
@@ -196,14 +196,13 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         ["reader"],
         ASKED * 650,  # reading the pools; the network itself is small
     )
-    made.fit("signals", "reader", f"signals {both} --limit {most(240)}", ("annotated",), 240, ["reader", "answerer"])
     fitted = f"reranker {both} --limit {most(540)} --keep {out / 'runs' / 'said'}"
     ranked = ["reader", "answerer", "verifier"]
     made.fit("reranker", "answerer", fitted, ("annotated",), 540, ranked)
     own = f"reranker {both} --limit {most(600)}"
     made.fit("reranker-own", "answerer", own, ("multi",), 600, ranked)
     for system in (*LOOPS, *ONCE):
-        more = {"jpr": ["passages"], "verdict": ["signals"]}.get(system, [])
+        more = ["passages"] if system == "jpr" else []
         beside = "answerer" if system in LOOPS else "reader"
         made.fit(f"reranker-{system}", beside, f"{fitted} --system {system} --quick", ("annotated",), 540, [*ranked, *more])
     for system, beside in (("ambiscope", "answerer"), ("dpr-threshold", "reader")):

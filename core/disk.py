@@ -12,7 +12,7 @@ import os
 import shutil
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ import filelock
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from core.errors import AmbiscopeError, ConflictError, StorageError
+from core.errors import AmbiscopeError, ConflictError, InputError, StorageError
 
 LOCK, HOLDER = ".lock", ".lock.json"  # in a run folder: the lock, and who holds it
 FULL = {errno.ENOSPC, errno.EDQUOT}  # no space left, or the user's quota is used up
@@ -227,7 +227,17 @@ def append_line(path: Path, line: str, then: str) -> None:
         raise StorageError(f"{path} cannot be written ({why(e, path)}); {then}") from e
 
 
-# ---------------------------------------------------------------- one at a time
+# ---------------------------------------------------------------- one run a folder
+
+
+def check_same_run(folder: Path, earlier: Any, identity: Mapping[str, Any]) -> None:
+    """Raises InputError, naming what differs, if what a run left in its folder (`earlier`, as read from JSON) has another identity."""
+    known = earlier if isinstance(earlier, dict) else {}
+    other = [name for name, value in json.loads(json.dumps(identity, default=str)).items() if known.get(name) != value]
+    if other:
+        raise InputError(
+            f"{folder} holds a run with other settings ({', '.join(sorted(other))}); name another folder with --out or delete it"
+        )
 
 
 @contextmanager

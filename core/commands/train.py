@@ -1,57 +1,108 @@
 """`python -m core train TARGET`: trains or fits one part of the bundled systems.
 
-A target is a module of core.commands.training with its own options.
+A target's options are the fields of its dataclass in core.training.options.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-from typing import Any
+import json
+from dataclasses import Field, dataclass, fields
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from core.commands.training.options import check_numbers
-from core.commands.training.runs import check_files
 from core.settings import Settings
+from core.training import options
 
-# target -> its module in core.commands.training, with ABOUT, add_options(parser) and run(args, settings)
+
+@dataclass(frozen=True)
+class Target:
+    """One sub-command; the docstring of `config` is its help text.
+
+    `run`: "module:function" in core, imported when it is needed, so that `--help` loads no torch.  The function takes (options, settings) and
+    returns the network, the task and how to save, where the options are those of a TrainConfig; else it takes the output folder
+    too and returns the figures to print.
+    """
+
+    name: str
+    config: type[options.Options]
+    run: str
+
+    @property
+    def about(self) -> str:
+        return str(self.config.__doc__).partition(".")[0]
+
+
 TARGETS = {
-    "reader": "reader",
-    "answerer": "answerer",
-    "seq2seq": "seq2seq",
-    "disambiguation": "disambiguation",
-    "cotraining": "cotraining",
-    "verifier": "verifier",
-    "reranker": "reranker",
-    "signals": "signals",
-    "calibration": "calibration",
-    "ambiguity": "ambiguity",
-    "retriever": "retrieval.retriever",
-    "passages": "retrieval.passages",
+    target.name: target
+    for target in (
+        Target("reader", options.ReaderOptions, "commands.training.reader:make"),
+        Target("answerer", options.AnswererOptions, "commands.training.answerer:make"),
+        Target("seq2seq", options.Seq2SeqOptions, "commands.training.answerer:make_seq2seq"),
+        Target("disambiguation", options.DisambiguationOptions, "training.disambiguation:make"),
+        Target("verifier", options.VerifierOptions, "training.verifier:make"),
+        Target("reranker", options.RerankerOptions, "commands.training.reranker:fit"),
+        Target("calibration", options.CalibrationOptions, "commands.training.calibration:fit"),
+        Target("ambiguity", options.AmbiguityOptions, "training.ambiguity:run"),
+        Target("retriever", options.RetrieverOptions, "training.retrieval.retriever:make"),
+        Target("passages", options.PassagesOptions, "training.retrieval.passages:make"),
+    )
 }
 
 
 def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train a part of the systems, such as the reader, the answerer or the reranker")
     targets = train.add_subparsers(dest="typed", required=True, metavar="TARGET")
-    for name in TARGETS:
-        module = _module(name)
-        one = targets.add_parser(
-            name,
-            help=module.ABOUT,
-            description=f"Trains {module.ABOUT}.",
-        )
-        module.add_options(one)
-        one.set_defaults(run=run, what=name)
+    for target in TARGETS.values():
+        one = targets.add_parser(target.name, help=target.about, description=f"{target.about}.")
+        hints = get_type_hints(target.config)
+        inputs = one.add_argument_group("inputs")
+        for field in fields(target.config):
+            if field.metadata:
+                _add_option(inputs if field.metadata["reads"] else one, field, hints[field.name])
+        one.set_defaults(run=run, what=target.name)
+
+
+def _add_option(parser: Any, field: Field[Any], hint: Any) -> None:
+    known = field.metadata
+    text = known["text"] + (f", {options.allowed(known)}" if known["low"] or known["high"] else "")
+    shown = known["shown"] or (field.default if isinstance(field.default, int | float) else field.default or "")
+    if shown != "" and hint is not bool:
+        text += f" (default: {shown})"
+    words: dict[str, Any] = {"default": field.default, "help": text.replace("%", "%%")}
+    flag = f"--{field.name.replace('_', '-')}"
+    if hint is bool:
+        parser.add_argument(flag, action="store_true", **words)
+        return
+    if get_origin(hint) is tuple:
+        words["nargs"], hint = "+" if field.default else "*", get_args(hint)[0]
+    elif NoneType in get_args(hint):
+        hint = next(part for part in get_args(hint) if part is not NoneType)
+    if get_origin(hint) is Literal:
+        words["choices"] = get_args(hint)
+    else:
+        words |= {"type": hint, "metavar": known["metavar"]}
+    parser.add_argument(flag, **words)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises InputError for numbers out of bounds, missing files, and data that must not be trained on; otherwise as
     the target's `run`.
     """
-    check_numbers(args)
-    check_files(args, settings)
-    return int(_module(args.what).run(args, settings))
-
-
-def _module(target: str) -> Any:
-    return importlib.import_module(f"core.commands.training.{TARGETS[target]}")
+    target = TARGETS[args.what]
+    values = {f.name: getattr(args, f.name) for f in fields(target.config) if f.metadata}
+    chosen: Any = target.config(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    runs = importlib.import_module("core.training.runs")
+    runs.check_files(chosen, settings)
+    module, _, function = target.run.partition(":")
+    call = getattr(importlib.import_module(f"core.{module}"), function)
+    stage = f"-{chosen.stage}" if hasattr(chosen, "stage") else ""
+    out = chosen.out or settings.runs_dir / f"{target.name}{stage}"
+    if isinstance(chosen, options.TrainConfig):
+        figures = runs.train_network(target.name, chosen, settings, out, call)
+    else:
+        figures = call(chosen, settings, out)
+    if figures is not None:
+        print(json.dumps({"out": str(out), **figures}))
+    return 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import json_io, trace
 from core import types as t
-from core.disk import append_line, locked, write_json, write_text
+from core.disk import append_line, check_same_run, locked, write_json, write_text
 from core.errors import (
     AmbiscopeError,
     CancelledError,
@@ -288,10 +288,9 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
         write_json(run, identity, "give a folder on a disk with enough space")
         return {}
     earlier = json_io.read(run)
-    if earlier != identity:
-        raise InputError(
-            f"{folder} holds a run of {_difference(earlier, identity)}; give another output folder, or remove this one"
-        )
+    judged_by = {"judge": None, "asqa_reader": None}
+    known = earlier if isinstance(earlier, dict) else {}
+    check_same_run(folder, {**known, **(known.get("system") or {})}, judged_by | identity["system"] | identity)
     trim(folder / TRACES)
     torn = trim(rows)
     found = _rows(rows) if rows.exists() else {}
@@ -304,17 +303,6 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
         failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
         say(f"resuming in {folder}: {len(kept)} questions are answered{failed}")
     return kept
-
-
-def _difference(earlier: Any, identity: Row) -> str:
-    if not isinstance(earlier, dict) or earlier.get("format") != _FORMAT or not isinstance(earlier.get("system"), dict):
-        return "another version"
-    if earlier.get("questions") != identity["questions"]:
-        return "other questions"
-    if earlier.get("judge") != identity.get("judge"):
-        return "another judge"
-    names = [name for name, value in identity["system"].items() if earlier["system"].get(name) != value]
-    return f"a system with another {', '.join(n.replace('_', ' ') for n in names)}"
 
 
 def _rows(path: Path) -> dict[str, Row]:

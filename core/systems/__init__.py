@@ -50,7 +50,7 @@ SYSTEMS = Registry(
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
             choices={
-                "additions": ADDITIONS,
+                "additions": ("all", "verifier", "reranker", "none"),
                 "clustering": ("default", "conservative"),
                 "embed": ("question and answer", "question"),
                 "unclustered": ("by generator", "verified", "keep", "drop"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from core.models.language import loading, roles
 from core.models.language.roles import Claim, Run
 from core.systems.base.base import Options, Parts, as_read, read_extra
 from core.systems.base.interpretations import Found, GroundedSystem
-from core.systems.base.rescoring import ADDITIONS, KEPT_FROM, Additions, additions_of
+from core.systems.base.rescoring import ALL, KEPT_FROM, NONE, OF_DEFAULT, Additions, additions_of
 from core.text import equal_for_display, listed
+
+if TYPE_CHECKING:
+    from core.models.span.reader import Readout
 
 BY_GENERATOR = "by generator"
 BY_READER = {"unclustered": "verified", "same_answer": "decides"}  # its answers are spans, verified while reading
@@ -42,10 +45,10 @@ BY_LANGUAGE_MODEL = {"unclustered": "drop", "same_answer": "ignored"}
 
 @runtime_checkable
 class ReadsFound(Protocol):
-    """A generator that can also use the retriever's scores."""
+    """A generator whose readings can be rescored."""
 
     def interpret_found(
-        self, query: str, found: Sequence[t.RetrievedPassage], run: Run
+        self, query: str, found: Sequence[t.RetrievedPassage], run: Run, readouts: list[Readout] | None = None
     ) -> Iterator[tuple[int, t.Interpretation]]: ...
 
 
@@ -116,14 +119,15 @@ class Verdict(GroundedSystem):
 
     def _weighed(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[t.Interpretation]:
         """Yields interpretations as they come; with additions, all at the end, and those below KEPT_FROM abstain."""
-        proposed = (one for _, one in self._interpret(query, found, run))
-        if not self.additions.on:
+        readouts: list[Readout] | None = [] if self.additions.on else None
+        proposed = (one for _, one in self._interpret(query, found, run, readouts))
+        if readouts is None:
             yield from proposed
             return
         all_of_them = list(proposed)
         said = [t.Candidate(i.answer, i.probability, i.evidence) for i in all_of_them if i.answer and i.evidence]
         best: dict[str, t.Candidate] = {}  # per passage: its interpretation, or a second reading at the same place
-        for weighed in self.additions.weighed(query, found, sorted(said, key=lambda c: -c.probability), whole=True):
+        for weighed in self.additions.weighed(query, found, sorted(said, key=lambda c: -c.probability), readouts, whole=True):
             if weighed.evidence is not None:
                 best.setdefault(weighed.evidence.passage_id, weighed)
         for one in all_of_them:
@@ -138,9 +142,11 @@ class Verdict(GroundedSystem):
             else:
                 yield replace(one, answer=c.text, evidence=c.evidence, probability=c.probability, verified=True)
 
-    def _interpret(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
+    def _interpret(
+        self, query: str, found: Sequence[t.RetrievedPassage], run: Run, readouts: list[Readout] | None
+    ) -> Iterator[tuple[int, t.Interpretation]]:
         if isinstance(self.generator, ReadsFound):
-            return self.generator.interpret_found(query, found, run)
+            return self.generator.interpret_found(query, found, run, readouts)
         return self.generator.interpret(query, [f.passage for f in found], run)
 
     def _verified(
@@ -184,29 +190,24 @@ def _why(final: Sequence[t.Interpretation], proposed: int, abstained: int, troub
 
 def build(parts: Parts, options: Options) -> Verdict:
     """Raises InputError for an unknown option, CheckpointError, and what loading a language model raises."""
-    from core.models.ranking.signal_weights import signals_of
-    from core.systems.base.reader_generator import ReaderGenerator, Thresholds, load_reader_generator
+    from core.systems.base.reader_generator import ReaderGenerator, load_reader_generator
 
-    default = signals_of(parts.settings.reader)
     known = {
         "clustering": get_args(Clustering),
         "embed": get_args(Embed),
         "unclustered": (BY_GENERATOR, *get_args(Unclustered)),
         "same_answer": (BY_GENERATOR, *get_args(SameAnswer)),
-        "abstain_below": default.abstain_below,
-        "verified_above": default.verified_above,
-        "additions": ADDITIONS,
+        "additions": OF_DEFAULT,
     }
     chosen = read_extra(options, "verdict", known)
-    added = additions_of("verdict", chosen.pop("additions"), parts, (parts.settings.reader, "reader"))
-    if added.on and "abstain_below" not in options.extra:
-        chosen["abstain_below"] = 0.0  # every reading is rescored
-    sureness = Thresholds(chosen.pop("abstain_below"), chosen.pop("verified_above"))
+    wanted = chosen.pop("additions")
     if loading.language_model_needed(parts.settings):
-        generator: roles.Generator = load_reader_generator(parts.settings, sureness)
+        added = additions_of("verdict", wanted, parts, (parts.settings.reader, "reader"))
+        generator: roles.Generator = load_reader_generator(parts.settings)
     else:
-        if added.on:
+        if wanted not in (NONE, ALL):
             raise InputError("additions rescore the bundled readers, but a language model is configured; use additions=none")
+        added = Additions(parts)
         generator = loading.load_language_generator(parts.settings)
     usual = BY_READER if isinstance(generator, ReaderGenerator) else BY_LANGUAGE_MODEL
     chosen |= {name: value for name, value in usual.items() if chosen[name] == BY_GENERATOR}

@@ -9,21 +9,23 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.datasets.ambignq import load
 from core.errors import InputError
-from core.models.ranking.ambiguity import ANY, Lexicon, cues, normal, opening
+from core.models.encoders import sentence_encoder
+from core.models.encoders.sentence_encoder import Encoder
+from core.models.ranking.ambiguity import ANY, ENCODER, Lexicon, cues, normal, opening, save_ambiguity
+from core.settings import Settings
 from core.text import STOPWORDS, word_tokens
+from core.training.options import AmbiguityOptions
+from core.training.runs import arguments_of, say
 from core.types import ReferenceQuestion
-
-if TYPE_CHECKING:
-    from core.models.encoders.sentence_encoder import Encoder
 
 LONGEST = 6  # words of a phrase
 LEAST_QUESTIONS = 4  # least number of different questions of a phrase
@@ -128,3 +130,13 @@ def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Cal
             "dev_said_ambiguous": round(float(guesses.mean()), 4),
         }
     return Fitted(model.coef_[0].astype(np.float32), float(model.intercept_[0]), lexicon, figures)
+
+
+def run(options: AmbiguityOptions, settings: Settings, out: Path) -> dict[str, Any]:
+    """`core train ambiguity`: writes the weights to `out` and returns the figures.  It takes seconds to minutes on a CPU."""
+    assert options.ambignq is not None
+    encoder = sentence_encoder.load_encoder(replace(settings, encoder=ENCODER))
+    fitted = fit(options.ambignq, options.ambignq_dev, encoder, options.seed, say)
+    about = {"arguments": arguments_of("ambiguity", options), "figures": fitted.figures}
+    save_ambiguity(out, fitted.weights, fitted.bias, fitted.lexicon, about)
+    return fitted.figures

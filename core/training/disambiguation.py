@@ -7,7 +7,6 @@ Practice questions bring their own passages.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,12 +19,16 @@ from core.errors import InputError
 from core.metrics.questions import edit_f1, normal_question
 from core.models.seq2seq.fid import FidAnswerer
 from core.models.seq2seq.rewriter import MAX_TOKENS, Seq2SeqRewriter, rewriting_job
+from core.settings import Settings
 from core.text import find_spans
 from core.training.answerer import Item
 from core.training.data import mixtures
 from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample, crop
 from core.training.fid import FidTask
+from core.training.options import DisambiguationOptions
+from core.training.runs import Made, miner, say
+from core.training.seq2seq import network_of, saver
 from core.types import Passage
 
 HELD_OUT = 40  # examples that are rewritten at each evaluation
@@ -118,35 +121,28 @@ def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int
     return total / max(1, len(jobs))
 
 
-def build(args: argparse.Namespace, make_miner: Any, settings: Any, log: Any) -> tuple[Any, Any, Any]:
-    """(network, task, function that saves) of `train disambiguation`.  Raises InputError, CheckpointError."""
-    from core.training.freezing import freeze
-    from core.training.seq2seq import check_repeat, saver, start
-
-    if not args.ambignq and not args.annotated:
-        raise InputError("train disambiguation needs --ambignq FILE (with --passages) or --annotated FOLDER")
-    network, tokenizer = start(args.init, args.prompting, "question", args.seed)
-    freeze(network, args.freeze)
-    check_repeat(network, args.repeat)
+def make(options: DisambiguationOptions, settings: Settings) -> Made:
+    """Raises InputError, CheckpointError."""
+    network, tokenizer = network_of(options, "question")
     held: list[tuple[str, list[MultiExample]]] = []
     annotated: list[MultiExample] = []
-    for folder in args.annotated:
+    for folder in options.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
         annotated += train
         held.append((folder.name, dev))
-    reading = mixtures.load_reading(args.reading, seed=args.seed)
-    miner, cache = make_miner(args, settings, reading)
-    statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
-    log(f"disambiguating {len(annotated)} annotated questions and {len(statements)} of AmbigNQ")
-    sources = [(annotated, 0.5), (statements, 0.5)]
+    index, cache = miner(options, settings, mixtures.load_reading(options.reading, seed=options.seed))
+    statements = (
+        mixtures.statement_examples(options.ambignq, index, cache, options.context, options.seed) if options.ambignq else []
+    )
+    say(f"disambiguating {len(annotated)} annotated questions and {len(statements)} of AmbigNQ")
     task = DisambiguationTask(
-        sources,
+        [(annotated, 0.5), (statements, 0.5)],
         held,
         tokenizer,
         network.config,
-        size=args.context,
-        batch_tokens=args.batch_tokens,
+        size=options.context,
+        batch_tokens=options.batch_tokens,
         collate=network.collate,
-        repeat=args.repeat,
+        repeat=options.repeat,
     )
     return network, task, saver(network, tokenizer)

@@ -31,15 +31,17 @@ def freeze(network: Any, layers: int) -> None:
 
 
 def low_rank(network: SpanNetwork, rank: int, freeze: int = 0) -> None:
-    """Leaves of the encoder above `freeze` layers only low-rank differences to train, unless `rank` is 0; the head is trained as ever."""
-    if rank:
+    """Leaves of the encoder above `freeze` layers only low-rank differences to train, unless `rank` is 0 or the network has differences of its
+    own; the head is trained as ever."""
+    if rank and not network.config.rank:
         encoder: Any = network.encoder
         adapt(encoder, len(encoder.encoder.layer) - freeze, rank)
 
 
 def whole(network: SpanNetwork) -> SpanNetwork:
-    """A copy with the differences merged into the matrices, as every checkpoint has them; the network itself where it has none."""
-    if not any(name.endswith(".down") for name in network.state_dict()):
+    """A copy with the differences merged into the matrices, as every checkpoint has them; the network itself where it has none, or where its
+    checkpoint holds them (`SpanConfig.rank`)."""
+    if network.config.rank or not any(name.endswith(".down") for name in network.state_dict()):
         return network
     made = deepcopy(network)
     encoder: Any = made.encoder

@@ -89,13 +89,12 @@ def _willing(runs: Runs, ids: Sequence[int], weights: Weights) -> Weights:
     return tried[int(np.argmax(smooth))]
 
 
-def fit_near(runs: Runs, present: Weights, fitted_on: str = "", ids: Sequence[int] | None = None) -> NearFit:
-    """The weights for judged questions, or the present ones where the fit does not help on parts of them that it did not see.  `ids`: the judged
-    ones, where not all questions of the runs are.
+def fit_near(runs: Runs, present: Weights, fitted_on: str = "") -> NearFit:
+    """The weights for judged questions, or the present ones where the fit does not help on parts of them that it did not see.
 
     Raises InputError for fewer than LEAST questions with an answer.
     """
-    judged = range(len(runs.examples)) if ids is None else ids
+    judged = range(len(runs.examples))
     answered = [i for i in judged if runs.examples[i].gold]
     others = [
         i for i in judged if not runs.examples[i].gold

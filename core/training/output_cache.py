@@ -19,11 +19,9 @@ import torch
 from core import types as t
 from core.evaluation.judge_cache import Judgments
 from core.models.encoders.sentence_encoder import BertEncoder, Kind, Vectors, weights_of
-from core.models.ranking import passage_signals
 from core.models.ranking.verifier import SpanVerifier
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.reader import PassageReader, Readout
-from core.systems.base import reader_generator as extractive
 
 MOST = 6  # candidates cached per passage: the most that any caller needs
 
@@ -61,7 +59,7 @@ def cached_outputs(file: Path) -> Iterator[None]:
     """A context in which every model of this process uses the cache.  Raises StorageError if the file is unusable."""
     cache = _Cache(file)
     read_pairs, propose_many, judge = PassageReader.read_pairs, SpanAnswerer.propose_many, SpanVerifier.judge
-    views, compute = passage_signals.answerer_views, BertEncoder._compute
+    compute = BertEncoder._compute
 
     def cached_read(self: PassageReader, pairs: Sequence[tuple[str, t.Passage]], candidates: int = 5) -> list[Readout]:
         if candidates > MOST:
@@ -86,16 +84,6 @@ def cached_outputs(file: Path) -> Iterator[None]:
 
         return [t.Proposal(tuple(map(_candidate, row[1])), row[0]) for row in cache(keys, fresh)]
 
-    def cached_views(answerer: SpanAnswerer, question: str, found: Sequence[t.RetrievedPassage], limit: int) -> list[Any]:
-        def fresh(_: list[int]) -> list[Any]:
-            return [[[(_said(c), log) for c, log in view.answerer] for view in views(answerer, question, found, limit)]]
-
-        (rows,) = cache([("look", weights_of(answerer.network), question, _passages(found), limit)], fresh)
-        return [
-            passage_signals.PassageView(one, answerer=tuple((_candidate(c), log) for c, log in row))
-            for one, row in zip(found, rows)
-        ]
-
     def cached_judge(self: SpanVerifier, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
         own = weights_of(self.network)
         keys = [("judge", own, question, p.id, p.title, p.text, start, end) for p, start, end in spans]
@@ -115,8 +103,6 @@ def cached_outputs(file: Path) -> Iterator[None]:
             (SpanAnswerer, "propose_many", cached_propose),
             (SpanVerifier, "judge", cached_judge),
             (BertEncoder, "_compute", cached_compute),
-            (passage_signals, "answerer_views", cached_views),
-            (extractive, "answerer_views", cached_views),
         ):
             changes.callback(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, own)

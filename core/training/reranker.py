@@ -36,9 +36,6 @@ from core.types import AnsweringSystem, BatchAnsweringModel, Candidate, Proposal
 SHIFTS = tuple(np.arange(-1.4, 1.41, 0.2))  # added to the fitted bias: the logistic loss is not F1
 FOLDS = 5
 MAX_ANSWERS = 8
-NOTING: dict[str, dict[str, Any]] = {
-    "verdict": {"abstain_below": 0.0}
-}  # options under which a system shows all that it would weigh
 _RIDGE = 1.0
 _RIDGE_FIRST = 5.0  # of what is added at the first step
 # of a system that reads once, whose candidates of one question say much the same: of 1, 5, 20 and 80 the best cross-validated F1 of dpr-threshold, all and multi together,
@@ -263,12 +260,12 @@ def runs_of(
     if verified and settings.verifier != OFF:
         verifier, about["verifier"] = load_verifier(settings.verifier, settings.device)
         judge = verifier.judge
-    none: dict[str, Any] = {"additions": "none"}
+    plain = Options(clarify=False, extra={"additions": "none"})
 
-    def made(corpus: str, extra: dict[str, Any]) -> Any:
-        return engine.system(system, corpus or None, Options(clarify=False, extra=none | extra), own_passages=not corpus)
+    def made(corpus: str) -> Any:
+        return engine.system(system, corpus or None, plain, own_passages=not corpus)
 
-    systems = {corpus: (made(corpus, {}), made(corpus, NOTING.get(system, {}))) for corpus in dict.fromkeys(corpora)}
+    systems = {corpus: (made(corpus), made(corpus)) for corpus in dict.fromkeys(corpora)}
     first: Any = next(iter(systems.values()))[0]
     about |= {"folder": first.additions.folder, "checkpoint": first.info.checkpoint_digest}
     runs: Runs

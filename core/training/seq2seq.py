@@ -8,7 +8,6 @@ checkpoint holds only the decoder.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,26 +19,22 @@ from core.models.seq2seq.fid import load_network, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.models.seq2seq.small import SmallConfig, SmallSeq2Seq, from_span, make_small, save_small
 from core.models.span.checkpoints import load_span_network
-from core.training.fid import FidTask
 from core.training.freezing import freeze
+from core.training.options import DisambiguationOptions, Seq2SeqOptions
 
 SMALL = "small"
-NO_INIT = (
-    "train seq2seq and disambiguation need --init: a folder or hub name of encoder-decoder weights (t5-base), `small` for a new small "
-    "encoder-decoder, or `small:reader` for one over the encoder of a bundled checkpoint"
-)
 
 
-def check(args: argparse.Namespace) -> None:
-    """Checks the arguments before anything is loaded.  Raises InputError."""
-    if not args.init:
-        raise InputError(NO_INIT)
+def network_of(options: Seq2SeqOptions | DisambiguationOptions, target: Any) -> tuple[Any, Any]:
+    """The (network, tokenizer) to train, with its lower layers frozen.  Raises InputError, CheckpointError."""
+    network, tokenizer = start(str(options.init), options.prompting, target, options.seed)
+    freeze(network, options.freeze)
+    check_repeat(network, options.repeat)
+    return network, tokenizer
 
 
-def start(init: str | None, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
-    """The (network, tokenizer) to train.  Raises InputError, CheckpointError."""
-    if not init:
-        raise InputError(NO_INIT)
+def start(init: str, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
+    """The (network, tokenizer) to begin with.  Raises InputError, CheckpointError."""
     name, _, encoder = init.partition(":")
     if name == SMALL and not (BUNDLED / name).exists():
         try:
@@ -77,28 +72,3 @@ def check_repeat(network: Any, repeat: int) -> None:
 def saver(network: Any, tokenizer: Any) -> Any:
     """The function with which `fit` writes this network's weights: (network, folder, about)."""
     return save_small if isinstance(network, SmallSeq2Seq) else partial(save_fid, tokenizer=tokenizer)
-
-
-def build(args: argparse.Namespace, same: Any) -> tuple[Any, Any, Any]:
-    """(network, task, function that saves) from the command line's arguments.
-
-    `same`: the span answerer's task, whose examples are used.  Raises InputError, CheckpointError.
-    """
-    network, tokenizer = start(args.init, args.prompting, args.target, args.seed)
-    freeze(network, args.freeze)
-    check_repeat(network, args.repeat)
-    task = FidTask(
-        same.sources,
-        same.held_out,
-        tokenizer,
-        network.config,
-        args.stage,
-        args.context,
-        args.eoi_share,
-        args.batch_tokens,
-        target=args.target,
-        joined=args.joined,
-        collate=network.collate,
-        repeat=args.repeat,
-    )
-    return network, task, saver(network, tokenizer)

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
@@ -27,51 +27,14 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from core import disk
-from core.errors import CancelledError, CheckpointError, InputError, StorageError
+from core.errors import CancelledError, CheckpointError, StorageError
 from core.models.encoders.pretrained import reason
 from core.models.scheduling import memory
 from core.models.scheduling.device import native_bf16
-from core.training.trackers import check_tracker, start_tracker, stop_trackers
+from core.training.options import TrainConfig
+from core.training.trackers import start_tracker, stop_trackers
 
-PRECISIONS = ("auto", "bf16", "fp32")
 GO_ON = "free some space and start again to resume"
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """`minutes`: time limit (0: none).  The learning rate decays linearly towards whichever limit comes first.
-
-    Raises InputError for a number that is out of bounds.
-    """
-
-    steps: int = 10_000
-    minutes: float = 0.0
-    lr: float = 5e-5
-    head_lr: float = 2e-4
-    warmup: int = 100
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    seed: int = 0
-    evaluate_every: int = 500
-    precision: str = "auto"  # bf16 where it is native, else fp32
-    device: str = "auto"
-    save_minutes: float = 5.0  # between saves of the state; 0: after each step
-    log_with: str = ""  # where losses are also sent (core.training.trackers)
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "evaluate_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("lr", "head_lr"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if not 0 <= self.minutes < math.inf:
-            raise InputError(f"minutes is {self.minutes}; it must be 0 (no limit) or more")
-        if not 0 <= self.save_minutes < math.inf:
-            raise InputError(f"save_minutes is {self.save_minutes}; it must be 0 (after each step) or more")
-        if self.precision not in PRECISIONS:
-            raise InputError(f"precision is '{self.precision}'; use {', '.join(PRECISIONS)}")
-        check_tracker(self.log_with)
 
 
 class Task(Protocol):
@@ -117,15 +80,9 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
             earlier = dict(json.loads(known.read_text()))
         except (ValueError, TypeError):
             earlier = {}
-        # as they read back from JSON
-        ours = {**(now := json.loads(json.dumps(settings))), **now.get("identity", {})}
-        theirs = {**earlier, **earlier.get("identity", {})}
         # how often it is saved and where it is logged do not affect training
-        aside = {"identity", "save_minutes", "save_every", "log_with"}
-        other = sorted(n for n in {*ours, *theirs} - aside if ours.get(n) != theirs.get(n))
-        if other or "identity" not in earlier:
-            names = ", ".join(other) or "identity"
-            raise InputError(f"{out} holds a run with other settings ({names}); name another folder with --out or delete it")
+        ours = {name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with")}
+        disk.check_same_run(out, {**earlier, **earlier.get("identity", {})}, {**ours, **settings["identity"]})
     disk.write_json(known, settings, GO_ON)
 
 

@@ -8,24 +8,39 @@ window's first token).
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.models.ranking.verifier_network import VerifierConfig, WindowBatch
+from core.models.encoders import packaged
+from core.models.encoders.mpnet import load_mpnet
+from core.models.encoders.word_pieces import WordPieces
+from core.models.loading.files import save_weights
+from core.models.loading.finding import find_verifier
+from core.models.ranking.verifier import load_verifier_network
+from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork, WindowBatch
 from core.models.ranking.verifier_rows import collate_windows
-from core.models.scheduling.device import bf16_autocast
+from core.models.scheduling.device import bf16_autocast, pick_device
+from core.models.span.reader import load_reader
+from core.settings import Settings
+from core.training.data import mixtures
 from core.training.data.chunks import like_with_like, stream
-from core.training.data.verifier_examples import Judged
+from core.training.data.verifier_examples import Judged, mine, of_multi, of_reading
 from core.training.objectives import marginal_loss
+from core.training.options import VerifierOptions
+from core.training.runs import Made, miner, say
 
 CHUNK = 256  # questions sorted by length together
 BATCH_TOKENS = 1536
 READING = 0.5  # weight of the third loss
+CLARIFIED = 0.5  # disambiguated questions of --annotated, for each of its prompt questions
+HELD_OUT = 180  # annotated questions, for the figure
 
 
 @dataclass
@@ -140,3 +155,45 @@ def _against(logits: Tensor, right: Tensor, question: Tensor, questions: int) ->
     if not bool(any_right.any()):
         return logits.sum() * 0.0
     return -torch.log(good[any_right].clamp(min=1e-9) / total[any_right]).mean()
+
+
+def make(options: VerifierOptions, settings: Settings) -> Made:
+    """Raises InputError, FormatError, CheckpointError."""
+    config = VerifierConfig()
+    base = packaged.packaged_folder(config.base)
+    network = (
+        load_verifier_network(find_verifier(options.init), base) if options.init else VerifierNetwork(load_mpnet(base), config)
+    )
+    reader, _ = load_reader(options.reader or settings.reader, settings.device)
+    asked, held = _questions(options, settings)
+    say(f"{len(asked)} questions, {len(held)} held out")
+    with bf16_autocast(pick_device(settings.device)):  # only which wrong spans are taken depends on it
+        found, kept_back = (mine(part, reader, config.window_words, say) for part in (asked, held))
+    task = VerifierTask(found, kept_back, WordPieces(base), config, options.batch_tokens)
+
+    def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
+        save_weights(network.trained(), folder, {"kind": "verifier", "config": asdict(network.config), "about": about})
+
+    return network, task, save
+
+
+def _questions(options: VerifierOptions, settings: Settings) -> tuple[list[Any], list[Any]]:
+    """(training, held-out) questions in random order; --limit restricts the rows of --reading."""
+    rng = random.Random(options.seed)
+    asked: list[Any] = []
+    held: list[Any] = []
+    if options.reading:
+        reading = mixtures.load_reading(options.reading, seed=options.seed)
+        if options.limit:
+            reading = rng.sample(reading, min(options.limit, len(reading)))
+        index, cache = miner(options, settings, reading)
+        asked += [of_reading(row) for row in mixtures.reader_rows(reading, index, cache, options.seed, say)]
+    for folder in options.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
+        clarified = mixtures.clarified_examples(train)
+        rng.shuffle(clarified)
+        asked += [of_multi(e) for e in [*train, *clarified[: int(CLARIFIED * len(train))]]]
+        held += [of_multi(e) for e in rng.sample(dev, min(HELD_OUT // len(options.annotated), len(dev)))]
+    asked += [of_multi(e) for e in mixtures.load_multi(options.multi) if e.gold]
+    rng.shuffle(asked)
+    return asked, held

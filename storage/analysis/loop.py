@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.disk import HOLDER, LOCK, locked, plain_or_gz
+from core.disk import HOLDER, LOCK, check_same_run, locked, plain_or_gz
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.metrics.significance.bootstrap import compare
 from core.settings import ROOT, Settings, child_environment
@@ -196,11 +196,7 @@ class _Loop:
                 earlier = found["identity"]
             except (OSError, ValueError, KeyError, TypeError):
                 raise FormatError("damaged: name another folder, or delete this one", file=file) from None
-            other = sorted(k for k in {*earlier, *identity} if earlier.get(k) != identity.get(k))
-            if other:
-                raise InputError(
-                    f"{self.out} holds another loop ({', '.join(o.replace('_', ' ') for o in other)}): name another folder with --out"
-                )
+            check_same_run(self.out, earlier, identity)
             return dict(found)
         if any(p.name not in (LOCK, HOLDER) for p in self.out.iterdir()):
             raise InputError(f"{self.out} is not empty and holds no loop: name another folder with --out")

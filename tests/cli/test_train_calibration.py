@@ -103,7 +103,7 @@ def test_a_reranker_of_own_passages_tells_them_apart_already() -> None:
     ("arguments", "says"),
     [
         ([], "either --annotated FOLDER"),
-        (["--systems", "no-such"], "no-such"),
+        (["--systems", "no-such", "--multi", __file__], "no-such"),
         (["--skip", "-1"], "--skip is -1"),
     ],
 )

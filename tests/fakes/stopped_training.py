@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.training.trainer import TrainConfig, fit
+from core.training.options import TrainConfig
+from core.training.trainer import fit
 
 
 class Task:

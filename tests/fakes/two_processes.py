@@ -19,8 +19,9 @@ from core.models.seq2seq.small import SmallConfig, make_small
 from core.training.data.examples import MultiExample
 from core.training.fid import FidTask
 from core.training.freezing import freeze
+from core.training.options import TrainConfig
 from core.training.seq2seq import saver
-from core.training.trainer import TrainConfig, fit
+from core.training.trainer import fit
 
 COLOURS = (
     ("north", "the ball is red"),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,7 +21,8 @@ from torch import Tensor, nn
 from core.disk import locked
 from core.errors import CancelledError, ConflictError, StorageError
 from core.settings import ROOT
-from core.training.trainer import TrainConfig, fit
+from core.training.options import TrainConfig
+from core.training.trainer import fit
 
 
 def rows(out: Path) -> list[tuple[int, object]]:
@@ -86,10 +88,10 @@ class Steps:
         return {}
 
 
-def go(out: Path, task: Steps, steps: int = 4, **changes: float) -> list[str]:
+def go(out: Path, task: Steps, steps: int = 4, **changes: Any) -> list[str]:
     said: list[str] = []
     torch.manual_seed(0)
-    config = TrainConfig(steps=steps, warmup=1, precision="fp32", device="cpu", **changes)  # type: ignore[arg-type]
+    config = TrainConfig(steps=steps, warmup=1, precision="fp32", device="cpu", **changes)
     fit(nn.Linear(100, 100), task, config, out, lambda *_: None, said.append)  # type: ignore[arg-type]
     return said
 
@@ -145,9 +147,9 @@ def test_an_earlier_run_without_a_state_is_told(tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [4]
 
 
-def test_how_often_the_state_is_saved_is_no_other_run(tmp_path: Path) -> None:
+def test_how_often_the_state_is_saved_and_where_it_is_logged_is_no_other_run(tmp_path: Path) -> None:
     go(tmp_path, Steps(), save_minutes=0.0)
-    go(tmp_path, Steps(), save_minutes=7.0)
+    go(tmp_path, Steps(), save_minutes=7.0, log_with="tensorboard")
 
 
 def test_signals_are_as_they_were_afterwards(tmp_path: Path) -> None:

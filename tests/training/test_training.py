@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from core.training.answerer import AnswererTask, add_pseudo_answers, pseudo_item
 from core.training.data.examples import MultiExample, Reading
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
+from core.training.options import TrainConfig
 from core.training.reader import ReaderTask
-from core.training.trainer import TrainConfig, fit, parameter_groups
+from core.training.trainer import fit, parameter_groups
 
 COLOURS = ["red", "blue", "green", "black", "white"]
 THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
@@ -138,17 +139,6 @@ def test_known_wrong_answers_come_among_the_previous() -> None:
     assert all(i is None or i.previous.count(right) <= 1 for i in items)  # a "bad" answer that is right is not used
 
 
-def test_short_answers_count_in_the_supporting_passages_only() -> None:
-    passages = (("a", "the ball is red ."), ("b", "red is a colour ."))
-    example = MultiExample("q", passages, (("red",),), "x", extra={"supporting": ["p1"]})
-    for seed in range(20):
-        item = sample_item(example, 2, 0.0, random.Random(seed))
-        assert item is not None
-        ((_, where),) = item.targets
-        assert where is not None
-        assert [item.passages[i][0] for i in where] == ["a"]
-
-
 def test_pseudo_items() -> None:
     example = MultiExample("q", (("t", "red ball"),), (("red",),), "x", extra={"pseudo": ["blue", "the red", "green"]})
     lengths = set()
@@ -254,57 +244,6 @@ def test_the_loss_falls_and_the_run_folder_is_whole(config: SpanConfig, network:
     assert not (tmp_path / "run" / "state-new").exists()
 
 
-class Killed(Exception):
-    pass
-
-
-class Watched:
-    """A task that notes where its batches start, and dies before the batch `die_at`."""
-
-    def __init__(self, inner: AnswererTask, die_at: int = -1) -> None:
-        self.inner, self.die_at, self.starts, self.count = inner, die_at, [], 0  # type: ignore[var-annotated]
-        self.clock = 0.0
-        self.evaluate = inner.evaluate
-        self.loss = inner.loss
-
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        self.starts.append(start)
-        for position, batch in self.inner.batches(seed, start):
-            if self.count == self.die_at:
-                raise Killed
-            self.count += 1
-            self.clock += 60.0
-            yield position, batch
-
-
-def test_a_killed_run_goes_on_from_its_saved_step(config: SpanConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fresh() -> SpanNetwork:
-        torch.manual_seed(0)
-        return SpanNetwork(load_base(config.base), config)
-
-    out = tmp_path / "run"
-    first = Watched(task(config), die_at=5)
-    with monkeypatch.context() as patch:
-        patch.setattr("core.training.trainer.monotonic", lambda: first.clock)  # a minute a step
-        with pytest.raises(Killed):
-            fit(fresh(), first, quiet(save_minutes=2.0), out, store, log=lambda _: None)
-    saved = json.loads((out / "state" / "position.json").read_text())
-    assert saved["step"] == 4
-    assert not (out / "last").exists()
-    said: list[str] = []
-    second = Watched(task(config))
-    row = fit(fresh(), second, quiet(), out, store, log=said.append)
-    assert said[0].startswith("resumed at step 4 of 6, after ")
-    assert [second.starts] == [saved["positions"]]
-    assert second.count == 2  # two steps were left
-    assert row["step"] == 6
-    assert (out / "last" / "model.safetensors").exists()
-    # a finished run trains no more
-    third = Watched(task(config))
-    assert fit(fresh(), third, quiet(), out, store, log=said.append)["step"] == 6
-    assert third.count == 0
-
-
 def test_a_kill_between_the_renames_loses_nothing(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
     out = tmp_path / "run"
     fit(network, task(config), quiet(steps=2), out, store, log=lambda _: None)
@@ -313,14 +252,6 @@ def test_a_kill_between_the_renames_loses_nothing(config: SpanConfig, network: S
     said: list[str] = []
     fit(network, task(config), quiet(steps=2), out, store, log=said.append)
     assert said[0].startswith("resumed at step 2 of 2, after ")
-
-
-def test_another_configuration_is_refused(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
-    fit(network, task(config), quiet(steps=1), tmp_path / "run", store, log=lambda _: None)
-    with pytest.raises(InputError, match="holds a run with other settings"):
-        fit(network, task(config), quiet(steps=1, lr=1e-4), tmp_path / "run", store, log=lambda _: None)
-    known = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert known["lr"] == 1e-3
 
 
 def test_the_clock_ends_a_run(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
@@ -354,18 +285,15 @@ def test_embeddings_are_frozen_and_the_head_learns_faster(network: SpanNetwork) 
     assert len(encoder["params"]) + len(head["params"]) == sum(p.requires_grad for p in network.parameters())
 
 
-def test_the_reader_learns(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+def test_a_readers_rows_have_their_answers_or_none(config: SpanConfig, network: SpanNetwork) -> None:
     rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
     made = ReaderTask(rows, rows[:24], config, 1024)
     batch, gold, empty, weight = next(made.batches(0, 0))[1]
     assert torch.equal(gold.flatten(1).any(1), ~empty)
     assert weight.all()
     assert not batch.prompted
-    fit(network, made, quiet(steps=50, evaluate_every=50), tmp_path / "reader", store, log=lambda _: None)
-    first, *_, last = rows_of(tmp_path / "reader")
-    assert {"exact_match", "abstains", "figure"} <= set(last)
-    assert 0 <= last["exact_match"] <= 1
-    assert first["loss"] < 4
+    figures = made.evaluate(network)
+    assert figures["figure"] == figures["exact_match"] + 0.5 * figures["abstains"]
 
 
 def test_an_answer_that_cannot_be_marked_is_no_reason_to_abstain(config: SpanConfig) -> None:

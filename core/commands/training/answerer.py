@@ -1,98 +1,69 @@
-"""`python -m core train answerer`: the answering model with a span head, in AmbigPrompt's two stages."""
+"""`python -m core train answerer` and `seq2seq`: the answering models, in AmbigPrompt's two stages."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from core.cluster.connect import add_option, connected
-from core.commands.training import options
+from core.cluster.connect import connected
+from core.cluster.jobs import reading
 from core.commands.training.reader import reader_task, span_network
-from core.commands.training.runs import Made, miner, say, train_network
-from core.errors import InputError
+from core.models.loading.finding import find_checkpoint
+from core.models.ranking.reranker import KINDS, read_weights, write_weights
+from core.models.span.checkpoints import save_span_network
+from core.models.span.network import SpanConfig
 from core.settings import Settings
-
-if TYPE_CHECKING:
-    from core.models.span.network import SpanConfig
-    from core.training.answerer import AnswererTask, JointTask
-
-ABOUT = "the answering model of ambiscope and ambigprompt"
-DATA = ("reading", "reading-dev", "multi", "multi-dev", "annotated", "ambignq", "passages")
-LIMIT = "maximum number of questions from --reading (default: 4000; 6000 with --stage pretrain)"
-READER = "with --stage pretrain, the reader that makes the pseudo answers"
+from core.systems import SYSTEMS
+from core.training import seq2seq
+from core.training.answerer import AnswererTask, JointTask, build
+from core.training.fid import FidTask
+from core.training.freezing import low_rank, whole
+from core.training.options import AnswererOptions, Seq2SeqOptions
+from core.training.runs import Made, miner, say
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    options.data(parser, *DATA, limit=LIMIT)
-    options.stage(parser)
-    options.start_from(parser, "checkpoint to start from: a folder or a bundled name (default: the untrained base)", READER)
-    options.prompting(parser)
-    options.freeze(parser)
-    options.adapted_base(parser)
-    options.exclude(parser)
-    options.context(parser)
-    options.eoi_share(parser)
-    options.network(parser)
-    add_option(parser)
-
-
-def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises InputError if post-pretraining has no --reader, and for --ray with another stage."""
-    check_stage(args)
-    return train_network(args, settings, _make, _reranker_of(args))
-
-
-def check_stage(args: argparse.Namespace) -> None:
-    """Raises InputError for options that do not fit the stage."""
-    if args.ray and args.stage != "pretrain":
-        raise InputError("--ray spreads the pseudo answers of --stage pretrain; leave it out here")
-    if args.stage == "pretrain" and not args.reader:
-        raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
-
-
-def _make(args: argparse.Namespace, settings: Settings) -> Made:
-    from core.models.span.checkpoints import save_span_network
-    from core.training.freezing import low_rank, whole
-
-    network = span_network(args)
-    if args.init and not network.config.rank:  # a network that has low-rank updates trains those
-        low_rank(network, args.rank, args.freeze)
+def make(options: AnswererOptions, settings: Settings) -> Made:
+    """Raises InputError, FormatError, CheckpointError, ClusterError."""
+    network = span_network(options, "answerer")
+    if options.init:
+        low_rank(network, options.rank, options.freeze)
+    rerankers: dict[Any, Any] = {}  # of the initial weights, which fine-tuned weights keep: without them they would be worse
+    if options.stage == "tune" and options.init:
+        folder = find_checkpoint(options.init, "answerer")
+        rerankers = {(kind, name): own for name in SYSTEMS for kind in KINDS if (own := read_weights(folder, kind, name))}
 
     def save(trained: Any, folder: Path, about: dict[str, Any]) -> None:
         save_span_network(whole(trained), folder, about)
+        for (kind, name), own in rerankers.items():
+            write_weights(folder, own, kind, name)
 
-    return network, build_task(args, settings, network.config), save
+    task = _task(options, settings, network.config)
+    return network, JointTask(task, reader_task(options, settings, network.config)) if options.stage == "joint" else task, save
 
 
-def build_task(args: argparse.Namespace, settings: Settings, config: SpanConfig) -> AnswererTask | JointTask:
+def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> Made:
+    """Raises InputError, FormatError, CheckpointError, ClusterError."""
+    network, tokenizer = seq2seq.network_of(options, options.target)
+    same = _task(options, settings, SpanConfig())  # its examples are used
+    task = FidTask(
+        same.sources,
+        same.held_out,
+        tokenizer,
+        network.config,
+        "pretrain" if options.stage == "pretrain" else "tune",
+        options.context,
+        options.eoi_share,
+        options.batch_tokens,
+        target=options.target,
+        joined=options.joined,
+        collate=network.collate,
+        repeat=options.repeat,
+    )
+    return network, task, seq2seq.saver(network, tokenizer)
+
+
+def _task(options: Any, settings: Settings, config: SpanConfig) -> AnswererTask:
     """The task, with pseudo answers from the cluster of --ray where one is named."""
-    from core.training.answerer import JointTask, build
-
-    with connected(args.ray, settings) as cluster:
-        elsewhere = None
-        if cluster is not None:
-            from core.cluster.jobs import reading
-
-            elsewhere = reading(cluster, args.reader)
-        task = build(args, settings, config, miner, say, elsewhere)
-    return JointTask(task, reader_task(args, settings, config)) if args.stage == "joint" else task
-
-
-def _reranker_of(args: argparse.Namespace) -> Callable[[Path], object] | None:
-    """The rerankers of the initial weights, which fine-tuned weights keep: without them they would be worse."""
-    if args.stage != "tune" or not args.init:
-        return None
-    from core.models.loading.finding import find_checkpoint
-    from core.models.ranking.reranker import KINDS, read_weights, write_weights
-    from core.systems import SYSTEMS
-
-    folder = find_checkpoint(args.init, "answerer")
-    found = {(kind, name): own for name in SYSTEMS for kind in KINDS if (own := read_weights(folder, kind, name))}
-
-    def keep(out: Path) -> None:
-        for (kind, name), own in found.items():
-            write_weights(out, own, kind, name)
-
-    return keep if found else None
+    with connected(options.ray, settings) as cluster:
+        elsewhere = None if cluster is None else reading(cluster, options.reader)
+        return build(options, settings, config, miner, say, elsewhere)

@@ -11,10 +11,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 from core import disk
 from core.errors import CheckpointError
 from core.models.loading.finding import BUNDLED, WEIGHTS, read_config
+from core.models.loading.once import loaded_once
 from core.text import content_words, word_tokens
 
 if TYPE_CHECKING:
@@ -142,11 +141,8 @@ def find_ambiguity(name: str = "default") -> Path:
     return folder
 
 
-_LOADING = threading.Lock()
-
-
-@lru_cache(maxsize=2)
-def _loaded(folder: Path, stamps: tuple[tuple[int, int, int], ...], device: str) -> tuple[AmbiguityModel, str]:
+@loaded_once(2)
+def _loaded(folder: Path, _sha: str, device: str) -> AmbiguityModel:
     from dataclasses import replace
 
     from safetensors import SafetensorError
@@ -169,16 +165,14 @@ def _loaded(folder: Path, stamps: tuple[tuple[int, int, int], ...], device: str)
         raise CheckpointError(
             f"checkpoint {folder} has weights of shape {weights.shape} for vectors of {encoder.dimension}; train it again"
         )
-    sha = sha256((folder / WEIGHTS).read_bytes() + (folder / LEXICON).read_bytes()).hexdigest()[:16]
-    return AmbiguityModel(weights, bias, Lexicon(phrases), encoder), sha
+    return AmbiguityModel(weights, bias, Lexicon(phrases), encoder)
 
 
 def load_ambiguity(name: str = "default", device: str = "auto") -> tuple[AmbiguityModel, str]:
     """(model, digest of its files).  Loaded once; new files in the folder are reloaded.  Raises CheckpointError."""
     folder = find_ambiguity(name)
     try:
-        stats = [(folder / n).stat() for n in (WEIGHTS, LEXICON)]
+        sha = sha256((folder / WEIGHTS).read_bytes() + (folder / LEXICON).read_bytes()).hexdigest()[:16]
     except OSError as error:
         raise CheckpointError(f"checkpoint {folder} is incomplete ({error}); fetch or train it again") from None
-    with _LOADING:
-        return _loaded(folder, tuple((s.st_mtime_ns, s.st_size, s.st_ino) for s in stats), device)
+    return _loaded(folder, sha, device), sha

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.disambiguation.edits.shared import evidence_sentence
 from core.models.ranking.copies import Copies
-from core.models.ranking.passage_signals import PassageView, QuestionSignals, kind, wording
+from core.models.ranking.passage_signals import QuestionSignals, kind, wording
 from core.models.ranking.second_reading import with_readings
 from core.models.ranking.units import unit_alike
 from core.models.span.reader import PassageReader, Readout
@@ -126,9 +126,8 @@ class QuestionFeatures:
         self.best_similarity = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
         self.tokens = {p.passage.id: word_tokens(p.passage.text) for p in passages}
         self.copies = Copies(self.tokens)
-        views = [PassageView(p, *self._read(p.passage.id)) for p in passages]
-        asked = QuestionSignals(question, views)
-        self.signals = {v.found.passage.id: asked.passage(rank, v) for rank, v in enumerate(views)}
+        asked = QuestionSignals(question, [p.passage for p in passages])
+        self.signals = {p.passage.id: asked.passage(p.passage) for p in passages}
         self.asked = set(content_words(question))
         self.titles = {key: frozenset(word_tokens(p.passage.title)) for key, p in self.passages.items()}
         self._vectors: dict[str, NDArray[np.float32]] = {}

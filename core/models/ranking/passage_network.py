@@ -11,7 +11,6 @@ Legend: T picked passages, N passages of the pool, S width of their states, d mo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from core.errors import CheckpointError
 from core.models.loading.files import digest, read_weights
 from core.models.loading.finding import named_folder, read_config
+from core.models.loading.once import loaded_once
 
 KIND = "passages"
 
@@ -90,7 +90,7 @@ def load_joint(name: str, reader_digest: str) -> tuple[JointNetwork, str]:
     return network, weights
 
 
-@lru_cache(maxsize=1)
+@loaded_once(1)
 def _loaded(folder: Path, weights: str) -> JointNetwork:
     try:
         body: dict[str, Any] = read_config(folder)

@@ -6,9 +6,7 @@ sentences around a candidate (core.models.ranking.verifier_rows), not the passag
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from core.models.encoders.packaged import packaged_folder
 from core.models.encoders.word_pieces import WordPieces
 from core.models.loading.files import digest
 from core.models.loading.finding import find_verifier, read_config
+from core.models.loading.once import loaded_once
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
 from core.models.scheduling.device import OnDevice, bf16_autocast, native_bf16, pick_device
@@ -71,10 +70,7 @@ class SpanVerifier:
         return out
 
 
-_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
-
-
-@lru_cache(maxsize=1)
+@loaded_once(1)
 def _loaded(folder: Path, base: Path, weights: str, device: str) -> SpanVerifier:
     network = load_verifier_network(folder, base)
     return SpanVerifier(network.merge(), WordPieces(base), device)
@@ -108,5 +104,4 @@ def load_verifier(name: str = "default", device: str = "auto") -> tuple[SpanVeri
     folder = find_verifier(name)
     base = packaged_folder(_config(folder).base)
     weights = digest(folder)
-    with _LOADING:
-        return _loaded(folder, base, weights, device), weights
+    return _loaded(folder, base, weights, device), weights

@@ -10,10 +10,8 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from core.errors import CheckpointError, StorageError
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.transformers_lock import TRANSFORMERS
 from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released
+from core.models.loading.once import loaded_once
 from core.models.scheduling.device import pick_device
 from core.models.scheduling.turns import TURNS
 from core.models.seq2seq.decoding import shown as in_passage_words
@@ -252,10 +251,7 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     return network.eval(), tokenizer
 
 
-_LOADING = threading.Lock()  # so that two threads load the same weights only once
-
-
-@lru_cache(maxsize=2)  # large weights: an answering model and a rewriter
+@loaded_once(2)  # large weights: an answering model and a rewriter
 def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
     """One network per set of weights; `files` changes with the folder's files, so that they are reloaded."""
     network, tokenizer = load_network(where)
@@ -287,8 +283,7 @@ def load_fid(
     transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
     """
     where = find_fid(name)
-    with _LOADING:
-        loaded, weights = _loaded(where, _files(where), device, prompting)
+    loaded, weights = _loaded(where, _files(where), device, prompting)
     answerer = copy.copy(loaded)  # network and lock stay shared
     answerer.generation = generation or Generation()
     return answerer, weights

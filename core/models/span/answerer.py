@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import torch
 
 from core.models.loading.files import digest
 from core.models.loading.finding import find_checkpoint
+from core.models.loading.once import loaded_once
 from core.models.span.checkpoints import load_span_network
 from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
@@ -147,10 +146,7 @@ class SpanAnswerer(SpanModel):
         )
 
 
-_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
-
-
-@lru_cache(maxsize=2)
+@loaded_once(2)
 def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
     """One network per set of weights; `weights` is their digest, so that new weights are reloaded."""
     return SpanAnswerer(load_span_network(folder), device)
@@ -160,8 +156,7 @@ def load_answerer(name: str = "default", device: str = "auto", decoding: Decodin
     """(answerer, digest of its weights).  Weights are loaded once; the decoding settings are the caller's.  Raises CheckpointError."""
     folder = find_checkpoint(name, "answerer")
     weights = digest(folder)
-    with _LOADING:
-        answerer = copy.copy(_loaded(folder, weights, device))
+    answerer = copy.copy(_loaded(folder, weights, device))
     answerer.decoding = decoding or Decoding()
     answerer._readings = {}
     return answerer, weights

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import torch
 
 from core.models.loading.files import digest
 from core.models.loading.finding import find_checkpoint
+from core.models.loading.once import loaded_once
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.checkpoints import check_abstains, load_span_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
@@ -113,10 +112,7 @@ class PassageReader(SpanModel):
         return Readout(passage, tuple(found), math.exp(null - total))
 
 
-_LOADING = threading.Lock()  # two threads that ask for the same weights load them once
-
-
-@lru_cache(maxsize=2)
+@loaded_once(2)
 def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
     network = load_span_network(folder)
     return PassageReader(network, network.config, device)
@@ -132,5 +128,4 @@ def find_reader(name: str = "default") -> tuple[Path, str]:
 def load_reader(name: str = "default", device: str = "auto") -> tuple[PassageReader, str]:
     """(reader, digest of its weights).  Loaded once, and again when the folder's weights change.  Raises CheckpointError."""
     folder, weights = find_reader(name)
-    with _LOADING:
-        return _loaded(folder, weights, device), weights
+    return _loaded(folder, weights, device), weights

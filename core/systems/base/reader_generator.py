@@ -1,48 +1,30 @@
 """The generator without a language model: the bundled per-passage reader, with the answering model as second opinion.
 
 The roles of Lee et al. 2025 (core.models.language.roles.Generator): relaxing leaves the query as it is; interpreting a passage is one call of the reader
-over it (Eq. 8), which may abstain, and a minimal edit of the query that tells this passage from the others; the answering model has looked at all
-passages together once before, and the agreement of both with the question (core.models.ranking.passage_signals) says how sure an interpretation is.
-A passage below the threshold abstains, with the reason.  An interpretation's answer is always a span of its passage.
+over it (Eq. 8), which may abstain, and a minimal edit of the query that tells this passage from the others.  An interpretation's answer is always a
+span of its passage.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from core import types as t
 from core.disambiguation.edits import Edit, Place, propose_edits
-from core.errors import InputError
 from core.models.language.roles import Claim, Run
-from core.models.ranking.passage_signals import PassageView, QuestionSignals, Weighing, answerer_views, best_reading
-from core.models.ranking.signal_weights import signals_of
+from core.models.ranking.features import SPANS
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
 from core.text import equal_for_display, overlapping
 
 AT_A_TIME = 5  # passages per batch: small enough to show progress in the grid
-CANDIDATES = 6  # spans per passage from each model
 EDITS_ASKED = 2  # edits tested per interpretation
 RIVALS_ASKED = 3  # passages of other interpretations used in that test
 RIVALS = 12  # other passages that an edit must differ from while their answers are unknown
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Probabilities, by default those of core.models.ranking.signal_weights.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
-    no other one beside it.  Raises InputError for what is not a probability."""
-
-    abstain_below: float
-    verified_above: float
-
-    def __post_init__(self) -> None:
-        for name in ("abstain_below", "verified_above"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"the option {name} is {getattr(self, name)}; it must be between 0 and 1")
 
 
 class ReaderGenerator:
@@ -50,23 +32,10 @@ class ReaderGenerator:
 
     name = "bundled reader"
 
-    def __init__(
-        self,
-        reader: PassageReader,
-        answerer: SpanAnswerer,
-        sureness: Thresholds,
-        weighing: Weighing,
-        about: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.reader, self.answerer, self.weighing = reader, answerer, weighing
-        self.sureness = sureness
-        self.about: Mapping[str, Any] = {
-            "generator": self.name,
-            "abstain_below": self.sureness.abstain_below,
-            "verified_above": self.sureness.verified_above,
-            "weighing": weighing.digest,
-            **(about or {}),
-        }
+    def __init__(self, reader: PassageReader, answerer: SpanAnswerer, about: Mapping[str, Any] | None = None) -> None:
+        """`answerer`: tests whether a rewritten question has its answer."""
+        self.reader, self.answerer = reader, answerer
+        self.about: Mapping[str, Any] = {"generator": self.name, **(about or {})}
 
     def relax(self, query: str, run: Run) -> str:
         """Eq. 6 as the identity: retrieval already covers every meaning of a short question."""
@@ -78,15 +47,10 @@ class ReaderGenerator:
         return self.interpret_found(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
 
     def interpret_found(
-        self, query: str, found: Sequence[t.RetrievedPassage], run: Run
+        self, query: str, found: Sequence[t.RetrievedPassage], run: Run, readouts: list[Readout] | None = None
     ) -> Iterator[tuple[int, t.Interpretation]]:
-        """`interpret` with the retriever's scores, which are signals too."""
-        if not found:
-            return
-        run.check()
+        """`interpret`.  `readouts`: gets what the reader says, for rescoring; each passage's best span is then given, however unsure."""
         passages = [f.passage for f in found]
-        views, trouble = self._look(query, found, run)
-        asked = QuestionSignals(query, views)
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
@@ -100,57 +64,26 @@ class ReaderGenerator:
                 if isinstance(readout, str):
                     yield i, t.Interpretation(passages[i].id, failed=readout)
                 else:
-                    views[i] = replace(views[i], abstain=readout.abstain_probability, reader=readout.candidates)
-                    yield i, self._interpretation(asked, i, views, trouble)
-
-    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[PassageView], str]:
-        """(the answering model's spans of all passages from one call, the error or "")."""
-        started, error = time.perf_counter(), ""
-        try:
-            views = answerer_views(self.answerer, query, found, CANDIDATES)
-        except Exception as e:  # the reader can continue alone
-            error = _message(e)
-            views = [PassageView(f) for f in found]
-        run.count(t.ModelCalled("second answerer_views", len(found), 0, 0, time.perf_counter() - started, error))
-        return views, error
+                    if readouts is not None:
+                        readouts.append(readout)
+                    yield i, _interpretation(query, readout, passages, abstains=readouts is None)
 
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
         """One readout per passage, computed in one batch; if that fails, each passage is read alone, and a failure gives its error message."""
         started = time.perf_counter()
         found: list[Readout | str] = []
         try:
-            found += self.reader.read(query, passages, CANDIDATES)
+            found += self.reader.read(query, passages, SPANS)
         except Exception:
             for passage in passages:
                 try:
-                    found += self.reader.read(query, [passage], CANDIDATES)
+                    found += self.reader.read(query, [passage], SPANS)
                 except Exception as e:
                     found.append(_message(e))
         took = (time.perf_counter() - started) / max(1, len(passages))
         for one in found:
             run.count(t.ModelCalled("interpret", 1, 0, 0, took, one if isinstance(one, str) else ""))
         return found
-
-    def _interpretation(self, asked: QuestionSignals, at: int, views: Sequence[PassageView], trouble: str) -> t.Interpretation:
-        view, query = views[at], asked.question
-        passage = view.found.passage
-        best, probability = best_reading(self.weighing, view, asked.passage(at, view), query)
-        if best is None or best.candidate.evidence is None:
-            return t.Interpretation(passage.id, abstained="the reader found no possible answer in this passage")
-        answer = best.candidate.text
-        if probability < self.sureness.abstain_below:
-            why = _why_not(answer, view, best.signals["kind"], probability)
-            return t.Interpretation(passage.id, probability=probability, abstained=why)
-        rivals = [Place(v.found.passage, 0) for i, v in enumerate(views[: RIVALS + 1]) if i != at]
-        edits = propose_edits(query, answer, Place(passage, best.candidate.evidence.start), rivals)
-        return t.Interpretation(
-            passage.id,
-            edits[0].question if edits else query,
-            answer,
-            probability,
-            best.candidate.evidence,
-            verified=None if trouble else probability >= self.sureness.verified_above,
-        )
 
     # ------------------------------------------------------------ the final interpretations
 
@@ -250,21 +183,22 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _why_not(answer: str, view: PassageView, kind: float, probability: float) -> str:
-    """Why a passage abstains."""
-    said = answer if len(answer) <= 60 else f"{answer[:59]}…"
-    if kind == 0:
-        return f"the best span, '{said}', is not the kind of answer that the question asks for"
-    if not view.reader or view.abstain > view.reader[0].probability:
-        return f"the reader finds no answer here ({view.abstain:.0%} sure)"
-    return f"the best span, '{said}', is not likely enough ({probability:.0%})"
+def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage], abstains: bool) -> t.Interpretation:
+    passage = readout.passage
+    best = readout.best if abstains else next(iter(readout.candidates), None)
+    if best is None or best.evidence is None:
+        return t.Interpretation(
+            passage.id, abstained=f"the reader finds no answer here ({readout.abstain_probability:.0%} sure)"
+        )
+    rivals = [Place(other, 0) for other in passages[: RIVALS + 1] if other is not passage]
+    edits = propose_edits(query, best.text, Place(passage, best.evidence.start), rivals)
+    question = edits[0].question if edits else query
+    return t.Interpretation(passage.id, question, best.text, best.probability, best.evidence)
 
 
-def load_reader_generator(settings: Settings, sureness: Thresholds | None = None) -> ReaderGenerator:
-    """`sureness` None: the reader's thresholds.  Raises CheckpointError if the bundled weights are missing or damaged."""
-    signals = signals_of(settings.reader)
-    sureness = sureness or Thresholds(signals.abstain_below, signals.verified_above)
+def load_reader_generator(settings: Settings) -> ReaderGenerator:
+    """Raises CheckpointError if the bundled weights are missing or damaged."""
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, second = load_answerer(settings.answerer, settings.device)
     about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}
-    return ReaderGenerator(reader, answerer, sureness, signals.weighing, about)
+    return ReaderGenerator(reader, answerer, about)

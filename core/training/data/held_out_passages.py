@@ -59,12 +59,12 @@ def held_out_passages(
 
 
 def own_passages(
-    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0, judged: bool = False, sources: Sequence[str] = ()
+    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0, judged: bool = False
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
     """(questions with an answer, the passages that each brings), in random order, because files list source after
     source.
 
-    `judged`: questions too of which people only said what is wrong, or that nothing is right; `sources`: only of these.
+    `judged`: questions too of which people only said what is wrong, or that nothing is right.
     Raises FormatError, and InputError if no question is left.
     """
     known = ("negatives_only", "no_answer") if judged else ()
@@ -72,9 +72,7 @@ def own_passages(
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")
     random.Random(seed).shuffle(examples)
-    examples = [e for e in examples if not sources or e.source in sources][: limit or None]
-    if not examples:
-        raise InputError(f"no question of --multi is of {', '.join(sources)}")
+    examples = examples[: limit or None]
     found: list[Sequence[RetrievedPassage]] = []
     for e in examples:
         passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]

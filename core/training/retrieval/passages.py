@@ -8,25 +8,39 @@ decoder also learns to continue after a wrong pick.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from core.disk import plain_or_gz, replacing
+from core.engine import Engine
 from core.errors import InputError
-from core.models.ranking.passage_network import JointNetwork
-from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
+from core.models.loading.files import save_weights
+from core.models.ranking.passage_network import KIND, JointConfig, JointNetwork
+from core.models.ranking.passage_scorers import CANDIDATES, ReaderScorer, TrainedScorer
+from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
+from core.settings import Settings
+from core.text import has_answer
 from core.training.data.chunks import like_with_like, stream
+from core.training.data.mixtures import annotated_examples
+from core.training.options import PassagesOptions
+from core.training.runs import Made, say
+from core.types import Candidate
 
 CHUNK = 256
 BATCH = 16  # questions of a step
 PREFIXES = 4  # of a question in a step
 K = 5  # passages picked for the held-out figure
+HELD_OUT = 200  # questions, for the figures of a run
 
 
 @dataclass(frozen=True)
@@ -121,3 +135,68 @@ class JointTask:
         several = [v for v, multi in found if multi]
         every, multi = sum(v for v, _ in found) / len(found), sum(several) / max(1, len(several))
         return {f"MRecall@{K}": every, f"MRecall@{K} multi": multi, "figure": every + multi}
+
+
+def make(options: PassagesOptions, settings: Settings) -> Made:
+    """Raises InputError, FormatError, CheckpointError."""
+    reader, digest = load_reader(options.reader or settings.reader, settings.device)
+    train, held = pools(settings, options.annotated, reader, digest, options.pool, options.limit, HELD_OUT, options.seed)
+    say(f"{len(train)} questions, {len(held)} held out")
+    network = JointNetwork(JointConfig(digest, states=3 * reader.network.head.edges.in_features))
+
+    def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
+        save_weights(network.state_dict(), folder, {"kind": KIND, "config": asdict(network.config), "about": about})
+
+    return network, JointTask(train, held), save
+
+
+def pools(
+    settings: Settings,
+    folders: Sequence[Path],
+    reader: Any,
+    digest: str,
+    size: int,
+    limit: int,
+    held_out: int,
+    seed: int,
+    whole: bool = False,
+) -> tuple[list[Pool], list[Pool]]:
+    """(pools of training questions with several answers, pools of held-out questions), each question over its folder's
+    corpus.
+
+    `whole`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
+    in AMBISCOPE_HOME/cache, so that an interrupted run resumes.
+    """
+    engine = Engine(settings)
+    out: tuple[list[Pool], list[Pool]] = ([], [])
+    for folder in folders:
+        name = folder.resolve().name
+        engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])
+        train, held = annotated_examples(folder, held_out=0.2, context=2)
+        if whole:
+            train, held = [], train + held
+        several = [e for e in train if len(e.gold) > 1]
+        for wanted, most, into in ((several, limit, out[0]), (held, held_out, out[1])):
+            size_of_part = min(-(-most // len(folders)) or len(wanted), len(wanted))
+            part = random.Random(f"{seed}-{name}").sample(wanted, size_of_part)
+            found = engine.corpus(name).search_many([e.question for e in part], size)
+            for number, (e, passages) in enumerate(zip(part, found), 1):
+                into.append(_pool(e, passages, reader, settings.home / "cache" / f"pools-{digest}"))
+                if number % 50 == 0:
+                    say(f"{name}: {number} of {len(part)} pools read")
+    return out
+
+
+def _pool(example: Any, passages: Any, reader: Any, cache: Path) -> Pool:
+    key = json.dumps([example.question, [(p.passage.title, p.passage.text) for p in passages]])
+    file = cache / f"{sha256(key.encode()).hexdigest()[:24]}.npz"
+    if not file.exists():
+        readouts, states = reader.read_states(example.question, [p.passage for p in passages], CANDIDATES)
+        said = json.dumps([[(c.text, c.probability) for c in r.candidates] for r in readouts])
+        with replacing(file) as draft, draft.open("wb") as out:
+            np.savez(out, states=states.numpy().astype(np.float16), said=np.array(said))
+    with np.load(file) as kept:
+        states, said = kept["states"], json.loads(str(kept["said"]))
+    readouts = [Readout(p.passage, tuple(Candidate(t, v) for t, v in own), 0.0) for p, own in zip(passages, said)]
+    holds = tuple(frozenset(i for i, names in enumerate(example.gold) if has_answer(p.passage.text, names)) for p in passages)
+    return Pool(states, ReaderScorer(readouts, [p.similarity for p in passages]), holds, len(example.gold))

@@ -11,25 +11,41 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from core.disk import plain_or_gz
+from core.engine import Engine
 from core.errors import InputError
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
-from core.models.encoders.retriever import RetrieverConfig
-from core.models.encoders.retriever_network import torch_ids
+from core.models.encoders.retriever import KIND, RetrieverConfig, find_retriever
+from core.models.encoders.retriever_network import RetrieverNetwork, load_bare_encoder, load_retriever, torch_ids
+from core.models.encoders.sentence_encoder import passage_text
+from core.models.loading.files import save_weights
 from core.models.scheduling.device import bf16_autocast
+from core.settings import Settings
+from core.text import has_answer
+from core.training.data import mixtures
 from core.training.data.chunks import like_with_like, stream
+from core.training.data.examples import read_passages_tsv
+from core.training.data.mining import Miner
+from core.training.options import RetrieverOptions
+from core.training.runs import Made, say
 
 CHUNK = 2048  # questions sorted by length together
 HARD = 4  # hard negatives a question
 RANDOM = 1024  # passages of the corpora that are negatives of a whole batch, where their vectors are known
 TEMPERATURE = 0.05
 K = 10  # of the held-out figures
+HELD_OUT = 600  # questions, for the figures of a run
+DEEP = 30  # passages by BM25 in which those that answer are looked for
+SILENT = 16  # of them that hold no answer, as hard negatives
+POSITIVES = 3  # of them that are taken as answering: the first that hold an answer (Karpukhin et al. 2020, section 4.1)
 
 
 @dataclass(frozen=True)
@@ -154,3 +170,76 @@ class RetrieverTask:
             out[part] = vectors
         assert out is not None
         return out
+
+
+def make(options: RetrieverOptions, settings: Settings) -> Made:
+    """Raises InputError, FormatError, CheckpointError."""
+    config = RetrieverConfig(options.base, options.side, options.pooling, options.rank)
+    if options.init:
+        if (folder := find_retriever(options.init)) is None:
+            raise InputError(f"--init is '{options.init}', which is no trained retriever; name a folder of `train retriever`")
+        tokenizer, network = load_retriever(folder)
+    else:
+        tokenizer, encoder = load_bare_encoder(config.base)
+        network = RetrieverNetwork(encoder, config)
+    examples, held, corpora = _questions(options, settings, network.config.untrained)
+    say(f"{len(examples)} questions, {len(held)} held out, {len(corpora.texts)} passages")
+    task = RetrieverTask(examples, held, corpora, tokenizer, network.config, options.batch)
+
+    def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
+        save_weights(network.trained(), folder, {"kind": KIND, "config": asdict(network.config), "about": about})
+
+    return network, task, save
+
+
+def _questions(options: RetrieverOptions, settings: Settings, base: str) -> tuple[list[Any], list[Any], Any]:
+    """(training questions, held-out ones, the corpora of both).  `base`: the encoder of the corpora's vectors.
+
+    Indexes each folder's corpus if necessary.
+    """
+    engine = Engine(replace(settings, encoder=base))
+    rng = random.Random(options.seed)
+    examples: list[Any] = []
+    held: list[Any] = []
+    texts: list[str] = []
+    vectors: list[Any] = []
+    starts = [0]
+
+    def opened(path: Path, name: str) -> dict[str, int]:
+        """Row of each passage by id."""
+        engine.library.create(name, [path])
+        corpus = engine.corpus(name)
+        rows = {p.id: starts[-1] + i for i, p in enumerate(corpus.store)}
+        texts.extend(passage_text(p) for p in corpus.store)
+        vectors.append(np.asarray(corpus.vectors, np.float32))  # those of a large corpus are float16
+        starts.append(len(texts))
+        return rows
+
+    for number, folder in enumerate(options.annotated):
+        rows = opened(plain_or_gz(folder / "passages.tsv"), folder.resolve().name)
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2, context=16)
+        for e in [*train, *mixtures.clarified_examples(train)]:
+            right = tuple(rows[i] for i in e.extra["supporting"])
+            looks = [i for i, p in zip(e.extra["context"], e.passages) if not has_answer(" ".join(p), _names(e.gold))]
+            examples.append(RetrieverExample(e.question, right, tuple(rows[i] for i in looks if rows[i] not in right)))
+        held += [HeldOut(e.question, e.gold, number) for e in dev]
+    if options.passages:
+        rows = opened(options.passages, options.passages.name.split(".")[0])
+        ids = list(rows)
+        asked = [(e.question, e.answers) for e in mixtures.load_reading(options.reading, seed=options.seed)]
+        if options.ambignq:
+            asked += [(q, tuple(a for _, names in pairs for a in names)) for q, pairs in mixtures.load_pairs(options.ambignq)]
+        asked = rng.sample(asked, min(options.limit or len(asked), len(asked)))
+        passages = read_passages_tsv(options.passages)
+        miner = Miner([passages[i] for i in ids])
+        for (question, answers), found in zip(asked, miner.neighbours([q for q, _ in asked], DEEP, settings.home / "cache")):
+            holds = {rows[ids[int(i)]]: has_answer(" ".join(miner.passages[int(i)]), answers) for i in found}
+            answering = [row for row, held_there in holds.items() if held_there]
+            silent = [row for row, held_there in holds.items() if not held_there]
+            examples.append(RetrieverExample(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
+    held = rng.sample(held, min(HELD_OUT, len(held)))
+    return examples, held, Corpora(texts, np.concatenate(vectors), starts)
+
+
+def _names(gold: Any) -> list[str]:
+    return [name for names in gold for name in names]

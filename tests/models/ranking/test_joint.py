@@ -13,8 +13,9 @@ from core.errors import InputError
 from core.models.ranking.passage_network import JointConfig, JointNetwork
 from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.models.span.reader import Readout
+from core.training.options import TrainConfig
 from core.training.retrieval.passages import JointTask, Pool, mrecall, picks
-from core.training.trainer import TrainConfig, fit
+from core.training.trainer import fit
 from core.types import Candidate, Passage
 
 CONFIG = JointConfig("r", states=4, width=16, heads=2, dropout=0.0)

@@ -223,10 +223,10 @@ def test_a_loop_goes_on_where_it_stopped(store: Store, settings: Settings, quest
     assert len(store.exports.snapshots()) == 1
     assert run_loop(store, settings, wanted, run=commands) == made  # nothing left to do
     assert store.evaluations.count_evaluations() == 2
-    with pytest.raises(InputError, match=r"another loop \(steps\)"):
+    with pytest.raises(InputError, match=r"other settings \(steps\)"):
         run_loop(store, settings, options(tmp_path, questions, steps=5), run=commands)
     questions.write_text(questions.read_text() + " ")
-    with pytest.raises(InputError, match=r"another loop \(questions\)"):
+    with pytest.raises(InputError, match=r"other settings \(questions\)"):
         run_loop(store, settings, wanted, run=commands)
     (tmp_path / "loop" / "loop.json").write_text("{")
     with pytest.raises(FormatError, match="damaged"):

@@ -17,7 +17,8 @@ from core.models.seq2seq.network import FidConfig
 from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter, truecase
 from core.training.data.examples import MultiExample
 from core.training.disambiguation import DisambiguationTask, rewriting_edit_f1, rewriting_item
-from core.training.trainer import TrainConfig, fit
+from core.training.options import TrainConfig
+from core.training.trainer import fit
 from core.types import Passage
 
 PASSAGES = (("north", "the ball of the town is red"), ("south", "the boat is blue"), ("east", "a car"))

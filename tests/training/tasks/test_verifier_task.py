@@ -15,7 +15,8 @@ from core.models.ranking.verifier_rows import Window
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
 from core.training.data.verifier_examples import Judged, VerifierQuestion, judged, of_multi
-from core.training.trainer import TrainConfig, fit
+from core.training.options import TrainConfig
+from core.training.trainer import fit
 from core.training.verifier import VerifierTask
 from core.types import Candidate, Evidence, Passage
 

@@ -1,1 +1,0 @@
-"""The targets of `core train` that find and rank passages."""

@@ -1,0 +1,412 @@
+"""What each target of `core train` can be told: one frozen dataclass a target.
+
+A field made by `option` is an option of the command line: its name, default, type, help text and bounds make the argument
+(core.commands.train), the check and what identifies a run (core.training.runs).  Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from core.errors import InputError
+from core.models.encoders.packaged import MINILM
+from core.training.trackers import check_tracker
+
+Bound = float | None
+ANNOTATED = "folders with questions.json and passages.tsv"
+AMBIGNQ = "AmbigNQ light JSON; its question-answer pairs become statements in passages"
+PASSAGES = "TSV(.gz) in the DPR format, to search for context passages"
+INIT = "checkpoint to start from: a folder or a bundled name (default: the untrained base)"
+INIT_SEQ2SEQ = "a folder or hub name of encoder-decoder weights (t5-base), `small` for a new small one, or `small:CHECKPOINT` for one over its encoder"
+OWN_PASSAGES = "JSONL(.gz) files of question, passages, answers, for questions that bring their passages"
+HELD_OUT = "folders with questions.json and passages.tsv, whose held-out questions are asked over their passages"
+SMALL_LR = "learning rate of the encoder of a small network; other encoder-decoders learn at --head-lr"
+
+
+def option(
+    default: Any,
+    text: str,
+    *,
+    low: Bound = None,
+    above: Bound = None,
+    high: Bound = None,
+    shown: str = "",
+    metavar: str | None = None,
+    reads: str = "",
+) -> Any:
+    """`shown`: the default in words.  `low` and `high` are allowed, `above` is not.  `reads`: an input, as "files", "folders" (of questions and
+    passages), "excluded" (files that are not trained on), or "checkpoint KIND"."""
+    known = {"text": text, "low": low, "above": above, "high": high, "shown": shown, "metavar": metavar, "reads": reads}
+    return field(default=default, metadata=known)
+
+
+def files(text: str) -> Any:
+    return option((), text, metavar="FILE", reads="files")
+
+
+def file(text: str) -> Any:
+    return option(None, text, metavar="FILE", reads="files")
+
+
+def folders(text: str) -> Any:
+    return option((), text, metavar="FOLDER", reads="folders")
+
+
+def checkpoint(text: str, kind: str) -> Any:
+    return option(None, text, metavar="CHECKPOINT", reads=f"checkpoint {kind}")
+
+
+def limit(text: str, shown: str = "0, all") -> Any:
+    return option(0, text, low=0, shown=shown, metavar="N")
+
+
+def allowed(metadata: Mapping[str, Any]) -> str:
+    """The bounds of an option in words."""
+    low, above, high = metadata["low"], metadata["above"], metadata["high"]
+    if high is not None:
+        return f"between {low:g} and {high:g}"
+    return f"above {above:g}" if low is None else f"at least {low:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Checks the values of every option.  Raises InputError."""
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
+                raise InputError(f"--{name} is '{getattr(self, name)}'; use {', '.join(get_args(hint))}")
+        for f in fields(self):
+            value, low, above, high = getattr(self, f.name), *(f.metadata.get(n) for n in ("low", "above", "high"))
+            if low is None and above is None:
+                continue
+            small = value < low if low is not None else value <= above
+            if not math.isfinite(value) or small or (high is not None and value > high):
+                raise InputError(f"--{f.name.replace('_', '-')} is {value}; it must be {allowed(f.metadata)}")
+
+    def need(self, command: str, **alternatives: str) -> None:
+        """Raises InputError unless one of the named inputs is given."""
+        if not any(getattr(self, name) for name in alternatives):
+            words = " or ".join(f"--{name.replace('_', '-')} {what}" for name, what in alternatives.items())
+            raise InputError(f"train {command} needs {words}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Options):
+    out: Path | None = option(None, "output folder", shown="a folder in runs/ under AMBISCOPE_HOME", metavar="FOLDER")
+    seed: int = option(0, "random seed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Options):
+    """How a network is trained.  The learning rate decays linearly towards whichever of `steps` and `minutes` (0: no limit) comes first.
+
+    Raises InputError for a number that is out of bounds, and for a tracker that cannot be used.
+    """
+
+    steps: int = option(10_000, "training steps", low=1)
+    minutes: float = option(0.0, "maximum training time in minutes", low=0, shown="0.0, no limit")
+    evaluate_every: int = option(500, "evaluate every STEPS steps", low=1, metavar="STEPS")
+    save_minutes: float = option(
+        5.0, "save the state every MINUTES minutes (0: after each step), and at SIGTERM and Ctrl-C", low=0, metavar="MINUTES"
+    )
+    lr: float = option(5e-5, "learning rate of the encoder", above=0)
+    head_lr: float = option(2e-4, "learning rate of all other weights", above=0)
+    precision: Literal["auto", "bf16", "fp32"] = option("auto", "auto uses bf16 if the device supports it natively")
+    log_with: str = option(
+        "",
+        "also send losses and held-out figures to tensorboard (files in OUT/logs), trackio or wandb (default: to none)",
+        metavar="NAME",
+    )
+    seed: int = option(0, "random seed")
+    warmup: int = 100
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_tracker(self.log_with)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(TrainConfig, Output):
+    """The options of every target that trains a network in steps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenBatches(Network):
+    batch_tokens: int = option(4096, "tokens per training step", low=1, metavar="N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(TokenBatches):
+    reading: tuple[Path, ...] = files("JSONL(.gz) files with question, title, passage and answers")
+    multi: tuple[Path, ...] = files("JSONL(.gz) files with question, passages and answers (lists of aliases)")
+    annotated: tuple[Path, ...] = folders(ANNOTATED)
+    passages: Path | None = file(PASSAGES)
+    limit: int = limit("at most this many rows of --reading, drawn at random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompted(TokenBatches):
+    prompting: Literal["interleaved", "separate", "learned"] = option(
+        "interleaved", "how the previous answers reach the passages"
+    )
+    freeze: int = option(0, "number of lower encoder layers to freeze", low=0, metavar="LAYERS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Prompted, Mixture):
+    """What reader and answering models share."""
+
+    reading_dev: tuple[Path, ...] = files("held-out files in the format of --reading")
+    ambignq: Path | None = file(AMBIGNQ)
+    exclude: tuple[Path, ...] = option(
+        (),
+        "question files to be evaluated on: a training row that asks one of their questions is left out",
+        metavar="FILE",
+        reads="excluded",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanModel(Reading):
+    base: Literal["minilm", "mpnet"] = option("minilm", "the encoder of a new network")
+    rank: int = option(
+        0,
+        "train low-rank updates of all layers, of this rank, instead of all weights: few questions change little of what the encoder knows",
+        low=0,
+        high=256,
+        shown="0, train all weights",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions(SpanModel):
+    """The per-passage reader."""
+
+    init: str | None = checkpoint(INIT, "reader")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("reader", reading="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepwise(Reading):
+    """What the two answering models share: AmbigPrompt's two stages."""
+
+    multi_dev: tuple[Path, ...] = files("held-out files in the format of --multi")
+    limit: int = limit("maximum number of questions from --reading", "4000; 6000 with --stage pretrain")
+    stage: Literal["pretrain", "tune", "joint"] = option(
+        "tune",
+        "post-pretraining (Sun et al. 2023, Eq. 8-9), tuning (Eq. 10), or tuning of a span model that also stays a per-passage reader",
+    )
+    reader: str | None = checkpoint("with --stage pretrain, the reader that makes the pseudo answers", "reader")
+    context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
+    eoi_share: float = option(
+        0.35, "share of steps whose target is [EOI], lambda of section 3.3", low=0, high=1, metavar="SHARE"
+    )
+    ray: str | None = option(
+        None,
+        "use the workers of a Ray cluster: HOST:PORT, auto for the cluster of this machine, local for this machine alone",
+        metavar="ADDRESS",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ray and self.stage != "pretrain":
+            raise InputError("--ray spreads the pseudo answers of --stage pretrain; leave it out here")
+        if self.stage == "pretrain" and not self.reader:
+            raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswererOptions(Stepwise, SpanModel):
+    """The answering model of ambiscope and ambigprompt."""
+
+    init: str | None = checkpoint(INIT, "answerer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderDecoder(Prompted):
+    init: str | None = checkpoint(INIT_SEQ2SEQ, "answerer-seq2seq")
+    lr: float = option(5e-5, SMALL_LR, above=0)
+    repeat: int = option(
+        0,
+        "with a small network and --freeze 6: train repeatedly on the first CHUNKS chunks of 96 questions; the encoder reads them once",
+        low=0,
+        shown="0, off",
+        metavar="CHUNKS",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.init:
+            raise InputError(f"an encoder-decoder needs --init: {INIT_SEQ2SEQ}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqOptions(EncoderDecoder, Stepwise):
+    """The answering model over an encoder-decoder (ambigprompt-seq2seq, fid, spanseqgen)."""
+
+    target: Literal["step", "spliced"] = option(
+        "step", "one answer per step and [EOI] (ambigprompt-seq2seq), or the whole answer set at once (fid, spanseqgen)"
+    )
+    joined: float = option(
+        0.25,
+        "with --target spliced, share of batches that read all passages as one row",
+        low=0,
+        high=1,
+        metavar="SHARE",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stage == "joint":
+            raise InputError("--stage joint trains a span model: an encoder-decoder is no per-passage reader")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisambiguationOptions(EncoderDecoder):
+    """An encoder-decoder that writes disambiguated questions (clarifier=seq2seq)."""
+
+    ambignq: Path | None = file(AMBIGNQ)
+    annotated: tuple[Path, ...] = folders(ANNOTATED)
+    passages: Path | None = file(PASSAGES)
+    reading: tuple[Path, ...] = files("JSONL(.gz) files whose passages are searched for context beside --passages")
+    context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("disambiguation", ambignq="FILE", annotated="FOLDER")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifierOptions(Mixture):
+    """The verifier, which decides whether the evidence supports a candidate."""
+
+    init: str | None = checkpoint(
+        "verifier to start from: a folder, or default for the bundled one (default: a new one)", "verifier"
+    )
+    reader: str | None = checkpoint("reader whose other spans are the wrong candidates (default: AMBISCOPE_READER)", "reader")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("verifier", reading="FILE", annotated="FOLDER", multi="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassagesOptions(Network):
+    """The reranker that picks passages which complement one another (jpr)."""
+
+    annotated: tuple[Path, ...] = folders(ANNOTATED)
+    limit: int = limit("at most this many questions, drawn evenly from the folders")
+    reader: str | None = checkpoint("whose states the decoder reads (default: AMBISCOPE_READER)", "reader")
+    pool: int = option(20, "passages retrieved for a question", low=2, metavar="N")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("passages", annotated="FOLDER")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrieverOptions(Network):
+    """The retriever: which passages answer a question (AMBISCOPE_ENCODER names it)."""
+
+    annotated: tuple[Path, ...] = folders(f"{ANNOTATED}: supporting passages answer")
+    reading: tuple[Path, ...] = files(
+        "JSONL(.gz) files whose questions are asked of --passages: the best by BM25 that hold an answer are taken as answering"
+    )
+    ambignq: Path | None = file("AmbigNQ light JSON, asked of --passages likewise")
+    passages: Path | None = file("TSV(.gz) in the DPR format, which the questions of --reading and --ambignq are asked of")
+    limit: int = limit("at most this many questions of --passages")
+    init: str | None = checkpoint(
+        "trained retriever to start from: a folder or a bundled name (default: the untrained base)", "retriever"
+    )
+    base: str = option(MINILM, "encoder to begin with", metavar="NAME")
+    side: Literal["question", "both"] = option(
+        "question", "what is trained: the encoding of questions, or of passages too, which need a new index then"
+    )
+    pooling: Literal["mean", "cls"] = option("mean", "of the base")
+    rank: int = option(16, "of the low-rank differences; 0: all weights", low=0)
+    batch: int = option(64, "questions of a step: the other questions' passages are the negatives", low=2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        asked = bool(self.reading or self.ambignq)
+        self.need("retriever", annotated="FOLDER", reading="FILE (with --passages)", ambignq="FILE (with --passages)")
+        if asked != bool(self.passages):
+            raise InputError("--passages is where the questions of --reading and --ambignq are asked: give both")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankerOptions(Output):
+    """The rerankers of a system."""
+
+    annotated: tuple[Path, ...] = folders(HELD_OUT)
+    multi: tuple[Path, ...] = files(OWN_PASSAGES)
+    limit: int = limit("at most this many questions")
+    system: str = option("ambiscope", "whose rerankers", metavar="NAME")
+    additions: tuple[Literal["reranker", "verifier"], ...] = option(
+        ("reranker", "verifier"),
+        "a reranker alone, one that asks the verifier, or both",
+        shown="both, where the verifier can run",
+    )
+    near: bool = option(
+        False,
+        "of few judged questions (--multi): keep the fit near the rerankers that the system has, of retrieved passages and of questions' own ones "
+        "alike, and leave each as it is where that does not help on judged questions that were held out",
+    )
+    init: str | None = checkpoint("the answering model (default: the bundled one)", "answerer")
+    reader: str | None = checkpoint("the reader (default: AMBISCOPE_READER)", "reader")
+    keep: Path | None = option(
+        None, "keep there what the models say, for the fits of other systems on these questions", metavar="FILE"
+    )
+    quick: bool = option(False, "read in bf16 where it is native: twice as fast, the last digits differ")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("reranker", annotated="FOLDER", multi="FILE")
+        if self.near and (self.annotated or not self.multi):
+            raise InputError("train reranker --near takes judged questions with their passages: --multi FILE")
+
+
+CALIBRATED = ("ambiscope", "dpr-threshold", "one-pass", "jpr", "rectify")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationOptions(Output):
+    """The calibration of the systems' probabilities."""
+
+    annotated: tuple[Path, ...] = folders(HELD_OUT)
+    multi: tuple[Path, ...] = files(OWN_PASSAGES)
+    limit: int = limit("maximum number of questions, drawn at random")
+    systems: tuple[str, ...] = option(CALIBRATED, "systems to calibrate", shown=" ".join(CALIBRATED), metavar="NAME")
+    skip: int = option(
+        0, "skip the questions of --annotated that --limit N draws with the same seed", low=0, shown="0", metavar="N"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.annotated) == bool(self.multi):
+            raise InputError(
+                "train calibration needs either --annotated FOLDER (questions over a corpus) or --multi FILE (questions with their own passages)"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmbiguityOptions(Output):
+    """The classifier and the lexicon of disambig-first."""
+
+    ambignq: Path | None = file("AmbigNQ light JSON with ambiguous and unambiguous questions")
+    ambignq_dev: Path | None = file("a held-out file in the format of --ambignq")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("ambiguity", ambignq="FILE")

@@ -1,1 +1,0 @@
-"""Arithmetic on trained weights: averaging and merging."""
