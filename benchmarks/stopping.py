@@ -1,4 +1,4 @@
-"""When an answer set is whole: every rule of core.systems.base.stopping on the same runs, and how true the probabilities are.
+"""When an answer set is whole: every rule of core.systems.base.loop and core.systems.base.selection on the same runs, and how true the probabilities are.
 
     python -m benchmarks.stopping --runs FOLDER/ambiscope-*.jsonl [--cross]
     python -m benchmarks.stopping --follow ambiscope dpr-threshold --questions data/starter/questions.json --corpus starter --out FOLDER
@@ -25,20 +25,14 @@ from core.metrics.calibration import reliability
 from core.metrics.significance.bootstrap import compare, interval
 from core.models.ranking.calibration import Calibration
 from core.settings import Settings
+from core.systems import options_of
 from core.systems.base.base import Options
-from core.systems.base.stopping import LoopEnd, Selection
-from core.systems.jpr import DEFAULTS as JPR
-from core.systems.one_pass import THRESHOLD, TUNED
-from core.systems.rectify import DEFAULTS as RECTIFY
+from core.systems.base.loop import LoopEnd
+from core.systems.base.selection import Selection
 from core.training.calibration import CalibrationQuestion, RecordedRun, cross_fitted, read, record_runs
 
 MOST = 8
-THRESHOLDS = {
-    "dpr-threshold": TUNED["dpr"],
-    "one-pass": THRESHOLD,
-    "jpr": float(JPR["threshold"]),
-    "rectify": float(RECTIFY["threshold"]),
-}
+THRESHOLDS = {name: getattr(options_of(name)(), "threshold") for name in ("dpr-threshold", "one-pass", "jpr", "rectify")}  # noqa: B009
 
 Said = list[tuple[str, float]]  # answers with their probabilities
 

@@ -15,7 +15,7 @@ from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
-from core.systems import SYSTEMS, passages_to_read
+from core.systems import SYSTEMS, build, passages_to_read
 from core.systems.base.base import Options, Parts
 from core.types import AnsweringSystem, Passage, RetrievedPassage
 
@@ -96,7 +96,7 @@ class Engine(Asking):
         """
         options = options or self.options()
         name = name or self.settings.system
-        build = SYSTEMS.resolve(name)
+        SYSTEMS[name]  # an unknown name fails before a corpus is opened
         opened = None if own_passages else self.corpus(corpus)
         options = replace(options, top_k=self._to_read(name, options.top_k, opened))
         parts = Parts(
@@ -109,8 +109,7 @@ class Engine(Asking):
             similarity=self.similarity,
             embed=self.embed,
         )
-        system: AnsweringSystem = build(parts, options)
-        return system
+        return build(name, parts, options)
 
     def _to_read(self, system: str, asked: int | None, corpus: Corpus | None) -> int:
         """The number of passages a system reads: `asked`, else its default, at most the whole corpus."""

@@ -38,6 +38,7 @@ def report_of(settings: Settings, system: str, questions: Sequence[ReferenceQues
 def best_one_pass(settings: Settings, questions: Sequence[ReferenceQuestion], corpus: str, top_k: int) -> tuple[float, Report]:
     """One-pass reading under each threshold; the passages are read once (a cache around the reader), so trying many costs little."""
     from core.systems import one_pass
+    from core.systems.options import OnePassOptions
 
     engine = Engine(settings)
     own = all(q.passages is not None for q in questions)
@@ -55,7 +56,8 @@ def best_one_pass(settings: Settings, questions: Sequence[ReferenceQuestion], co
     for threshold in THRESHOLDS:
         built = engine.system("one-pass", corpus, Options(top_k=top_k, extra={"threshold": threshold}), own_passages=own)
         assert isinstance(built, one_pass.OnePass)
-        system = one_pass.OnePass(built.parts, built.options, reader, digest)
+        own = OnePassOptions(threshold=threshold)
+        system = one_pass.OnePass("one-pass", built.parts, built.options, own, reader, digest)
         report = evaluate(system, questions, seed=0)
         if best is None or (report.scores["F1 answer"]["multi"] or 0) > (best[1].scores["F1 answer"]["multi"] or 0):
             best = threshold, report

@@ -20,7 +20,7 @@ from core.metrics.base import Example
 from core.metrics.score.scoring import table, values_of
 from core.models.span.answerer import Decoding, load_answerer
 from core.settings import Settings, quiet_libraries
-from core.systems.base.candidates import choose
+from core.systems.base.selection import choose
 
 THRESHOLDS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 CANDIDATES = 20

@@ -14,8 +14,6 @@ from core.text import question_key
 from core.types import Answer, Clarification, Passage
 
 Clarifier = Callable[[str, Sequence[Answer], Sequence[Passage]], Iterator[Clarification]]
-CLARIFIERS = ("round-trip", "seq2seq", "copy")
-VERIFIED = ("round-trip", "none")
 
 
 class Rewriter(Protocol):

@@ -9,10 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core import types as t
+from core.disambiguation.clarifiers import by_round_trip
 from core.disambiguation.round_trip import ask_each_passage
-from core.errors import InputError
-from core.systems.base.base import Options, Parts, read_extra
-from core.systems.base.iterative import AmbigPrompt
+from core.systems.base.loop import LoopSystem
+from core.systems.base.options import Options
+from core.systems.base.system import Parts
+from core.systems.options import ScriptedOptions
 from core.text import answer_key, find_spans, question_key
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
@@ -39,12 +41,8 @@ class ScriptedModel:
         return None
 
 
-def build(parts: Parts, options: Options) -> AmbigPrompt:
-    """`options.extra["table"]`: question -> answers."""
-    table = read_extra(options, "scripted", {"table": {}})["table"]
-    if not all(isinstance(a, (list, tuple)) and all(isinstance(text, str) for text in a) for a in table.values()):
-        raise InputError("the option table has to map questions to lists of answers")
-    model = ScriptedModel(table)
+def build(name: str, parts: Parts, options: Options, own: ScriptedOptions) -> LoopSystem:
+    model = ScriptedModel(own.table)
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
         out: list[tuple[str | None, float]] = []
@@ -53,4 +51,5 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
             out.append((top[0].text, top[0].probability) if top else (None, 1.0))
         return out
 
-    return AmbigPrompt("scripted", parts, options, model, ask_each_passage(read), ("scripted", ""))
+    clarifier = by_round_trip(ask_each_passage(read))
+    return LoopSystem(name, parts, options, model, ("scripted", ""), own=own, clarifier=clarifier)

@@ -16,7 +16,7 @@ from core.models.loading.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
 from core.models.loading.packed import unpack
 from core.models.seq2seq.small import load_small
 from core.settings import Settings
-from core.systems import SYSTEMS
+from core.systems import build
 from core.systems.base.base import Options, Parts
 from core.types import RetrievedPassage
 
@@ -41,7 +41,7 @@ def test_the_calibration_is_of_the_weights_that_are_here(name: str) -> None:
             return []
 
     given = Parts(Settings(device="cpu"), Nothing(), embed=lambda texts: [])
-    system: Any = SYSTEMS.resolve(name)(given, Options(clarify=False))
+    system: Any = build(name, given, Options(clarify=False))
     if missing := system.info.settings.get("verifier_missing"):  # then another reranker answers, which has no calibration
         pytest.skip(missing)
     assert system.stopping.calibration is not None

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         followed = []
         for corpus, questions in asked.items():
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
-            place = getattr(system, "stopping").place  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
+            place = getattr(system, "stopping").key  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
             file = out / "runs" / f"{name}-{corpus or 'own'}-{place.weights}.jsonl"
             followed += record_runs(system, questions, file, say)
         of = f"{', '.join(asked)} held out from training" if args.annotated else ", ".join(f.name for f in args.multi)
@@ -77,12 +77,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def raw_options(name: str) -> Any:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
-    from core.systems import SYSTEMS as KNOWN
+    from core.systems import options_of
     from core.systems.base.base import Options
     from core.training.calibration import ENOUGH
 
     raw = {"calibration": "off"}
-    if "loop" in KNOWN[name].choices:
+    if "loop" in options_of(name).names():
         return Options(top_k=TOP_K, stop_above=ENOUGH, clarify=False, extra=raw)
     return Options(top_k=TOP_K, max_answers=MOST, clarify=False, extra={**raw, "threshold": 0.0})
 

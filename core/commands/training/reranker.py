@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.models.ranking.features import OF_VERIFIER
     from core.models.ranking.reranker import KINDS, read_weights, write_weights
     from core.models.scheduling.device import bf16_autocast, pick_device
-    from core.systems import SYSTEMS, entry_of
+    from core.systems import SYSTEMS, options_of
     from core.systems.base.base import Options
     from core.training.data.held_out_passages import held_out_passages, own_passages
     from core.training.judgments import calibrate_near, fit_near, recorded
@@ -84,8 +84,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.near and (args.annotated or not args.multi):
         raise InputError("train reranker --near takes judged questions with their passages: --multi FILE")
     SYSTEMS[args.system]
-    if "additions" not in entry_of(args.system).choices:
-        able = ", ".join(name for name, entry in SYSTEMS.items() if "additions" in entry.choices)
+    if "additions" not in options_of(args.system).names():
+        able = ", ".join(name for name in SYSTEMS if "additions" in options_of(name).names())
         raise InputError(f"{args.system} takes no additions; fit the rerankers of one of {able}")
     settings = replace(settings, answerer=args.init or "default", reader=args.reader or settings.reader)
     engine = Engine(settings)
@@ -149,8 +149,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             if before.calibration is not None:
                 questions = sum(bool(e.gold) for e in judged.examples)
                 said = f"{before.calibration.fitted_on}; then {questions} judged questions"
-                near = calibrate_near(recorded(judged, weights), before.calibration, said, after.place.weights)
-                write_calibration(folder, after.place.name, near.calibration)
+                near = calibrate_near(recorded(judged, weights), before.calibration, said, after.key.weights)
+                write_calibration(folder, after.key.name, near.calibration)
                 report[kind]["calibration"] = near.to_json()
 
     with ExitStack() as how:

