@@ -17,20 +17,10 @@ from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, build, passages_to_read
 from core.systems.base.base import Options, Parts
-from core.types import AnsweringSystem, Passage, RetrievedPassage
+from core.types import AnsweringSystem, Passage
 
 if TYPE_CHECKING:
     from core.retrieval.build import Progress
-
-
-@dataclass(frozen=True)
-class _Search:
-    """A corpus as a Retriever."""
-
-    corpus: Corpus
-
-    def search(self, query: str, k: int) -> list[RetrievedPassage]:
-        return self.corpus.search(query, k)
 
 
 @dataclass(frozen=True)
@@ -101,11 +91,13 @@ class Engine(Asking):
         options = replace(options, top_k=self._to_read(name, options.top_k, opened))
         parts = Parts(
             self.settings,
-            _Search(opened) if opened else None,
+            opened,
             opened.name if opened else "",
             opened.digest if opened else "",
             cancelled or (lambda: False),
-            _retrieval(opened, self.settings) if opened else {},
+            {"retriever": self.settings.retriever, "index_kind": opened.manifest.kind, "encoder": opened.encoder}
+            if opened
+            else {},
             similarity=self.similarity,
             embed=self.embed,
         )
@@ -142,10 +134,6 @@ class Engine(Asking):
         """Loads the default system, its models and the corpus, so that the first question does not wait for them."""
         self.corpus(corpus).warm()
         self.system(corpus=corpus)
-
-
-def _retrieval(corpus: Corpus, settings: Settings) -> dict[str, str]:
-    return {"retriever": settings.retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.encoder}
 
 
 def statuses(settings: Settings) -> Sequence[SystemStatus]:

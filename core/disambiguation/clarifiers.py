@@ -61,8 +61,8 @@ def _verified(
     text: str, others: Sequence[str], candidates: Sequence[str], passages: Sequence[Passage], ask: Ask
 ) -> Clarification:
     returned = ask([(candidate, passages) for candidate in candidates])
-    for candidate, found in zip(candidates, returned):
-        if returns_alone(found, text, others):
-            return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(found)), "")
+    for candidate, answers in zip(candidates, returned):
+        if returns_alone(answers, text, others):
+            return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(answers)), "")
     why = "for this question, the reader does not return only this answer"
     return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), why)

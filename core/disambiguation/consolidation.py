@@ -33,7 +33,6 @@ SameAnswer = Literal["decides", "ignored"]
 NOISE = -1
 EQUAL = 1e-4  # coordinates that differ by less are equal
 ONE_MEANING = 0.2  # Euclidean distance of unit vectors (a cosine of 0.98): if all points are this close to one of them, they are one cluster
-MOST = 2000  # points given to HDBSCAN; any others join the cluster of their nearest point
 
 
 @dataclass(frozen=True)
@@ -102,14 +101,14 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how
             dropped.append((i, "no other interpretation is similar, and its verification failed"))
         else:
             alone.append(i)
-    kept = [*medoids, *alone]
-    kept.sort(key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
+    final = [*medoids, *alone]
+    final.sort(key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
     xy = project(vectors)
-    chosen = set(kept)
+    chosen = set(final)
     placed = tuple(
         InterpretationPlaced(i, float(xy[i, 0]), float(xy[i, 1]), int(labels[i]), i in chosen) for i in range(len(labels))
     )
-    return Consolidated(placed, tuple(kept), tuple(dropped))
+    return Consolidated(placed, tuple(final), tuple(dropped))
 
 
 def _unit(vectors: Vectors) -> Vectors:
@@ -127,12 +126,11 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
     n = len(vectors)
     if n < density.min_cluster_size or n < 2:
         return np.full(n, NOISE, np.int64)
-    sample = _spread(vectors) if n > MOST else np.arange(n)
-    points = vectors[sample]
-    if float(np.linalg.norm(points - points[(points @ points.sum(0)).argmax()], axis=1).max()) < ONE_MEANING:
-        found = np.zeros(len(sample), np.int64)  # HDBSCAN treats equal points as noise, or as clusters of rounding errors
-    elif len(sample) == 2:  # HDBSCAN needs at least three points
-        found = np.full(2, NOISE, np.int64)
+    centre = vectors[(vectors @ vectors.sum(0)).argmax()]
+    if float(np.linalg.norm(vectors - centre, axis=1).max()) < ONE_MEANING:
+        assigned = np.zeros(n, np.int64)  # HDBSCAN treats equal points as noise, or as clusters of rounding errors
+    elif n == 2:  # HDBSCAN needs at least three points
+        assigned = np.full(2, NOISE, np.int64)
     else:
         from sklearn.cluster import HDBSCAN
 
@@ -145,25 +143,14 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
                 algorithm="brute",
                 copy=True,
             )
-            out: Labels = model.fit_predict(points.astype(np.float64)).astype(np.int64)
+            out: Labels = model.fit_predict(vectors.astype(np.float64)).astype(np.int64)
             return out
 
         try:
-            found = labels(density.epsilon)
+            assigned = labels(density.epsilon)
         except TypeError:  # scikit-learn 1.9.1: the epsilon search fails when the tree has one split (many equal points)
-            found = labels(0.0)
-    if len(sample) < n:
-        nearest = np.concatenate([(vectors[a : a + 4096] @ points.T).argmax(1) for a in range(0, n, 4096)])
-        found = found[nearest]
-    return _in_order(found)
-
-
-def _spread(vectors: Vectors) -> Labels:
-    """At most MOST points: distinct ones first (by their rounded values), each where it comes first."""
-    _, first = np.unique(np.round(vectors, 3), axis=0, return_index=True)
-    distinct = np.sort(first)[:MOST]
-    rest = np.setdiff1d(np.arange(len(vectors)), distinct)[: MOST - len(distinct)]
-    return np.sort(np.concatenate([distinct, rest])).astype(np.int64)
+            assigned = labels(0.0)
+    return _in_order(assigned)
 
 
 def _in_order(labels: Labels) -> Labels:
@@ -230,10 +217,10 @@ def project(vectors: Vectors) -> NDArray[np.float64]:
     centred = vectors.astype(np.float64) - vectors.astype(np.float64).mean(0)
     if float(np.abs(centred).max()) < EQUAL:
         return np.zeros((n, 2))
-    left, size, right = np.linalg.svd(centred, full_matrices=False)
-    found = np.zeros((n, 2))
+    u, size, v = np.linalg.svd(centred, full_matrices=False)
+    coordinates = np.zeros((n, 2))
     for axis in range(min(2, len(size))):
         if size[axis] > 1e-9 * size[0]:
-            sign = 1.0 if right[axis][np.abs(right[axis]).argmax()] >= 0 else -1.0
-            found[:, axis] = sign * left[:, axis] * size[axis]
-    return found
+            sign = 1.0 if v[axis][np.abs(v[axis]).argmax()] >= 0 else -1.0
+            coordinates[:, axis] = sign * u[:, axis] * size[axis]
+    return coordinates

@@ -33,11 +33,7 @@ class Ask(Protocol):
 
 # (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
-AT_A_TIME = (
-    1,
-    3,
-    4,
-)  # batch sizes of edits: the smallest edit passes about half of the time; the last size repeats
+AT_A_TIME = (1, 3, 4)  # batch sizes of edits: the smallest edit passes about half of the time; the last size repeats
 
 
 def same_answer(a: str, b: str) -> bool:

@@ -28,9 +28,9 @@ def union(searches: Sequence[Sequence[t.RetrievedPassage]]) -> list[t.RetrievedP
     """Eq. 2's universe, the best first: by summed similarity, or by summed reciprocal rank where a search gave no similarity."""
     first: dict[str, t.RetrievedPassage] = {}
     weight: dict[str, float] = defaultdict(float)
-    dense = all(p.similarity is not None for found in searches for p in found)
-    for found in searches:
-        for p in found:
+    dense = all(p.similarity is not None for passages in searches for p in passages)
+    for passages in searches:
+        for p in passages:
             first.setdefault(p.passage.id, p)
             weight[p.passage.id] += (p.similarity or 0.0) if dense else 1 / (RANK_OFFSET + p.rank)
     return sorted(first.values(), key=lambda p: -weight[p.passage.id])

@@ -153,36 +153,35 @@ class RectifyOptions(ReadingOptions):
 # ------------------------------------------------------------ systems that write answers
 
 
-@dataclass(frozen=True)
-class FidOptions(ClarifierOptions):
-    """Of `fid`; each variant below adds options of its decoding, fields of core.models.seq2seq.decoding.SequenceDecoding."""
+# variants of Fusion-in-Decoder: options of their decoding are fields of core.models.seq2seq.decoding.SequenceDecoding
 
 
 @dataclass(frozen=True)
-class FidNucleusOptions(FidOptions):
+class SamplingOptions(ClarifierOptions):
     sequences: int = option(8, "samples; the paper does not give their number", 1, 64)
+    temperature: float = option(0.8, "of the sampling", 0)
+    seed: int = option(0, "of the sampling")
+
+
+@dataclass(frozen=True)
+class FidNucleusOptions(SamplingOptions):
     top_p: float = option(0.8, "probability mass to sample from", 0, 1)
-    temperature: float = option(0.8, "of the sampling", 0)
-    seed: int = option(0, "of the sampling")
 
 
 @dataclass(frozen=True)
-class FidTopKOptions(FidOptions):
-    sequences: int = option(8, "samples; the paper does not give their number", 1, 64)
+class FidTopKOptions(SamplingOptions):
     top_k: int = option(40, "tokens to sample from", 1)
-    temperature: float = option(0.8, "of the sampling", 0)
-    seed: int = option(0, "of the sampling")
 
 
 @dataclass(frozen=True)
-class FidDiverseBeamOptions(FidOptions):
+class FidDiverseBeamOptions(ClarifierOptions):
     sequences: int = option(3, "beams", 1, 64)
     temperature: float = option(0.8, "of the beams' scores", 0)
     diversity: float = option(0.5, "penalty for what another beam says")
 
 
 @dataclass(frozen=True)
-class FidMultiOptions(FidOptions):
+class FidMultiOptions(ClarifierOptions):
     # chosen on held-out practice questions (benchmarks.quality.fid_multi --limit 120, weights 92ca0ec301f37deb)
     end_bias: float = option(-0.375, "added to the score of the end; other weights want another one")
 

@@ -33,19 +33,16 @@ MAX_EVIDENCE = 5  # passages for verifying a claim without evidence
 
 
 class FusedReader:
-    """Fusion-in-Decoder as an AnsweringModel that proposes all answers at once and ignores previous ones."""
+    """Fusion-in-Decoder as a BatchAnsweringModel that proposes all answers at once and ignores previous ones."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
 
-    def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
-        return self.propose_many([(question, passages, previous)])[0]
-
-    def propose_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage], Sequence[str]]]) -> list[t.Proposal]:
+    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
         written = self.writer.write_many([(question, passages) for question, passages, _ in jobs])
         return [
-            t.Proposal(tuple(t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in found), 0.0)
-            for found, (_, passages, _) in zip(written, jobs)
+            t.Proposal(tuple(t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in candidates), 0.0)
+            for candidates, (_, passages, _) in zip(written, jobs)
         ]
 
     def ask(
@@ -55,8 +52,8 @@ class FusedReader:
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
         """Its answers to each question, in one pass (core.disambiguation.round_trip.Ask)."""
-        found = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
-        return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(found)]
+        jobs = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
+        return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(jobs)]
 
 
 class Refuel(System):
@@ -96,20 +93,24 @@ class Refuel(System):
             yield event
             answers += [event.answer] if event.answer is not None else []
         step, rounds, settled = len(answers), 0, False
-        asked: dict[str, tuple[t.Clarification, float]] = {}  # the questions of the answers, with what they took, in seconds
+        clarified: dict[
+            str, tuple[t.Clarification, float]
+        ] = {}  # the questions of the answers, with what they took, in seconds
         while rounds < self.own.rounds and answers and not settled:
             rounds += 1
             run.check()
-            fresh = {a.text for a in answers if a.text not in asked}
+            fresh = {a.text for a in answers if a.text not in clarified}
             begun = time.perf_counter()
             for c in clarify(question.text, answers, [p.passage for p in run.passages], self.asking):
-                asked[c.answer] = c, time.perf_counter() - begun
+                clarified[c.answer] = c, time.perf_counter() - begun
                 begun = time.perf_counter()
                 run.check()
-            further, step = yield from self._round_trip(run, answers, [c for c, _ in asked.values() if c.answer in fresh], step)
+            further, step = yield from self._round_trip(
+                run, answers, [c for c, _ in clarified.values() if c.answer in fresh], step
+            )
             answers += further
             settled = not further
-        questions = {text: c.question for text, (c, _) in asked.items()}
+        questions = {text: c.question for text, (c, _) in clarified.items()}
         failed: set[str] = set()
         for rejection in self._rejections(run, [a for a in answers if not a.pinned], questions):
             if isinstance(rejection, t.AnswerRejected):
@@ -117,12 +118,12 @@ class Refuel(System):
             yield rejection
         if settled and self.options.clarify:  # reuse the questions of the round trip
             verified = (a.text for a in answers if a.text not in failed)
-            yield from (t.QuestionClarified(*asked[text]) for text in verified if text in asked)
+            yield from (t.QuestionClarified(*clarified[text]) for text in verified if text in clarified)
         dropped = len(failed)
         return f"{rounds} round trip{'' if rounds == 1 else 's'}, {dropped} answer{'' if dropped == 1 else 's'} dropped by verification"
 
     def _round_trip(
-        self, run: SystemRun, answers: Sequence[t.Answer], asked: Sequence[t.Clarification], step: int
+        self, run: SystemRun, answers: Sequence[t.Answer], clarified: Sequence[t.Clarification], step: int
     ) -> Generator[t.Event, None, tuple[list[t.Answer], int]]:
         """Searches and reads with each disambiguated question; new answers join the set.
 
@@ -130,7 +131,7 @@ class Refuel(System):
         """
         known = replace(run.reading, pinned=tuple(a.text for a in answers))
         out: list[t.Answer] = []
-        for c in asked:
+        for c in clarified:
             if question_key(c.question) == question_key(known.text) or len(known.pinned) >= self.options.max_answers:
                 continue
             run.check()
@@ -188,10 +189,10 @@ class Refuel(System):
         else:
             for a in answers:
                 run.check()
-                asked = questions.get(a.text, question)
-                (returned,) = self.asking([(asked, [p.passage for p in passages])])
+                own_question = questions.get(a.text, question)
+                (returned,) = self.asking([(own_question, [p.passage for p in passages])])
                 if not shares_words(a.text, returned):
-                    yield t.AnswerRejected(a.text, f"its own question '{asked}' does not return it")
+                    yield t.AnswerRejected(a.text, f"its own question '{own_question}' does not return it")
 
 
 def build(name: str, parts: Parts, options: Options, own: RefuelOptions) -> Refuel:

@@ -27,11 +27,11 @@ class ScriptedModel:
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
         known = self.table.get(question_key(question))
         pool = known if known is not None else [m for p in passages for m in _NAME.findall(p.passage.text)][:2]
-        taken = {answer_key(p) for p in previous}
-        left = [a for a in dict.fromkeys(pool) if answer_key(a) not in taken]
-        share = 0.9 / max(1, len(left))
-        candidates = tuple(t.Candidate(a, share, self._evidence(a, passages)) for a in left)
-        return t.Proposal(candidates, 0.1 if left else 1.0)
+        previous_keys = {answer_key(p) for p in previous}
+        remaining = [a for a in dict.fromkeys(pool) if answer_key(a) not in previous_keys]
+        share = 0.9 / max(1, len(remaining))
+        candidates = tuple(t.Candidate(a, share, self._evidence(a, passages)) for a in remaining)
+        return t.Proposal(candidates, 0.1 if remaining else 1.0)
 
     @staticmethod
     def _evidence(answer: str, passages: Sequence[t.RetrievedPassage]) -> t.Evidence | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from system_fakes import parts, stopped_after, texts
+from system_fakes import parts, texts
 
 from core import types as t
 from core.engine import SystemStatus, statuses
@@ -106,7 +106,9 @@ def test_what_it_costs_is_table_1() -> None:
     assert cost.passages_per_call == 14 / 5
     assert cost.prompt_tokens > 500
     assert (cost.failed_calls, cost.model_seconds) == (0, pytest.approx(0.005))
-    without = cost_of(answer(system(top_k=4, name="dtv-unverified")[0], QUESTION))
+    unverified = answer(system(top_k=4, name="dtv-unverified")[0], QUESTION)
+    assert texts(unverified) == ["Natalie Wood", "Carol Lawrence", "Rachel Zegler"]  # every passage is read
+    without = cost_of(unverified)
     assert (without.model_calls, without.passages_read) == (2, 4)
     mean = mean_cost([cost, without])
     assert mean is not None
@@ -114,31 +116,10 @@ def test_what_it_costs_is_table_1() -> None:
     assert mean_cost([]) is None
 
 
-def test_without_verification_every_kept_passage_is_read() -> None:
-    dtv, _, _ = system(name="dtv-unverified", top_k=4)
-    prediction = answer(dtv, QUESTION)
-    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence", "Rachel Zegler"]
-    assert not [e for e in prediction.events if isinstance(e, t.QuestionVerified)]
-
-
-def test_its_settings_name_model_and_prompt_versions() -> None:
-    settings = system()[0].info.settings
-    assert settings["generator"]["model"] == "scripted"
-    assert settings["generator"]["prompts"]["supporting"] >= 1
-    assert settings["extra"] == {"interpretations": 5, "passages_each": 5}
-
-
 def test_nothing_verified_is_nothing_found_and_said() -> None:
     prediction = answer(system({"supporting": '{"passages": []}'})[0], QUESTION)
     assert (prediction.answers, prediction.interpretations) == ((), ())
-    assert "verification kept none of 5 passages" in prediction.events[-1].why  # type: ignore[union-attr]
     assert prediction.passages  # the nearest ones are there to look at
-
-
-def test_pinned_and_banned_answers() -> None:
-    question = replace(QUESTION, pinned=("Marni Nixon",), banned=("natalie wood",))
-    prediction = answer(system(top_k=4)[0], question)
-    assert [(a.text, a.pinned) for a in prediction.answers] == [("Marni Nixon", True), ("Carol Lawrence", False)]
 
 
 def test_a_question_with_its_own_passages_searches_nothing() -> None:
@@ -173,13 +154,6 @@ def test_a_search_that_finds_nothing_is_no_failure_until_all_do() -> None:
         answer(dtv, QUESTION)
 
 
-def test_a_person_stops_it_between_two_calls() -> None:
-    seen = stopped_after(system()[0], QUESTION, t.QuestionVerified, 1)
-    assert isinstance(seen[-1], t.Finished)
-    assert seen[-1].why == "stopped by a person"
-    assert not [e for e in seen if isinstance(e, t.InterpretationsChosen)]
-
-
 def test_time_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "of", classmethod(lambda cls, seconds, cancelled: cls(time.monotonic() - 1, cancelled)))
     with pytest.raises(LanguageModelError, match="time was over"):
@@ -203,10 +177,9 @@ def test_the_union_without_similarities_goes_by_ranks() -> None:
     assert union([]) == []
 
 
-@pytest.mark.parametrize("name", ["dtv", "dtv-unverified", "rac", "rac-tree"])
-def test_the_list_of_systems_says_what_is_missing(name: str) -> None:
+def test_the_list_of_systems_says_what_is_missing() -> None:
     def status(**changes: str) -> SystemStatus:
-        return next(s for s in statuses(Settings(**changes)) if s.name == name)  # type: ignore[arg-type]
+        return next(s for s in statuses(Settings(**changes)) if s.name == "dtv")  # type: ignore[arg-type]
 
     missing, wrong, there = status(), status(lm_url="ftp://models.example.org"), status(lm_url="http://127.0.0.1:1/v1")
     assert (missing.ready, wrong.ready, there.ready) == (False, False, True)

@@ -97,14 +97,14 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
         sentence = text[begin:end]
         off_topic = not here and _shared(question, sentence) < 2
         where = "modifier" if here else "phrase"
-        for kind, found, says in (
+        for kind, edits, says in (
             (where, modifier_edits(question, sentence), ""),
             (where, version_edits(question, base, sentence), ""),
             ("time" if here else "near", time_edits(question, sentence), "time"),
             ("phrase" if here else "near", phrase_edits(question, sentence), "place"),
             ("plain", plain_edits(question, sentence) if here else (), ""),
         ):
-            for offset, edit in found:
+            for offset, edit in edits:
                 mine = place.start - begin if here else None
                 if says and (off_topic or not said_of_it(question, sentence, offset, mine, says == "time")):
                     continue
@@ -134,14 +134,14 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
-    asked = word_tokens(question)
+    tokens = word_tokens(question)
     twofold: dict[str, Edit] = {}
     for first in single[:_EXTENDED]:
         if first.kind == "part":
             continue
         for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
             text = second.question
-            once = len(set(added := _added(asked, word_tokens(text)))) == len(
+            once = len(set(added := _added(tokens, word_tokens(text)))) == len(
                 added
             )  # "the 1961 film ... in 1961" says it twice
             if once and second.kind != first.kind and text.lower() not in seen and len(added) <= MAX_ADDED:
@@ -167,24 +167,24 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         theirs |= set(content_words(f"{o.passage.title} {text}"))
     if any(o.passage.id == place.passage.id for o in others):
         their_titles |= theirs
-    asked = word_tokens(question)
+    tokens = word_tokens(question)
     secret = content_words(normalize_answer(answer))
     seen: dict[str, Edit] = {}
     single = parts(question, answer)
-    found: list[tuple[str, str]] = [(p, "part") for p in single]
+    candidates: list[tuple[str, str]] = [(p, "part") for p in single]
     for q in single or [question]:
-        found += _candidates(q, place, same)
-    for text, kind in found:
+        candidates += _candidates(q, place, same)
+    for text, kind in candidates:
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
         have = word_tokens(text)
-        added = _added(asked, have)
+        added = _added(tokens, have)
         if kind != "part" and not content_words(" ".join(added)):
             continue
         if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):
             continue
         if any(w in secret for w in added) or (
-            contains_tokens(have, word_tokens(answer)) and not contains_tokens(asked, word_tokens(answer))
+            contains_tokens(have, word_tokens(answer)) and not contains_tokens(tokens, word_tokens(answer))
         ):
             continue
         rare = [

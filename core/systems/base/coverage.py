@@ -206,11 +206,11 @@ def claims(question: str) -> tuple[Claim, ...]:
     """
     for country, short in _COUNTRIES:
         question = country.sub(short, question)
-    found: list[Claim] = []
+    named: list[Claim] = []
     for m in _QUOTED.finditer(question):
         text = m[1] or m[2]
         if title := tuple(w.key for w in _words(text) if w.folded not in _SMALL):
-            found.append(Claim("title", text, (title,)))
+            named.append(Claim("title", text, (title,)))
     plain = _QUOTED.sub(lambda m: "," * len(m.group()), question)
     words = _words(plain)
     letters = [w for w in words if w.text.isalpha() and len(w.text) > 1]
@@ -219,7 +219,7 @@ def claims(question: str) -> tuple[Claim, ...]:
     for i, w in enumerate(words):
         before = words[i - 1] if i else None
         if run and before and (plain[before.end : w.start].strip(" -–.") or _POSSESSIVE.search(before.text)):
-            found += _names_of(run, plain)
+            named += _names_of(run, plain)
             run = []
         bare = _POSSESSIVE.sub("", w.text)
         if w.key[0] == "#" and (bare[0].isdigit() or bare.isupper()):
@@ -227,7 +227,7 @@ def claims(question: str) -> tuple[Claim, ...]:
             if run and value < 1000:  # Apollo 14, Henry VIII
                 run.append(w)
             elif not (before and before.folded in _BOUNDS):
-                found.append(_number_claim(bare, value, words[i + 1].folded if i + 1 < len(words) else ""))
+                named.append(_number_claim(bare, value, words[i + 1].folded if i + 1 < len(words) else ""))
             continue
         starts = i == 0 and not (len(words) > 1 and words[1].capital)  # any word that begins a question is capitalised
         if (not shouted and w.capital and not starts and (run or w.folded not in _NO_NAMES) and w.folded not in _DAYS) or (
@@ -235,10 +235,10 @@ def claims(question: str) -> tuple[Claim, ...]:
         ):
             run.append(w)
         else:
-            found += _names_of(run, plain)
+            named += _names_of(run, plain)
             run = []
-    found += _names_of(run, plain)
-    return tuple(dict.fromkeys(found))
+    named += _names_of(run, plain)
+    return tuple(dict.fromkeys(named))
 
 
 def _names_of(run: Sequence[_Word], question: str) -> list[Claim]:
@@ -364,13 +364,13 @@ def common_words(passages: Iterable[t.Passage]) -> frozenset[str]:
     return frozenset(w.key for p in passages for w in _words(p.text) if not w.capital)
 
 
-def _missing(question: str, asked: Sequence[Claim], document: Document, common: frozenset[str]) -> tuple[Claim, ...]:
-    lacks = tuple(c for c in asked if not document.supports(c, common))
+def _missing(question: str, named: Sequence[Claim], document: Document, common: frozenset[str]) -> tuple[Claim, ...]:
+    lacks = tuple(c for c in named if not document.supports(c, common))
     if any(c.kind != "name" or document.subject & set(c.words) for c in lacks):
         return lacks
     # a document about something that the question names need not repeat where, when or for whom
     about = bool(document.subject) and document.subject <= {w.key for w in _words(question)}
-    return () if about or (len(lacks) < len(asked) and _PARTS.search(question)) else lacks
+    return () if about or (len(lacks) < len(named) and _PARTS.search(question)) else lacks
 
 
 def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]) -> tuple[Claim, ...]:
@@ -378,8 +378,8 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
 
     `sources`: ids of the passages from which an answer was read; if none of them is among `passages`, all passages count as one document.
     """
-    asked = claims(question)
-    if not asked:
+    named = claims(question)
+    if not named:
         return ()
     common = common_words(passages)
     wanted = set(sources)
@@ -387,7 +387,7 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
     documents = [Document.of(title, [p.text for p in passages if p.title == title]) for title in titles]
     if not documents:
         documents = [Document.of("", [f"{p.title}. {p.text}" for p in passages])]
-    return min((_missing(question, asked, d, common) for d in documents), key=len)
+    return min((_missing(question, named, d, common) for d in documents), key=len)
 
 
 class Coverage:
@@ -412,7 +412,7 @@ class Coverage:
 
     def checked(self, events: Generator[t.Event, None, R]) -> Generator[t.Event, None, R]:
         """The events, with an AnswerRejected after each answer that is refused.  Answers that a person pinned, and those of interpretations
-        that were `kept`, are not checked."""
+        that were `accepted`, are not checked."""
         while True:
             try:
                 event = next(events)
@@ -421,8 +421,8 @@ class Coverage:
                 return result
             yield event
             match event:
-                case t.PassagesRetrieved(passages=found):
-                    for p in found:
+                case t.PassagesRetrieved(passages=retrieved):
+                    for p in retrieved:
                         self.passages.setdefault(p.passage.id, p.passage)
                 case t.StepFinished(answer=t.Answer(pinned=True) as answer):
                     self.answers.add(answer.text)
@@ -432,17 +432,17 @@ class Coverage:
                 case t.AnswerRejected(answer=text):
                     self.answers.discard(text)
 
-    def kept(self, interpretations: Iterable[t.Interpretation]) -> tuple[list[t.Interpretation], list[t.AnswerRejected]]:
+    def accepted(self, interpretations: Iterable[t.Interpretation]) -> tuple[list[t.Interpretation], list[t.AnswerRejected]]:
         """The interpretations that are not refused, and the answers that only refused ones have."""
-        kept: list[t.Interpretation] = []
+        accepted: list[t.Interpretation] = []
         refused: dict[str, t.AnswerRejected] = {}
         for i in interpretations:
             if why := self.refusal(i.answer, [i.passage_id]):
                 refused.setdefault(answer_key(i.answer), t.AnswerRejected(i.answer, why))
             else:
-                kept.append(i)
-        keys = {answer_key(i.answer) for i in kept}
-        return kept, [event for key, event in refused.items() if key not in keys]
+                accepted.append(i)
+        keys = {answer_key(i.answer) for i in accepted}
+        return accepted, [event for key, event in refused.items() if key not in keys]
 
     def ended(self, why: str) -> str:
         """Why the run ended: `why`, unless every answer was refused."""

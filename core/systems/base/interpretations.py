@@ -106,7 +106,7 @@ class InterpretationSystem(System):
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         interpreted = yield from self.interpret(run)
         yield from run.calls.finish_role()
-        accepted, refused = run.coverage.kept(interpreted.interpretations)
+        accepted, refused = run.coverage.accepted(interpreted.interpretations)
         yield from refused
         run.chosen = chosen_of(run.question, accepted, self.options.max_answers, interpreted.unread)
         yield from interpretation_events(run.question, run.chosen, run.passages)

@@ -65,15 +65,15 @@ class ReaderGenerator:
         return self.interpret_retrieved(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
 
     def interpret_retrieved(
-        self, query: str, found: Sequence[t.RetrievedPassage], run: Run
+        self, query: str, retrieved: Sequence[t.RetrievedPassage], run: Run
     ) -> Iterator[tuple[int, t.Interpretation]]:
         """`interpret` with the retriever's scores, which are signals too."""
-        if not found:
+        if not retrieved:
             return
         run.check()
-        passages = [f.passage for f in found]
-        views, trouble = self._look(query, found, run)
-        asked = QuestionSignals(query, views)
+        passages = [f.passage for f in retrieved]
+        views, trouble = self._look(query, retrieved, run)
+        signals = QuestionSignals(query, views)
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
@@ -88,40 +88,42 @@ class ReaderGenerator:
                     yield i, t.Interpretation(passages[i].id, failed=readout)
                 else:
                     views[i] = replace(views[i], abstain=readout.abstain_probability, reader=readout.candidates)
-                    yield i, self._interpretation(asked, i, views, trouble)
+                    yield i, self._interpretation(signals, i, views, trouble)
 
-    def _look(self, query: str, found: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[PassageView], str]:
+    def _look(self, query: str, retrieved: Sequence[t.RetrievedPassage], run: Run) -> tuple[list[PassageView], str]:
         """(the answering model's spans of all passages from one call, the error or "")."""
         started, error = time.perf_counter(), ""
         try:
-            views = answerer_views(self.answerer, query, found, CANDIDATES)
+            views = answerer_views(self.answerer, query, retrieved, CANDIDATES)
         except Exception as e:  # the reader can continue alone
             error = _message(e)
-            views = [PassageView(f) for f in found]
-        run.count(t.ModelCalled("second answerer_views", len(found), 0, 0, time.perf_counter() - started, error))
+            views = [PassageView(f) for f in retrieved]
+        run.count(t.ModelCalled("second answerer_views", len(retrieved), 0, 0, time.perf_counter() - started, error))
         return views, error
 
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
         """One readout per passage, computed in one batch; if that fails, each passage is read alone, and a failure gives its error message."""
         started = time.perf_counter()
-        found: list[Readout | str] = []
+        readouts: list[Readout | str] = []
         try:
-            found += self.reader.read(query, passages, CANDIDATES)
+            readouts += self.reader.read(query, passages, CANDIDATES)
         except Exception:
             for passage in passages:
                 try:
-                    found += self.reader.read(query, [passage], CANDIDATES)
+                    readouts += self.reader.read(query, [passage], CANDIDATES)
                 except Exception as e:
-                    found.append(_message(e))
+                    readouts.append(_message(e))
         took = (time.perf_counter() - started) / max(1, len(passages))
-        for one in found:
+        for one in readouts:
             run.count(t.ModelCalled("interpret", 1, 0, 0, took, one if isinstance(one, str) else ""))
-        return found
+        return readouts
 
-    def _interpretation(self, asked: QuestionSignals, at: int, views: Sequence[PassageView], trouble: str) -> t.Interpretation:
-        view, query = views[at], asked.question
+    def _interpretation(
+        self, signals: QuestionSignals, at: int, views: Sequence[PassageView], trouble: str
+    ) -> t.Interpretation:
+        view, query = views[at], signals.question
         passage = view.found.passage
-        best, probability = best_reading(self.weighing, view, asked.passage(at, view), query)
+        best, probability = best_reading(self.weighing, view, signals.passage(at, view), query)
         if best is None or best.candidate.evidence is None:
             return t.Interpretation(passage.id, abstained="the reader found no possible answer in this passage")
         answer = best.candidate.text
@@ -180,10 +182,10 @@ class ReaderGenerator:
             return [False] * len(jobs)
         run.check()
         started, error = time.perf_counter(), ""
-        asked = [(e.question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, e, ps in jobs]
+        questions = [(e.question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, e, ps in jobs]
         out: list[bool] = []
         try:
-            for (n, _, _), proposal in zip(jobs, self.answerer.propose_many(asked)):
+            for (n, _, _), proposal in zip(jobs, self.answerer.propose_many(questions)):
                 top = proposal.candidates[0] if proposal.candidates else None
                 sure = top is not None and top.probability > proposal.eoi_probability
                 out.append(bool(sure and top and overlapping(top.text, interpretations[n].answer)))
@@ -210,18 +212,18 @@ class ReaderGenerator:
         if run.left <= 0:
             return ["the time limit was reached"]
         try:
-            found: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))
+            readouts: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))
         except Exception as e:
-            found = [_message(e)]
-        error = next((f for f in found if isinstance(f, str)), "")
+            readouts = [_message(e)]
+        error = next((f for f in readouts if isinstance(f, str)), "")
         run.count(t.ModelCalled("verify", len(claim.passages), 0, 0, time.perf_counter() - started, error))
-        return found
+        return readouts
 
     def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
         """The likeliest span of the passages on which the reader does not abstain."""
         run.check()
-        found = [r.best for r in self._read(question, passages, run) if isinstance(r, Readout) and r.best is not None]
-        return max(found, key=lambda c: c.probability).text if found else None
+        candidates = [r.best for r in self._read(question, passages, run) if isinstance(r, Readout) and r.best is not None]
+        return max(candidates, key=lambda c: c.probability).text if candidates else None
 
 
 def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> Place | None:
@@ -239,12 +241,12 @@ def _message(error: Exception) -> str:
 
 def _why_not(answer: str, view: PassageView, kind: float, probability: float) -> str:
     """Why a passage abstains."""
-    said = answer if len(answer) <= 60 else f"{answer[:59]}…"
+    span = answer if len(answer) <= 60 else f"{answer[:59]}…"
     if kind == 0:
-        return f"the best span, '{said}', is not the kind of answer that the question asks for"
+        return f"the best span, '{span}', is not the kind of answer that the question asks for"
     if not view.reader or view.abstain > view.reader[0].probability:
         return f"the reader finds no answer here ({view.abstain:.0%} sure)"
-    return f"the best span, '{said}', is not likely enough ({probability:.0%})"
+    return f"the best span, '{span}', is not likely enough ({probability:.0%})"
 
 
 def load_reader_generator(

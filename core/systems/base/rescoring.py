@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,22 +35,17 @@ MAX_CANDIDATES = 12  # rescored in a system that reads once
 RETRIEVED: tuple[Kind, ...] = ("retrieved_verified", "retrieved")
 
 
+@dataclass
 class Rescoring:
-    """A system's rescoring, none by default.  `about`: for SystemInfo; `kind`: of the weights; `folder`: of the weights."""
+    """A system's rescoring, none by default.  `kind`: of the weights; `about`: for SystemInfo; `folder`: of the weights."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        weights: Weights | None = None,
-        kind: Kind | None = None,
-        read: Read | None = None,
-        judge: Judge | None = None,
-        about: dict[str, Any] | None = None,
-        folder: Path | None = None,
-    ) -> None:
-        self.folder = folder
-        self.parts, self.weights, self.kind, self.read, self.judge = parts, weights, kind, read, judge
-        self.about: dict[str, Any] = {"reranking": None, **(about or {})}
+    parts: Parts
+    weights: Weights | None = None
+    kind: Kind | None = None
+    read: Read | None = None
+    judge: Judge | None = None
+    about: dict[str, Any] = field(default_factory=lambda: {"reranking": None})
+    folder: Path | None = None
 
     @property
     def on(self) -> bool:
@@ -120,7 +115,7 @@ def rescoring_of(system: str, choice: str, parts: Parts, checkpoint: tuple[str, 
     from core.models.span.reader import load_reader
 
     settings = parts.settings
-    about: dict[str, Any] = {"verifier": None}
+    about: dict[str, Any] = {"reranking": None, "verifier": None}
     # for questions with their own passages before retrieved ones, with the verifier before without
     kinds: list[Kind] = ["own_verified", "own"] if parts.retriever is None else []
     for kind in (*kinds, *RETRIEVED):
