@@ -26,8 +26,8 @@ from core.metrics.significance.bootstrap import compare, interval
 from core.models.ranking.calibration import Calibration
 from core.settings import Settings
 from core.systems import options_of
-from core.systems.base.base import Options
 from core.systems.base.loop import LoopEnd
+from core.systems.base.options import Options
 from core.systems.base.selection import Selection
 from core.training.calibration import CalibrationQuestion, RecordedRun, cross_fitted, read, record_runs
 

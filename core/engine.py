@@ -16,7 +16,8 @@ from core.installation.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, build, passages_to_read
-from core.systems.base.base import Options, Parts
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts
 from core.types import AnsweringSystem, Passage
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Engine(Asking):
         SYSTEMS[name]  # an unknown name fails before a corpus is opened
         opened = None if own_passages else self.corpus(corpus)
         options = replace(options, top_k=self._to_read(name, options.top_k, opened))
-        parts = Parts(
+        parts = SystemParts(
             self.settings,
             opened,
             opened.name if opened else "",

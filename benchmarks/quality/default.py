@@ -22,7 +22,7 @@ from core.engine import Engine
 from core.evaluation.report import Report
 from core.evaluation.run import evaluate
 from core.settings import Settings, quiet_libraries
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.types import ReferenceQuestion
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

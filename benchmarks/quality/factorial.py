@@ -38,7 +38,8 @@ from core.metrics.answers import f1
 from core.metrics.significance.bootstrap import compare, interval
 from core.models.scheduling.device import bf16_autocast
 from core.settings import ROOT, Settings, quiet_libraries
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.text import find_spans
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.output_cache import cached_outputs

@@ -29,7 +29,8 @@ from core.errors import AmbiscopeError
 from core.evaluation.cost import Cost, cost_of, mean_cost
 from core.models.language.loading import require_language_model
 from core.settings import ROOT, Settings, quiet_libraries
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.systems.dtv import DiversifyThenVerify
 from core.types import AnsweringSystem, Question, ReferenceQuestion
 

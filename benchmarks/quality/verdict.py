@@ -27,7 +27,7 @@ from core.evaluation.report import build_report
 from core.evaluation.run import run_one
 from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 
 GROUNDED = ("interpretations", "Sufficient%", "ungrounded precision", "ungrounded recall", "G-precision", "G-recall", "G-F1")
 

@@ -157,7 +157,7 @@ def make_ways(args: argparse.Namespace) -> list[dict[str, Way]]:
     if args.only:  # its memory is measured: without the reranker's models
         return [bundled_ways(q, found, answerer) for q, found, _ in questions]
     from core.engine import Engine
-    from core.systems.base.base import Options
+    from core.systems.base.options import Options
 
     system: Any = Engine(settings).system("ambiscope", "starter", Options(clarify=False, extra={"loop": "fast"}))
     return [bundled_ways(q, found, answerer, reread(system.loop(), q, found)) for q, found, _ in questions]
@@ -239,7 +239,7 @@ def f1(args: argparse.Namespace) -> dict[str, Any]:
     from core.datasets import load
     from core.engine import Engine
     from core.evaluation.run import evaluate
-    from core.systems.base.base import Options
+    from core.systems.base.options import Options
 
     engine = Engine(Settings.from_env())
     questions = load(args.file)

@@ -18,7 +18,8 @@ from core.datasets import load
 from core.engine import Engine, statuses
 from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.types import Question
 
 YARDSTICK = "one-pass"

@@ -37,7 +37,7 @@ from core.models.ranking.calibration import Calibration
 from core.models.ranking.reranker import Kind, Weights, read_weights
 from core.models.scheduling.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings, quiet_libraries
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.training.calibration import RecordedRun, fit_calibration, reliable
 from core.training.data.examples import read_multi
 from core.training.data.held_out_passages import own_passages

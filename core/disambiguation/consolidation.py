@@ -22,11 +22,11 @@ from core.errors import InputError
 from core.text import answer_key, overlapping
 from core.types import Interpretation, InterpretationPlaced
 
-Vectors = NDArray[np.float32]
-Labels = NDArray[np.int64]
+MeaningVectors = NDArray[np.float32]
+ClusterLabels = NDArray[np.int64]
 
 Clustering = Literal["default", "conservative"]
-Embed = Literal["question and answer", "question"]
+EmbeddedText = Literal["question and answer", "question"]
 Unclustered = Literal["verified", "keep", "drop"]
 SameAnswer = Literal["decides", "ignored"]
 
@@ -51,14 +51,14 @@ class Consolidation:
     """How interpretations are consolidated.  Raises InputError for a value that is not one of the choices."""
 
     clustering: Clustering = "default"
-    embed: Embed = "question and answer"
+    embed: EmbeddedText = "question and answer"
     unclustered: Unclustered = "verified"  # verified: kept unless its verification failed
     same_answer: SameAnswer = "decides"
 
     def __post_init__(self) -> None:
         for name, choices in (
             ("clustering", get_args(Clustering)),
-            ("embed", get_args(Embed)),
+            ("embed", get_args(EmbeddedText)),
             ("unclustered", get_args(Unclustered)),
             ("same_answer", get_args(SameAnswer)),
         ):
@@ -76,12 +76,12 @@ class Consolidated:
     dropped: tuple[tuple[int, str], ...] = ()
 
 
-def text_of(interpretation: Interpretation, embed: Embed) -> str:
+def text_of(interpretation: Interpretation, embed: EmbeddedText) -> str:
     """What f reads: f(q; y), the question and its answer, or f(q) alone."""
     return interpretation.question if embed == "question" else f"{interpretation.question} {interpretation.answer}"
 
 
-def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how: Consolidation) -> Consolidated:
+def consolidate(interpretations: Sequence[Interpretation], vectors: MeaningVectors, how: Consolidation) -> Consolidated:
     """The interpretations (none abstained or failed) with their vectors (n, d) in the same order.  Raises ValueError if the numbers differ."""
     if len(interpretations) != len(vectors):
         raise ValueError(f"{len(interpretations)} interpretations have {len(vectors)} vectors")
@@ -111,17 +111,17 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how
     return Consolidated(placed, tuple(final), tuple(dropped))
 
 
-def _unit(vectors: Vectors) -> Vectors:
+def _unit(vectors: MeaningVectors) -> MeaningVectors:
     """Rows scaled to length 1; values that are not finite count as 0, and a row of zeros stays as it is."""
     if not len(vectors):
         return np.zeros((0, vectors.shape[1] if vectors.ndim == 2 else 1), np.float32)
     clean = np.nan_to_num(np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     length = np.linalg.norm(clean, axis=1, keepdims=True)
-    unit: Vectors = (clean / np.where(length > 0, length, 1.0)).astype(np.float32)
+    unit: MeaningVectors = (clean / np.where(length > 0, length, 1.0)).astype(np.float32)
     return unit
 
 
-def cluster(vectors: Vectors, density: Density) -> Labels:
+def cluster(vectors: MeaningVectors, density: Density) -> ClusterLabels:
     """HDBSCAN's labels of unit vectors (n, d): 0, 1, ... in the order of their first member, -1 for the unclustered."""
     n = len(vectors)
     if n < density.min_cluster_size or n < 2:
@@ -134,7 +134,7 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
     else:
         from sklearn.cluster import HDBSCAN
 
-        def labels(epsilon: float) -> Labels:
+        def labels(epsilon: float) -> ClusterLabels:
             model = HDBSCAN(
                 min_cluster_size=density.min_cluster_size,
                 min_samples=1,
@@ -143,7 +143,7 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
                 algorithm="brute",
                 copy=True,
             )
-            out: Labels = model.fit_predict(vectors.astype(np.float64)).astype(np.int64)
+            out: ClusterLabels = model.fit_predict(vectors.astype(np.float64)).astype(np.int64)
             return out
 
         try:
@@ -153,7 +153,7 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
     return _in_order(assigned)
 
 
-def _in_order(labels: Labels) -> Labels:
+def _in_order(labels: ClusterLabels) -> ClusterLabels:
     """The same partition with clusters numbered by their first member.
 
     >>> _in_order(np.array([3, -1, 0, 3])).tolist()
@@ -165,7 +165,7 @@ def _in_order(labels: Labels) -> Labels:
     return np.array([numbers[label] for label in labels.tolist()], np.int64)
 
 
-def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
+def by_answer(labels: ClusterLabels, answers: Sequence[str]) -> ClusterLabels:
     """One cluster per answer: members with another answer leave a cluster; those with the same answer, clustered or not, join it.
 
     Answers are the same when they are equal after normalisation, or when one is part of the other and both are in one cluster.
@@ -200,7 +200,7 @@ def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
     return _in_order(np.where(sizes[roots] > 1, roots, NOISE)) if len(keys) else labels
 
 
-def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
+def medoid(vectors: MeaningVectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
     """The member whose similarities to all members sum highest (Algorithm 1, line 13); ties go to the preferred member, then to the first."""
     inside = vectors[members]
     sums = inside @ inside.sum(0)
@@ -209,7 +209,7 @@ def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]
     return min(tied, key=lambda i: (-prefer[i], i))
 
 
-def project(vectors: Vectors) -> NDArray[np.float64]:
+def project(vectors: MeaningVectors) -> NDArray[np.float64]:
     """(n, 2): the first two principal components.  Signs are fixed by the largest entry of each; equal points get equal coordinates."""
     n = len(vectors)
     if n < 2:

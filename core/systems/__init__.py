@@ -12,7 +12,7 @@ from core.registry import Entry, Registry, load
 from core.systems.base.options import Options, SystemOptions
 
 if TYPE_CHECKING:
-    from core.systems.base.system import Parts
+    from core.systems.base.system import SystemParts
     from core.types import AnsweringSystem
 
 SEQ2SEQ = "encoder-decoder fid"  # bundled; AMBISCOPE_SEQ2SEQ names another
@@ -206,7 +206,7 @@ def options_of(system: str) -> type[SystemOptions]:
     return options
 
 
-def build(name: str, parts: Parts, options: Options) -> AnsweringSystem:
+def build(name: str, parts: SystemParts, options: Options) -> AnsweringSystem:
     """A system by name.  Its own options are checked before anything is loaded.
 
     Raises UnknownNameError, InputError for an option that it does not take, CheckpointError, and what loading a language model raises.

@@ -20,11 +20,11 @@ from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
 from core.systems.base.rescoring import Rescoring, rescoring_of
 from core.systems.base.selection import CalibrationKey, digest_of
-from core.systems.base.system import Parts
+from core.systems.base.system import SystemParts
 from core.systems.options import AmbigPromptOptions, AmbiscopeOptions, LoopOptions
 
 
-def build(name: str, parts: Parts, options: Options, own: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
+def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
     """`ambigprompt` is the paper's method: nothing but the prompt keeps the model from repeating itself."""
     from core.models.loading.finding import find_checkpoint
     from core.models.span.answerer import Decoding, load_answerer
@@ -63,7 +63,7 @@ def build(name: str, parts: Parts, options: Options, own: AmbigPromptOptions | A
     )
 
 
-def build_seq2seq(name: str, parts: Parts, options: Options, own: LoopOptions) -> LoopSystem:
+def build_seq2seq(name: str, parts: SystemParts, options: Options, own: LoopOptions) -> LoopSystem:
     from core.models.seq2seq.fid import Generation, load_fid
     from core.models.span.fast_loop import FastTextLoop
 

@@ -17,7 +17,7 @@ from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, candidates_of
-from core.systems.base.system import Parts, System, SystemRun
+from core.systems.base.system import System, SystemParts, SystemRun
 from core.systems.options import DisambigFirstOptions
 from core.text import answer_key, question_key, shares_words
 
@@ -27,7 +27,7 @@ Write = Callable[[str, int], list[str]]  # (question, maximum) -> disambiguated 
 class DisambigFirst(System):
     def __init__(
         self,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         own: DisambigFirstOptions,
         model: AmbiguityModel,
@@ -95,7 +95,7 @@ def from_question_alone(rewriter: Seq2SeqRewriter) -> Write:
     return write
 
 
-def build(name: str, parts: Parts, options: Options, own: DisambigFirstOptions) -> DisambigFirst:
+def build(name: str, parts: SystemParts, options: Options, own: DisambigFirstOptions) -> DisambigFirst:
     settings = parts.settings
     model, digest = load_ambiguity("default", settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)

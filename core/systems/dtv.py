@@ -17,7 +17,7 @@ from core.models.language.loading import load_language_generator
 from core.models.language.roles import LanguageGenerator
 from core.systems.base.interpretations import InterpretationSystem, Interpreted, unique
 from core.systems.base.options import Options
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import DtvOptions
 from core.text import listed
 
@@ -37,7 +37,7 @@ def union(searches: Sequence[Sequence[t.RetrievedPassage]]) -> list[t.RetrievedP
 
 
 class DiversifyThenVerify(InterpretationSystem):
-    def __init__(self, name: str, parts: Parts, options: Options, own: DtvOptions, generator: LanguageGenerator) -> None:
+    def __init__(self, name: str, parts: SystemParts, options: Options, own: DtvOptions, generator: LanguageGenerator) -> None:
         super().__init__(name, parts, options, generator, own)
         self.own, self.generator = own, generator
 
@@ -107,5 +107,5 @@ def _pruned(selected: Sequence[t.RetrievedPassage], dropped: Sequence[t.Retrieve
     return t.PassagesPruned(tuple(p.passage.id for p in selected), tuple(p.passage.id for p in dropped), why)
 
 
-def build(name: str, parts: Parts, options: Options, own: DtvOptions) -> DiversifyThenVerify:
+def build(name: str, parts: SystemParts, options: Options, own: DtvOptions) -> DiversifyThenVerify:
     return DiversifyThenVerify(name, parts, options, own, load_language_generator(parts.settings))

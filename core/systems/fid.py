@@ -14,14 +14,14 @@ from core.models.seq2seq.decoding import Method, SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
 from core.systems.base.clarifying import make_clarifier
 from core.systems.base.options import Options
-from core.systems.base.system import Parts
+from core.systems.base.system import SystemParts
 from core.systems.base.writing import WritingSystem
 from core.systems.options import ClarifierOptions
 
 METHODS: dict[str, Method] = {"fid-nucleus": "nucleus", "fid-top-k": "top-k", "fid-diverse-beam": "diverse-beam"}
 
 
-def build(name: str, parts: Parts, options: Options, own: ClarifierOptions) -> WritingSystem:
+def build(name: str, parts: SystemParts, options: Options, own: ClarifierOptions) -> WritingSystem:
     settings, decoded = parts.settings, {f.name for f in fields(SequenceDecoding)}
     method = METHODS.get(name, "greedy")
     decoding = SequenceDecoding(method, **{k: v for k, v in own.stored().items() if k in decoded})

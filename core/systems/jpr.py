@@ -20,14 +20,14 @@ from core.retrieval.rerank import Scorer, tree_decode
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
 from core.systems.base.selection import CalibrationKey, candidates_of, digest_of
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import JprOptions
 
 
 class Jpr(ReadingSystem):
     def __init__(
         self,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         own: JprOptions,
         reader: PassageReader,
@@ -77,7 +77,7 @@ class Jpr(ReadingSystem):
         return f"one pass over {len(run.passages)} picked passages; {self.stopping.description()}"
 
 
-def build(name: str, parts: Parts, options: Options, own: JprOptions) -> Jpr:
+def build(name: str, parts: SystemParts, options: Options, own: JprOptions) -> Jpr:
     settings = parts.settings
     reader, digest = load_reader(settings.reader, settings.device)
     if own.reranker == "reader":

@@ -14,13 +14,13 @@ from core.models.span.reader import PassageReader, Readout, load_reader
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
 from core.systems.base.selection import CalibrationKey, candidates_of
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import OnePassOptions
 
 
 class OnePass(ReadingSystem):
     def __init__(
-        self, name: str, parts: Parts, options: Options, own: OnePassOptions, reader: PassageReader, digest: str
+        self, name: str, parts: SystemParts, options: Options, own: OnePassOptions, reader: PassageReader, digest: str
     ) -> None:
         """`dpr-threshold` writes disambiguated questions too (AmbigQA's "Thresholding + QD")."""
         self.scoring = own.scoring
@@ -34,5 +34,5 @@ class OnePass(ReadingSystem):
         return candidates_of(readouts, self.scoring), readouts
 
 
-def build(name: str, parts: Parts, options: Options, own: OnePassOptions) -> OnePass:
+def build(name: str, parts: SystemParts, options: Options, own: OnePassOptions) -> OnePass:
     return OnePass(name, parts, options, own, *load_reader(parts.settings.reader, parts.settings.device))

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.disambiguation.consolidation import Clustering, Embed, SameAnswer, Unclustered
+from core.disambiguation.consolidation import Clustering, EmbeddedText, SameAnswer, Unclustered
 from core.errors import InputError
-from core.systems.base.options import Rule, Scoring, SystemOptions, option
+from core.systems.base.options import Scoring, StoppingRule, SystemOptions, option
 
 SHARED = "see above"
 MIN_RESCORED = 0.5  # default threshold of an answer whose candidates are rescored
@@ -43,7 +43,7 @@ class LoopOptions(ClarifierOptions):
         "trained", "the ablations of Table 3; weights trained with it are needed"
     )
     eoi_bias: float = option(0.0, "added to the score of [EOI]: lower gives more answers")
-    stop: Rule = option("compare", SHARED)
+    stop: StoppingRule = option("compare", SHARED)
     calibration: Switch = option("on", SHARED)
     round_trip: Literal["reader", "answerer"] = option("answerer", SHARED)
 
@@ -222,7 +222,7 @@ class DisambigFirstOptions(SystemOptions):
 class VerdictOptions(SystemOptions):
     additions: Rescored = option("none", SHARED, in_menu=True)
     clustering: Clustering = option("default", "`conservative` gives fewer clusters", in_menu=True)
-    embed: Embed = option("question and answer", "what is embedded", in_menu=True)
+    embed: EmbeddedText = option("question and answer", "what is embedded", in_menu=True)
     unclustered: Literal["by generator", Unclustered] = option(
         "by generator", "what becomes of interpretations outside every cluster", in_menu=True
     )

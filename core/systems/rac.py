@@ -17,13 +17,13 @@ from core.models.language.loading import load_language_generator
 from core.models.language.roles import Claim, LanguageGenerator
 from core.systems.base.interpretations import InterpretationSystem, Interpreted, unique
 from core.systems.base.options import Options
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import RacOptions, RacTreeOptions
 from core.text import answer_key, listed, question_key
 
 
 class RetrievalAugmentedClarification(InterpretationSystem):
-    def __init__(self, name: str, parts: Parts, options: Options, own: RacOptions, generator: LanguageGenerator) -> None:
+    def __init__(self, name: str, parts: SystemParts, options: Options, own: RacOptions, generator: LanguageGenerator) -> None:
         super().__init__(name, parts, options, generator, own)
         self.generator, self.relax = generator, own.relax == "yes"
         self.depth = own.depth if isinstance(own, RacTreeOptions) else 0  # 0: no tree
@@ -115,5 +115,5 @@ def _why(interpretations: int, passages: int) -> str:
     return f"{interpretations} interpretations from {listed(passages, 'passage')}"
 
 
-def build(name: str, parts: Parts, options: Options, own: RacOptions) -> RetrievalAugmentedClarification:
+def build(name: str, parts: SystemParts, options: Options, own: RacOptions) -> RetrievalAugmentedClarification:
     return RetrievalAugmentedClarification(name, parts, options, own, load_language_generator(parts.settings))

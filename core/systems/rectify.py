@@ -19,7 +19,7 @@ from core.settings import OFF
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
 from core.systems.base.selection import CalibrationKey, digest_of
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import RectifyOptions
 from core.text import answer_key, overlapping
 
@@ -29,7 +29,7 @@ MAX_VERIFIED = 24  # candidates, likeliest first
 class Rectify(ReadingSystem):
     def __init__(
         self,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         own: RectifyOptions,
         reader: PassageReader,
@@ -75,7 +75,7 @@ class Rectify(ReadingSystem):
         return f"{len(candidates)} candidates verified"
 
 
-def build(name: str, parts: Parts, options: Options, own: RectifyOptions) -> Rectify:
+def build(name: str, parts: SystemParts, options: Options, own: RectifyOptions) -> Rectify:
     """By default, the answering model verifies if the trained verifier is off or not installed."""
     settings = parts.settings
     reader, reader_digest = load_reader(settings.reader, settings.device)

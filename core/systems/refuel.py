@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from core import types as t
 from core.disambiguation.clarifiers import by_round_trip
-from core.disambiguation.round_trip import Ask, ask_with, clarify
+from core.disambiguation.round_trip import AskAgain, ask_with, clarify
 from core.models.answering import load_answering
 from core.models.language import loading
 from core.models.language.roles import Claim, LanguageGenerator, Run
@@ -25,7 +25,7 @@ from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
-from core.systems.base.system import Parts, System, SystemRun
+from core.systems.base.system import System, SystemParts, SystemRun
 from core.systems.options import RefuelOptions
 from core.text import question_key, shares_words
 
@@ -59,7 +59,7 @@ class FusedReader:
 class Refuel(System):
     def __init__(
         self,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         own: RefuelOptions,
         model: t.BatchAnsweringModel,
@@ -73,7 +73,7 @@ class Refuel(System):
         self.own, self.model, self.judge = own, model, judge
         # Fusion-in-Decoder writes an answer set: no threshold before verification
         self.threshold = 0.0 if fused else own.threshold
-        self.asking: Ask = model.ask if isinstance(model, FusedReader) else ask_with(model)
+        self.asking: AskAgain = model.ask if isinstance(model, FusedReader) else ask_with(model)
         checkpoint = (parts.settings.seq2seq if fused else parts.settings.answerer, digest)
         used = {"judge": dict(judge.about)} if judge is not None else {}
         super().__init__("refuel", parts, options, checkpoint, own=own, used=used, clarifier=by_round_trip(self.asking))
@@ -195,7 +195,7 @@ class Refuel(System):
                     yield t.AnswerRejected(a.text, f"its own question '{own_question}' does not return it")
 
 
-def build(name: str, parts: Parts, options: Options, own: RefuelOptions) -> Refuel:
+def build(name: str, parts: SystemParts, options: Options, own: RefuelOptions) -> Refuel:
     settings = parts.settings
     model: t.BatchAnsweringModel
     if own.reads == "fused":

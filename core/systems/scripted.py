@@ -13,7 +13,7 @@ from core.disambiguation.clarifiers import by_round_trip
 from core.disambiguation.round_trip import ask_each_passage
 from core.systems.base.loop import LoopSystem
 from core.systems.base.options import Options
-from core.systems.base.system import Parts
+from core.systems.base.system import SystemParts
 from core.systems.options import ScriptedOptions
 from core.text import answer_key, find_spans, question_key
 
@@ -41,7 +41,7 @@ class ScriptedModel:
         return None
 
 
-def build(name: str, parts: Parts, options: Options, own: ScriptedOptions) -> LoopSystem:
+def build(name: str, parts: SystemParts, options: Options, own: ScriptedOptions) -> LoopSystem:
     model = ScriptedModel(own.table)
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:

@@ -18,7 +18,7 @@ from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.clarifying import make_clarifier
 from core.systems.base.options import Options
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.base.writing import WritingSystem
 from core.systems.options import SpanSeqGenOptions
 
@@ -43,7 +43,7 @@ class SpanSeqGen(WritingSystem):
         return passages
 
 
-def build(name: str, parts: Parts, options: Options, own: SpanSeqGenOptions) -> SpanSeqGen:
+def build(name: str, parts: SystemParts, options: Options, own: SpanSeqGenOptions) -> SpanSeqGen:
     settings = parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
     used: dict[str, Any] = {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}

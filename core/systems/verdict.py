@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from core import types as t
-from core.disambiguation.consolidation import Consolidation, Vectors, consolidate, text_of
+from core.disambiguation.consolidation import Consolidation, MeaningVectors, consolidate, text_of
 from core.errors import InputError
 from core.models.language import loading, roles
 from core.models.language.roles import Claim
@@ -25,7 +25,7 @@ from core.systems.base.interpretations import InterpretationSystem, Interpreted
 from core.systems.base.options import Options
 from core.systems.base.reader_generator import ReaderGenerator, load_reader_generator
 from core.systems.base.rescoring import Rescoring, rescoring_of
-from core.systems.base.system import Parts, SystemRun
+from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import MIN_RESCORED, VerdictOptions
 from core.text import equal_for_display, listed
 
@@ -56,7 +56,7 @@ class Distinguishes(Protocol):
 class Verdict(InterpretationSystem):
     def __init__(
         self,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         generator: roles.Generator,
         consolidation: Consolidation,
@@ -160,7 +160,7 @@ class Verdict(InterpretationSystem):
         yield from run.calls.finish_role()
         return [replace(one, verified=decisions.get(i, one.verified)) for i, one in enumerate(proposed)]
 
-    def _vectors(self, interpretations: Sequence[t.Interpretation]) -> Vectors:
+    def _vectors(self, interpretations: Sequence[t.Interpretation]) -> MeaningVectors:
         """f of Algorithm 1, line 10: the retriever's encoder."""
         texts = [text_of(i, self.consolidation.embed) for i in interpretations]
         if self.parts.embed is not None:
@@ -180,7 +180,7 @@ def _why(final: int, proposed: int, abstained: int, failed: int) -> str:
     return f"{final} interpretations {source}"
 
 
-def build(name: str, parts: Parts, options: Options, own: VerdictOptions) -> Verdict:
+def build(name: str, parts: SystemParts, options: Options, own: VerdictOptions) -> Verdict:
     settings = parts.settings
     fitted = signals_of(settings.reader)
     thresholds = {n: getattr(fitted, n) for n in ("abstain_below", "verified_above") if getattr(own, n) is None}

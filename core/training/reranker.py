@@ -22,11 +22,12 @@ from core.models.ranking.reranker import Weights, correct, rerank, with_said
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import load_reader
 from core.settings import OFF
-from core.systems.base.base import Options, Parts, answer
 from core.systems.base.lists import PartByPart, by_parts, parts_of
 from core.systems.base.loop import LoopSystem
+from core.systems.base.options import Options
 from core.systems.base.rescoring import Rescoring, examined
 from core.systems.base.selection import distinct
+from core.systems.base.system import SystemParts, answer
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.held_out import answer_f1
@@ -161,7 +162,7 @@ def labelled(
 class _Recorder(Rescoring):
     """Records the candidates that a system would rescore, without changing them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SystemParts) -> None:
         super().__init__(parts)
         self.noted: list[tuple[Sequence[RetrievedPassage], Sequence[Candidate], Any, bool]] = []
 

@@ -14,7 +14,7 @@ from core.engine import SystemStatus
 from core.errors import AmbiscopeError
 from core.settings import Settings
 from core.systems import SYSTEMS, options_of, passages_to_read
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.text import listed
 from pages.explore.interpretations.options import HELP, LABELS, VALUE_LABELS
 from pages.explore.runner import Plan

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
-from core.systems.base.base import answer_or_error
 from core.systems.base.batching import in_order
+from core.systems.base.system import answer_or_error
 from storage.annotation.intake import Intake
 from storage.annotation.items import Items
 from storage.records.projects import Item, Project

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from system_fakes import cases
 
-from core.disambiguation.edits import Place, edit_size, propose_edits
+from core.disambiguation.edits import AnswerPlace, edit_size, propose_edits
 from core.disambiguation.edits.names import title_edits
 from core.disambiguation.edits.parts import parts
 from core.disambiguation.edits.phrases import in_past, modifier_edits, phrase_edits, plain_edits, time_edits
@@ -260,7 +260,9 @@ BROADWAY = Passage("b", "West Side Story (musical)", "Carol Lawrence played Mari
 
 
 def test_the_smallest_natural_edit_comes_first() -> None:
-    edits = propose_edits("Who played Maria in West Side Story?", "Natalie Wood", Place(WEST, 32), [Place(BROADWAY, 0)])
+    edits = propose_edits(
+        "Who played Maria in West Side Story?", "Natalie Wood", AnswerPlace(WEST, 32), [AnswerPlace(BROADWAY, 0)]
+    )
     assert edits[0].question == "Who played Maria in the 1961 film West Side Story?"
     assert edits[0].size == 3
     assert [e.cost for e in edits] == sorted(e.cost for e in edits)
@@ -272,7 +274,7 @@ def test_what_stands_nearer_to_another_answer_is_not_taken() -> None:
         "a", "Hilary Mantel", "She won in 2009 for Wolf Hall, and then again in 2012 for Bring Up the Bodies, years later."
     )
     question = "What year did Hilary Mantel get the Booker Prize?"
-    first, second = (Place(passage, passage.text.index(year)) for year in ("2009", "2012"))
+    first, second = (AnswerPlace(passage, passage.text.index(year)) for year in ("2009", "2012"))
     assert propose_edits(question, "2009", first, [second])[0].question == f"{question[:-1]} for Wolf Hall?"
     assert all("Wolf" not in e.question for e in propose_edits(question, "2012", second, [first]))
 
@@ -281,14 +283,16 @@ def test_a_clause_says_whose_a_date_is_before_nearness_does() -> None:
     passage = Passage(
         "a", "Carrick Plate", "At 16 years, Bo-mi Han was the youngest winner, in 2012, while Rosalind Keir won in 1949."
     )
-    han, keir = (Place(passage, passage.text.index(name)) for name in ("Bo-mi Han", "Rosalind Keir"))
+    han, keir = (AnswerPlace(passage, passage.text.index(name)) for name in ("Bo-mi Han", "Rosalind Keir"))
     question = "Who won the Carrick Plate?"
     assert f"{question[:-1]} in 2012?" in [e.question for e in propose_edits(question, "Bo-mi Han", han, [keir])]
     assert all("2012" not in e.question for e in propose_edits(question, "Rosalind Keir", keir, [han]))
 
 
 def test_two_edits_together_stand_behind_those_of_one() -> None:
-    edits = propose_edits("Who played Maria in West Side Story?", "Natalie Wood", Place(WEST, 32), [Place(BROADWAY, 0)])
+    edits = propose_edits(
+        "Who played Maria in West Side Story?", "Natalie Wood", AnswerPlace(WEST, 32), [AnswerPlace(BROADWAY, 0)]
+    )
     twofold = [e for e in edits if e.kind == "twofold"]
     assert "Who played Maria in the 1961 film West Side Story in Hollywood?" in [e.question for e in twofold]
     assert edits[-len(twofold) :] == twofold
@@ -316,9 +320,9 @@ questions = st.sampled_from(
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(questions, sentence, sentence, sentence, st.sampled_from(["Natalie Wood", "1961", "NBC", "Maria", "the", "?"]))
 def test_every_edit_is_a_clean_question(question: str, title: str, text: str, other: str, answer: str) -> None:
-    place = Place(Passage("a", title, text), max(0, text.find(answer)))
+    place = AnswerPlace(Passage("a", title, text), max(0, text.find(answer)))
     for edit in propose_edits(
-        question, answer, place, [Place(Passage("b", title, other), 0), Place(place.passage, len(text) // 2)]
+        question, answer, place, [AnswerPlace(Passage("b", title, other), 0), AnswerPlace(place.passage, len(text) // 2)]
     ):
         assert edit.question.endswith("?")
         assert edit.question.count("?") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from system_fakes import cases
 
-from core.disambiguation.edits import Place, propose_edits
+from core.disambiguation.edits import AnswerPlace, propose_edits
 from core.disambiguation.edits.events import clauses, said_of, said_of_it, two_held_it, verb_of
 from core.types import Passage
 
@@ -90,9 +90,10 @@ NICHOLSON = Passage("b", "Batman (1989 film)", "Top billing went to Jack Nichols
 
 
 def test_the_edit_names_the_film_and_the_year_in_which_it_came_out() -> None:
-    at = Place(LEDGER, LEDGER.text.index("Heath"))
+    at = AnswerPlace(LEDGER, LEDGER.text.index("Heath"))
     edits = [
-        e.question for e in propose_edits("Who played the Joker in the movie?", "Heath Ledger", at, [Place(NICHOLSON, 24)])
+        e.question
+        for e in propose_edits("Who played the Joker in the movie?", "Heath Ledger", at, [AnswerPlace(NICHOLSON, 24)])
     ]
     assert edits[0] == "Who played the Joker in the 2008 movie The Dark Knight?"
     assert not any("2009" in e for e in edits)
@@ -100,7 +101,7 @@ def test_the_edit_names_the_film_and_the_year_in_which_it_came_out() -> None:
 
 def test_words_that_the_other_answers_title_has_too_name_nothing() -> None:
     passage = Passage("a", "River Oster", "The Oster is 684 kilometres long, with the Little Vey 731 kilometres.")
-    first, second = (Place(passage, passage.text.index(n)) for n in ("684", "731"))
+    first, second = (AnswerPlace(passage, passage.text.index(n)) for n in ("684", "731"))
     assert not any("River" in e.question for e in propose_edits("How long is the Oster?", "684 kilometres", first, [second]))
 
 

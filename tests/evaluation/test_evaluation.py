@@ -340,10 +340,11 @@ def test_time_to_the_first_answer_skips_what_a_person_pinned() -> None:
 def test_the_real_loop_can_be_evaluated(tmp_path: Path) -> None:
     from core.settings import Settings
     from core.systems import build
-    from core.systems.base.base import Options, Parts
+    from core.systems.base.options import Options
+    from core.systems.base.system import SystemParts
 
     system = build(
-        "scripted", Parts(Settings(home=tmp_path), None), Options(extra={"table": {"Which city c?": ["Rome", "Oslo"]}})
+        "scripted", SystemParts(Settings(home=tmp_path), None), Options(extra={"table": {"Which city c?": ["Rome", "Oslo"]}})
     )
     report = evaluate(system, [reference("c", "Rome", "Oslo", wrong=("Bonn",), own=True)], bootstrap=10)
     assert report.failed == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from core import types as t
 from core.settings import Settings
-from core.systems.base.system import Parts, answer
+from core.systems.base.system import SystemParts, answer
 
 
 class Shelf:
@@ -41,10 +41,10 @@ def proposal(eoi: float, **probabilities: float) -> t.Proposal:
     return t.Proposal(tuple(candidates(**probabilities)), eoi)
 
 
-def parts(passages: Sequence[t.Passage] | None = None, **changes: Any) -> Parts:
+def parts(passages: Sequence[t.Passage] | None = None, **changes: Any) -> SystemParts:
     """Over these passages; None: no corpus."""
     shelf = None if passages is None else Shelf(passages)
-    return Parts(changes.pop("settings", Settings()), changes.pop("retriever", shelf), "shelf", "digest", **changes)
+    return SystemParts(changes.pop("settings", Settings()), changes.pop("retriever", shelf), "shelf", "digest", **changes)
 
 
 def texts(prediction: t.Prediction) -> list[str]:

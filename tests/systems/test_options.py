@@ -13,7 +13,7 @@ from core.errors import AmbiscopeError, InputError
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS, build, entry_of, options_of
 from core.systems.base.options import Options, SystemOptions, table
-from core.systems.base.system import Parts
+from core.systems.base.system import SystemParts
 
 NOWHERE = Settings(answerer="/no/such/folder", reader="/no/such/folder", seq2seq="/no/such/folder", device="cpu")
 OWN = [(name, row) for name in SYSTEMS for row in options_of(name).rows() if name != "scripted"]
@@ -34,10 +34,10 @@ def test_an_option_takes_its_values_and_no_other(system: str, row: Any) -> None:
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_bad_option_is_refused_before_weights_are_loaded(system: str) -> None:
     with pytest.raises(InputError, match=f"{system} has no option 'colour'"):
-        build(system, Parts(NOWHERE, None), Options(extra={"colour": 1}))
+        build(system, SystemParts(NOWHERE, None), Options(extra={"colour": 1}))
     if any(need.startswith(("checkpoint", "encoder-decoder", "answering")) for need in SYSTEMS[system].needs):
         with pytest.raises(AmbiscopeError) as caught:
-            build(system, Parts(NOWHERE, None), Options())
+            build(system, SystemParts(NOWHERE, None), Options())
         assert not isinstance(caught.value, InputError)
 
 
@@ -84,7 +84,7 @@ def test_options_of_every_run_are_checked(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize("wrong", ["words", {"q": "a"}, {"q": [1]}])
 def test_a_scripted_table_maps_questions_to_answers(wrong: Any) -> None:
     with pytest.raises(InputError, match="table"):
-        build("scripted", Parts(Settings(), None), Options(extra={"table": wrong}))
+        build("scripted", SystemParts(Settings(), None), Options(extra={"table": wrong}))
 
 
 def test_the_default_is_the_first_of_the_values_in_menus() -> None:

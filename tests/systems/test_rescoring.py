@@ -26,7 +26,7 @@ from core.models.span.network import SpanConfig, SpanNetwork
 from core.settings import Settings
 from core.systems import SYSTEMS, build, options_of
 from core.systems.base.options import Options
-from core.systems.base.system import Parts, answer
+from core.systems.base.system import SystemParts, answer
 
 TOUR = t.Passage("x", "Tour", "Matteo Brisk won in 1999.")
 QUESTION = t.Question("Who won?", passages=(TOUR, t.Passage("y", "Rain", "It fell in Ulm.")))
@@ -198,7 +198,9 @@ def ablations(tmp_path_factory: pytest.TempPathFactory, tiny_bert_folder: Path) 
 
 
 def ambigprompt(folder: Path, **extra: object) -> Any:
-    return build("ambigprompt", Parts(Settings(answerer=str(folder), device="cpu"), None), Options(clarify=False, extra=extra))
+    return build(
+        "ambigprompt", SystemParts(Settings(answerer=str(folder), device="cpu"), None), Options(clarify=False, extra=extra)
+    )
 
 
 @pytest.mark.parametrize("prompting", ["interleaved", "separate", "learned"])

@@ -22,7 +22,7 @@ from typing import Any
 
 from core.engine import Engine
 from core.settings import ROOT, Settings, let_threads_sleep, quiet_libraries
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.types import Question, StepFinished
 
 

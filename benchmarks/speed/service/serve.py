@@ -30,7 +30,7 @@ from benchmarks.speed.start import free_port
 from benchmarks.speed.timing import show
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep, quiet_libraries
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 def raw_options(name: str) -> Any:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     from core.systems import options_of
-    from core.systems.base.base import Options
+    from core.systems.base.options import Options
     from core.training.calibration import ENOUGH
 
     raw = {"calibration": "off"}

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.models.ranking.reranker import KINDS, read_weights, write_weights
     from core.models.scheduling.device import bf16_autocast, pick_device
     from core.systems import SYSTEMS, options_of
-    from core.systems.base.base import Options
+    from core.systems.base.options import Options
     from core.training.data.held_out_passages import held_out_passages, own_passages
     from core.training.judgments import calibrate_near, fit_near, recorded
     from core.training.output_cache import cached_outputs

@@ -42,7 +42,7 @@ PENALTY = {
 }
 
 
-class Place(NamedTuple):
+class AnswerPlace(NamedTuple):
     """The place of an answer: a passage and a character offset in its text."""
 
     passage: Passage
@@ -80,7 +80,7 @@ def edit_size(before: str, after: str) -> int:
     return deleted + len(rest)
 
 
-def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _candidates(question: str, place: AnswerPlace, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
     """(edit, kind) pairs.
 
     `rivals`: offsets of the other answers in the same passage; phrases that are nearer to one of them belong to it.
@@ -124,7 +124,7 @@ def _shared(question: str, sentence: str) -> int:
     return sum(w in have for w in {w[:5] for w in content_words(question)})
 
 
-def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+def propose_edits(question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> list[Edit]:
     """Candidate edits, the smallest and most natural first.
 
     Each contains words that the other answers' evidence lacks, and never the answer.  The best ones follow with a
@@ -155,7 +155,7 @@ def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
     return [w for w in after if w not in known]
 
 
-def _single_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+def _single_edits(question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> list[Edit]:
     same = [o.start for o in others if o.passage.id == place.passage.id]
     theirs: set[str] = set()
     their_titles = {w for o in others for w in content_words(o.passage.title)}

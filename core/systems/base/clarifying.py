@@ -11,13 +11,13 @@ from typing import Any
 
 from core import types as t
 from core.disambiguation.clarifiers import Clarifier, by_copying, by_rewriting, by_round_trip
-from core.disambiguation.round_trip import Ask, ask_each_passage, ask_with
+from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with
 from core.models.span.reader import PassageReader, load_reader
 from core.settings import Settings
 from core.systems.options import ClarifierOptions
 
 
-def ask_reader(reader: PassageReader) -> Ask:
+def ask_reader(reader: PassageReader) -> AskAgain:
     """Asks the reader passage by passage: the best span of each, unless abstaining is likelier."""
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
@@ -38,7 +38,7 @@ def make_clarifier(
     if not wanted or own.clarifier == "copy":
         return (by_copying if wanted else None), {}
     used: dict[str, Any] = {}
-    ask: Ask | None = None
+    ask: AskAgain | None = None
     if own.clarifier == "seq2seq" and own.verify == "none":
         pass
     elif own.round_trip == "reader":

@@ -12,7 +12,7 @@ from core.errors import CancelledError
 from core.models.language.roles import Generator as Generates
 from core.models.scheduling.turns import Place
 from core.systems.base.options import Options, SystemOptions
-from core.systems.base.system import Parts, System, SystemRun
+from core.systems.base.system import System, SystemParts, SystemRun
 from core.text import answer_key, occurrences, question_key
 
 
@@ -84,7 +84,7 @@ class InterpretationSystem(System):
     def __init__(
         self,
         name: str,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         generator: Generates,
         own: SystemOptions | None = None,

@@ -18,10 +18,10 @@ from core.disambiguation.clarifiers import Clarifier
 from core.errors import InputError
 from core.models.ranking.calibration import Calibration, describe
 from core.models.span.rows import prompt_text
-from core.systems.base.options import Options, Rule, SystemOptions
+from core.systems.base.options import Options, StoppingRule, SystemOptions
 from core.systems.base.rescoring import Rescoring
 from core.systems.base.selection import MIN_ANSWERS, UNCALIBRATED, CalibrationKey, distinct, evidence_of, most_expected
-from core.systems.base.system import MAXIMUM_REACHED, Parts, System, SystemRun
+from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
 from core.text import answer_key, occurrences
 
 STOP_ABOVE = 0.5  # default threshold of P([EOI])
@@ -31,7 +31,7 @@ STOP_ABOVE = 0.5  # default threshold of P([EOI])
 class LoopEnd:
     """When a loop ends.  `above`: of the rule `threshold`; `key`: of its calibration; `repeats`: the model may repeat an answer, which ends the loop."""
 
-    rule: Rule = "compare"
+    rule: StoppingRule = "compare"
     above: float = STOP_ABOVE
     calibration: Calibration | None = None
     key: CalibrationKey = UNCALIBRATED
@@ -41,7 +41,7 @@ class LoopEnd:
     def of(
         cls,
         stop_above: float | None,
-        rule: Rule = "compare",
+        rule: StoppingRule = "compare",
         calibration: Calibration | None = None,
         key: CalibrationKey = UNCALIBRATED,
         repeats: bool = False,
@@ -87,7 +87,7 @@ class LoopSystem(System):
     def __init__(
         self,
         name: str,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         model: t.AnsweringModel,
         checkpoint: tuple[str, str] = ("", ""),

@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.registry import did_you_mean
 
 TOP_K = 10  # default number of passages to read
-Rule = Literal["compare", "threshold", "expected-f1"]  # when an answer set is complete (core.systems.base.selection)
+StoppingRule = Literal["compare", "threshold", "expected-f1"]  # when an answer set is complete (core.systems.base.selection)
 Scoring = Literal["passage", "dpr"]  # of spans (core.systems.base.selection.candidates_of)
 S = TypeVar("S", bound="SystemOptions")
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.disambiguation.edits import Edit, Place, propose_edits
+from core.disambiguation.edits import AnswerPlace, Edit, propose_edits
 from core.models.language.roles import Claim, Run
 from core.models.ranking.passage_signals import PassageView, QuestionSignals, Weighing, answerer_views, best_reading
 from core.models.ranking.signal_weights import signals_of
@@ -130,8 +130,8 @@ class ReaderGenerator:
         if probability < self.abstain_below:
             why = _why_not(answer, view, best.signals["kind"], probability)
             return t.Interpretation(passage.id, probability=probability, abstained=why)
-        rivals = [Place(v.found.passage, 0) for i, v in enumerate(views[: RIVALS + 1]) if i != at]
-        edits = propose_edits(query, answer, Place(passage, best.candidate.evidence.start), rivals)
+        rivals = [AnswerPlace(v.found.passage, 0) for i, v in enumerate(views[: RIVALS + 1]) if i != at]
+        edits = propose_edits(query, answer, AnswerPlace(passage, best.candidate.evidence.start), rivals)
         return t.Interpretation(
             passage.id,
             edits[0].question if edits else query,
@@ -226,9 +226,9 @@ class ReaderGenerator:
         return max(candidates, key=lambda c: c.probability).text if candidates else None
 
 
-def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> Place | None:
+def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> AnswerPlace | None:
     evidence = interpretation.evidence
-    return Place(by_id[evidence.passage_id], evidence.start) if evidence and evidence.passage_id in by_id else None
+    return AnswerPlace(by_id[evidence.passage_id], evidence.start) if evidence and evidence.passage_id in by_id else None
 
 
 def _differ(a: t.Interpretation, b: t.Interpretation) -> bool:

@@ -14,7 +14,7 @@ from core.systems.base.clarifying import ask_reader
 from core.systems.base.options import Options
 from core.systems.base.rescoring import rescoring_of
 from core.systems.base.selection import CalibrationKey, Selection, answer_events
-from core.systems.base.system import Parts, System, SystemRun
+from core.systems.base.system import System, SystemParts, SystemRun
 from core.systems.options import ReadingOptions
 
 
@@ -24,7 +24,7 @@ class ReadingSystem(System):
     def __init__(
         self,
         name: str,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         own: ReadingOptions,
         reader: PassageReader,

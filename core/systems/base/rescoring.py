@@ -20,7 +20,7 @@ from core.models.loading.finding import named_folder
 from core.settings import OFF
 from core.systems.base.lists import PartByPart, by_parts
 from core.systems.base.selection import CalibrationKey, digest_of
-from core.systems.base.system import Parts
+from core.systems.base.system import SystemParts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ RETRIEVED: tuple[Kind, ...] = ("retrieved_verified", "retrieved")
 class Rescoring:
     """A system's rescoring, none by default.  `kind`: of the weights; `about`: for SystemInfo; `folder`: of the weights."""
 
-    parts: Parts
+    parts: SystemParts
     weights: Weights | None = None
     kind: Kind | None = None
     read: Read | None = None
@@ -101,7 +101,7 @@ def examined(seen: QuestionFeatures, candidates: Sequence[t.Candidate]) -> tuple
     return proposal.candidates, seen.step((), proposal)
 
 
-def rescoring_of(system: str, choice: str, parts: Parts, checkpoint: tuple[str, str]) -> Rescoring:
+def rescoring_of(system: str, choice: str, parts: SystemParts, checkpoint: tuple[str, str]) -> Rescoring:
     """A system's rescoring.  `choice`: the value of its option `additions`; `checkpoint`: name and kind of its model's weights.
 
     Raises CheckpointError for damaged files and, if a kind is requested by name but has no weights for this system or cannot run.

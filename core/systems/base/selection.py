@@ -19,7 +19,7 @@ from core import types as t
 from core.errors import InputError
 from core.models.loading.finding import named_folder
 from core.models.ranking.calibration import Calibration, describe, read_calibration
-from core.systems.base.options import Rule, Scoring
+from core.systems.base.options import Scoring, StoppingRule
 from core.text import answer_key, answer_words, occurrences, shares_words
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class CalibrationKey:
         """The key for questions that bring their passages, which somebody selected; without a calibration there, that of retrieved ones is used."""
         return replace(self, name=f"{self.name} own", fallback=self.name)
 
-    def find(self, checkpoint: str, rule: Rule, switch: str) -> Calibration | None:
+    def find(self, checkpoint: str, rule: StoppingRule, switch: str) -> Calibration | None:
         """Loads the system's calibration, if used.  `checkpoint`: name of the weights; `rule` and `switch`: the options `stop` and `calibration`.
 
         Raises InputError if the rule needs a missing calibration, CheckpointError.
@@ -157,7 +157,7 @@ class Selection:
     """The selection of a system that reads once: pinned answers, then the candidates that its rule keeps.  `key`: of its calibration."""
 
     threshold: float
-    rule: Rule = "threshold"
+    rule: StoppingRule = "threshold"
     calibration: Calibration | None = None
     key: CalibrationKey = UNCALIBRATED
 

@@ -30,7 +30,7 @@ Similarity = Callable[[str, Sequence[t.Passage]], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Parts:
+class SystemParts:
     """What a factory can use.  `retriever` is None if every question has its own passages."""
 
     settings: Settings
@@ -159,7 +159,7 @@ class System(ABC):
     def __init__(
         self,
         name: str,
-        parts: Parts,
+        parts: SystemParts,
         options: Options,
         checkpoint: tuple[str, str] = ("", ""),
         *,

@@ -15,12 +15,12 @@ from core.models.seq2seq.decoding import Writer
 from core.models.seq2seq.fid import locate
 from core.systems.base.options import Options
 from core.systems.base.selection import STEP_CANDIDATES, answer_events, choose
-from core.systems.base.system import MAXIMUM_REACHED, Parts, System, SystemRun
+from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
 
 
 class WritingSystem(System):
     def __init__(
-        self, name: str, parts: Parts, options: Options, writer: Writer, checkpoint: tuple[str, str], **more: Any
+        self, name: str, parts: SystemParts, options: Options, writer: Writer, checkpoint: tuple[str, str], **more: Any
     ) -> None:
         """`more`: as in `System`."""
         super().__init__(name, parts, options, checkpoint, **more)

