@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.engine import Engine
 from core.settings import Settings
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.trace import fold, to_json
 from core.types import Question
 from storage.shipped import practice

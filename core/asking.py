@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 from core.settings import Settings
-from core.systems.base.base import Options, answer, check_question
+from core.systems.base.options import Options
+from core.systems.base.system import answer, check_question
 from core.types import AnsweringSystem, Event, Prediction, Question
 
 _COMMON = {f.name for f in fields(Options)}

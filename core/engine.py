@@ -15,22 +15,13 @@ from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
-from core.systems import SYSTEMS, passages_to_read
-from core.systems.base.base import Options, Parts
-from core.types import AnsweringSystem, Passage, RetrievedPassage
+from core.systems import SYSTEMS, build, passages_to_read
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts
+from core.types import AnsweringSystem, Passage
 
 if TYPE_CHECKING:
     from core.retrieval.build import Progress
-
-
-@dataclass(frozen=True)
-class _Search:
-    """A corpus as a Retriever."""
-
-    corpus: Corpus
-
-    def search(self, query: str, k: int) -> list[RetrievedPassage]:
-        return self.corpus.search(query, k)
 
 
 @dataclass(frozen=True)
@@ -96,21 +87,22 @@ class Engine(Asking):
         """
         options = options or self.options()
         name = name or self.settings.system
-        build = SYSTEMS.resolve(name)
+        SYSTEMS[name]  # an unknown name fails before a corpus is opened
         opened = None if own_passages else self.corpus(corpus)
         options = replace(options, top_k=self._to_read(name, options.top_k, opened))
-        parts = Parts(
+        parts = SystemParts(
             self.settings,
-            _Search(opened) if opened else None,
+            opened,
             opened.name if opened else "",
             opened.digest if opened else "",
             cancelled or (lambda: False),
-            _retrieval(opened, self.settings) if opened else {},
+            {"retriever": self.settings.retriever, "index_kind": opened.manifest.kind, "encoder": opened.encoder}
+            if opened
+            else {},
             similarity=self.similarity,
             embed=self.embed,
         )
-        system: AnsweringSystem = build(parts, options)
-        return system
+        return build(name, parts, options)
 
     def _to_read(self, system: str, asked: int | None, corpus: Corpus | None) -> int:
         """The number of passages a system reads: `asked`, else its default, at most the whole corpus."""
@@ -143,10 +135,6 @@ class Engine(Asking):
         """Loads the default system, its models and the corpus, so that the first question does not wait for them."""
         self.corpus(corpus).warm()
         self.system(corpus=corpus)
-
-
-def _retrieval(corpus: Corpus, settings: Settings) -> dict[str, str]:
-    return {"retriever": settings.retriever, "index_kind": corpus.manifest.kind, "encoder": corpus.encoder}
 
 
 def statuses(settings: Settings) -> Sequence[SystemStatus]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.errors import UnknownNameError
@@ -18,8 +18,7 @@ class Entry:
     source: str = ""  # paper, section
     needs: tuple[str, ...] = ()  # checkpoints or packages, readable
     hidden: bool = False  # usable by name, not shown in menus (test doubles)
-    # options with a few named values, the default first: menus show them (other options are set on the command line)
-    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    options: str = ""  # "module:attribute" of a system's own options
     # how pages show a run: a card for each answer, or a cell for each passage and a map of the interpretations
     view: Literal["answers", "interpretations"] = "answers"
     passages: int = 0  # the least number of passages that a system reads by default
@@ -59,5 +58,10 @@ class Registry(Mapping[str, Entry]):
         return len(self._entries)
 
     def resolve(self, name: str) -> Any:
-        module, _, attribute = self[name].target.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return load(self[name].target)
+
+
+def load(target: str) -> Any:
+    """What "module:attribute" names."""
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -17,15 +17,12 @@ from core import __version__, cli
 from core.commands import COMMANDS
 from core.datasets import LAYOUTS
 from core.datasets.catalogue import DATASETS
-from core.errors import InputError
 from core.metrics import METRICS
 from core.metrics.errors import BUCKETS
 from core.retrieval.readers import READERS
 from core.retrieval.vectors import KINDS as VECTOR_FILES
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
-from core.systems.base import base
-from core.systems.one_pass import DPR_SCORING, TUNED
 from pages.session import shared
 from storage import __main__ as storage_cli
 from storage.exchange.exports.formats import FORMATS
@@ -138,34 +135,6 @@ def test_every_setting_is_documented_with_its_default() -> None:
 def test_settings_that_are_named_exist(path: Path) -> None:
     known = {f"AMBISCOPE_{f.name.upper()}" for f in fields(Settings)}
     assert set(re.findall(r"\bAMBISCOPE_[A-Z0-9_]*[A-Z0-9]\b", path.read_text(encoding="utf-8"))) <= known
-
-
-# ------------------------------------------------------------ systems and their options
-
-
-def options_of(system: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, Any]:
-    """The options that a system's `build` knows, with their defaults: it is asked for one that it does not have."""
-    known: dict[str, Any] = {}
-
-    def look(_name: str, options: dict[str, Any]) -> str:
-        known.update(options)
-        return ""
-
-    monkeypatch.setattr(base, "did_you_mean", look)
-    parts = base.Parts(Settings(home=home, device="cpu"), None)
-    with pytest.raises(InputError, match="has no option 'no such option'"):
-        SYSTEMS.resolve(system)(parts, base.Options(extra={"no such option": 1}))
-    if system == "dpr-threshold":  # where no threshold is given, it is the tuned one
-        known["threshold"] = TUNED[DPR_SCORING]
-    return known
-
-
-@pytest.mark.parametrize("system", SHOWN)
-def test_every_option_of_a_system_is_documented(system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = section(text_of("docs/systems.md"), system)
-    told = {cells[0].strip("`"): names(cells[1]) or float(cells[1]) for cells in rows(text)}
-    known = options_of(system, monkeypatch, tmp_path)
-    assert told == {n: list(v) if isinstance(v, tuple) else float(v) for n, v in known.items()}
 
 
 # ------------------------------------------------------------ commands

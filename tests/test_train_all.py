@@ -21,7 +21,8 @@ from core.models.loading.finding import find_fid
 from core.models.ranking import verifier
 from core.models.ranking.ambiguity import load_ambiguity
 from core.settings import ROOT, Settings, child_environment
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.types import Question
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")

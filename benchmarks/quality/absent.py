@@ -22,8 +22,8 @@ from core.engine import Engine
 from core.metrics.base import Example
 from core.metrics.score.scoring import table, values_of
 from core.settings import ROOT, Settings, quiet_libraries
-from core.systems.base.base import answer, as_read
 from core.systems.base.coverage import Coverage
+from core.systems.base.system import answer, as_read
 from core.trace import fold
 
 QUESTIONS = Path(__file__).with_suffix(".tsv")

@@ -22,7 +22,8 @@ from core.errors import AmbiscopeError
 from core.retrieval.readers.lines import Limits
 from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.types import Question
 
 SHOWN = (1, 10, 25, 50, 100, 110, 150, 200, 250, 300, 350, 400, 450, 500)

@@ -26,7 +26,7 @@ from core.engine import Engine
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.model import collate
 from core.settings import ROOT, Settings, quiet_libraries
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.types import Question, RetrievedPassage, StepFinished
 
 

@@ -131,7 +131,7 @@ def make_ways(shape: str, questions: int, passages: int) -> list[dict[str, Call]
     from core.datasets import load
     from core.engine import Engine
     from core.models.span.answerer import load_answerer
-    from core.systems.base.base import Options
+    from core.systems.base.options import Options
 
     engine = Engine(replace(Settings.from_env(), device="cpu"))
     answerer, _ = load_answerer(engine.settings.answerer, "cpu")

@@ -30,7 +30,8 @@ from benchmarks.speed.start import free_port
 from benchmarks.timing import show
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep, quiet_libraries
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.types import Question
 
 

@@ -26,9 +26,10 @@ from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
 from core.settings import Settings, quiet_libraries
-from core.systems.base.candidates import Scoring, candidates_of, choose
-from core.systems.rectify import EVIDENCE, SURPLUS
-from core.systems.rectify import MOST as MOST_VERIFIED
+from core.systems.base.options import Scoring
+from core.systems.base.selection import candidates_of, choose
+from core.systems.options import RectifyOptions
+from core.systems.rectify import MAX_VERIFIED
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.held_out import answer_f1
@@ -85,7 +86,8 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     """Without a verifier (`none`), and with each kind of verifier."""
     settings = Settings.from_env()
-    recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], SURPLUS, EVIDENCE)[:MOST_VERIFIED] for c in cases}
+    usual = RectifyOptions()
+    recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], usual.surplus, usual.evidence)[:MAX_VERIFIED] for c in cases}
     kinds: dict[str, Callable[[], Evidence | None]] = {
         "none": lambda: None,
         "trained": lambda: SpanEvidence(load_verifier(settings.verifier, settings.device)[0]),

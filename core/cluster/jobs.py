@@ -16,7 +16,8 @@ from core.engine import Engine
 from core.errors import AmbiscopeError
 from core.evaluation.plan import EvaluationPlan, Prepared, prepared
 from core.settings import Settings
-from core.systems.base.base import Options, answer_or_error
+from core.systems.base.options import Options
+from core.systems.base.system import answer_or_error
 from core.types import AnsweringSystem, Prediction, Question, ReferenceQuestion
 
 if TYPE_CHECKING:

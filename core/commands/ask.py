@@ -66,7 +66,7 @@ def _print(prediction: Prediction) -> None:
 
 def _tell(event: Event) -> None:
     """What a service says of its queue goes to the terminal."""
-    from core.systems.base.base import queue_note
+    from core.systems.base.system import queue_note
 
     if isinstance(event, QuestionQueued) and event.position:
         print(f"{queue_note(event)}; Ctrl+C cancels it", file=sys.stderr, flush=True)

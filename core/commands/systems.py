@@ -1,4 +1,4 @@
-"""`python -m core systems`: lists the systems, what each one needs, and whether it can run here."""
+"""`python -m core systems`: lists the systems, what each one needs, and whether it can run here; of one of them, its options."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from core.settings import Settings
 
 def add_parser(commands: Any) -> None:
     systems = commands.add_parser("systems", help="list the systems, and what each one needs")
+    systems.add_argument("name", nargs="?", help="print the options of this system, which --set and the service take")
     systems.add_argument("--json", action="store_true")
     systems.set_defaults(run=run)
 
@@ -19,6 +20,13 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.serve.choice import make_engine
 
+    if args.name:
+        from core.systems import SYSTEMS, options_of
+        from core.systems.base.options import table
+
+        SYSTEMS[args.name]  # raises UnknownNameError
+        print(table(options_of(args.name)))
+        return 0
     rows = make_engine(settings).statuses()
     if args.json:
         print(json.dumps([asdict(r) for r in rows]))

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from core.disambiguation.round_trip import Ask, clarify, returns_alone
+from core.disambiguation.round_trip import AskAgain, clarify, returns_alone
 from core.text import question_key
 from core.types import Answer, Clarification, Passage
 
 Clarifier = Callable[[str, Sequence[Answer], Sequence[Passage]], Iterator[Clarification]]
-CLARIFIERS = ("round-trip", "seq2seq", "copy")
-VERIFIED = ("round-trip", "none")
 
 
 class Rewriter(Protocol):
@@ -26,7 +24,7 @@ class Rewriter(Protocol):
         ...
 
 
-def by_round_trip(ask: Ask) -> Clarifier:
+def by_round_trip(ask: AskAgain) -> Clarifier:
     """Minimal edits from the evidence, the smallest that passes (core.disambiguation.round_trip)."""
     return lambda question, answers, passages: clarify(question, answers, passages, ask)
 
@@ -38,7 +36,7 @@ def by_copying(question: str, answers: Sequence[Answer], passages: Sequence[Pass
         yield Clarification(answer.text, question, len(answers) == 1, 0, (), why)
 
 
-def by_rewriting(rewriter: Rewriter, ask: Ask | None) -> Clarifier:
+def by_rewriting(rewriter: Rewriter, ask: AskAgain | None) -> Clarifier:
     """The model's candidates; with `ask`, the first one that passes the round trip over all passages, else the best one with the reason."""
 
     def rewrite(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> Iterator[Clarification]:
@@ -60,11 +58,11 @@ def by_rewriting(rewriter: Rewriter, ask: Ask | None) -> Clarifier:
 
 
 def _verified(
-    text: str, others: Sequence[str], candidates: Sequence[str], passages: Sequence[Passage], ask: Ask
+    text: str, others: Sequence[str], candidates: Sequence[str], passages: Sequence[Passage], ask: AskAgain
 ) -> Clarification:
     returned = ask([(candidate, passages) for candidate in candidates])
-    for candidate, found in zip(candidates, returned):
-        if returns_alone(found, text, others):
-            return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(found)), "")
+    for candidate, answers in zip(candidates, returned):
+        if returns_alone(answers, text, others):
+            return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(answers)), "")
     why = "for this question, the reader does not return only this answer"
     return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), why)

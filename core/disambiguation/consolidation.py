@@ -22,18 +22,17 @@ from core.errors import InputError
 from core.text import answer_key, overlapping
 from core.types import Interpretation, InterpretationPlaced
 
-Vectors = NDArray[np.float32]
-Labels = NDArray[np.int64]
+MeaningVectors = NDArray[np.float32]
+ClusterLabels = NDArray[np.int64]
 
 Clustering = Literal["default", "conservative"]
-Embed = Literal["question and answer", "question"]
+EmbeddedText = Literal["question and answer", "question"]
 Unclustered = Literal["verified", "keep", "drop"]
 SameAnswer = Literal["decides", "ignored"]
 
 NOISE = -1
 EQUAL = 1e-4  # coordinates that differ by less are equal
 ONE_MEANING = 0.2  # Euclidean distance of unit vectors (a cosine of 0.98): if all points are this close to one of them, they are one cluster
-MOST = 2000  # points given to HDBSCAN; any others join the cluster of their nearest point
 
 
 @dataclass(frozen=True)
@@ -52,14 +51,14 @@ class Consolidation:
     """How interpretations are consolidated.  Raises InputError for a value that is not one of the choices."""
 
     clustering: Clustering = "default"
-    embed: Embed = "question and answer"
+    embed: EmbeddedText = "question and answer"
     unclustered: Unclustered = "verified"  # verified: kept unless its verification failed
     same_answer: SameAnswer = "decides"
 
     def __post_init__(self) -> None:
         for name, choices in (
             ("clustering", get_args(Clustering)),
-            ("embed", get_args(Embed)),
+            ("embed", get_args(EmbeddedText)),
             ("unclustered", get_args(Unclustered)),
             ("same_answer", get_args(SameAnswer)),
         ):
@@ -77,12 +76,12 @@ class Consolidated:
     dropped: tuple[tuple[int, str], ...] = ()
 
 
-def text_of(interpretation: Interpretation, embed: Embed) -> str:
+def text_of(interpretation: Interpretation, embed: EmbeddedText) -> str:
     """What f reads: f(q; y), the question and its answer, or f(q) alone."""
     return interpretation.question if embed == "question" else f"{interpretation.question} {interpretation.answer}"
 
 
-def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how: Consolidation) -> Consolidated:
+def consolidate(interpretations: Sequence[Interpretation], vectors: MeaningVectors, how: Consolidation) -> Consolidated:
     """The interpretations (none abstained or failed) with their vectors (n, d) in the same order.  Raises ValueError if the numbers differ."""
     if len(interpretations) != len(vectors):
         raise ValueError(f"{len(interpretations)} interpretations have {len(vectors)} vectors")
@@ -102,41 +101,40 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: Vectors, how
             dropped.append((i, "no other interpretation is similar, and its verification failed"))
         else:
             alone.append(i)
-    kept = [*medoids, *alone]
-    kept.sort(key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
+    final = [*medoids, *alone]
+    final.sort(key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
     xy = project(vectors)
-    chosen = set(kept)
+    chosen = set(final)
     placed = tuple(
         InterpretationPlaced(i, float(xy[i, 0]), float(xy[i, 1]), int(labels[i]), i in chosen) for i in range(len(labels))
     )
-    return Consolidated(placed, tuple(kept), tuple(dropped))
+    return Consolidated(placed, tuple(final), tuple(dropped))
 
 
-def _unit(vectors: Vectors) -> Vectors:
+def _unit(vectors: MeaningVectors) -> MeaningVectors:
     """Rows scaled to length 1; values that are not finite count as 0, and a row of zeros stays as it is."""
     if not len(vectors):
         return np.zeros((0, vectors.shape[1] if vectors.ndim == 2 else 1), np.float32)
     clean = np.nan_to_num(np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     length = np.linalg.norm(clean, axis=1, keepdims=True)
-    unit: Vectors = (clean / np.where(length > 0, length, 1.0)).astype(np.float32)
+    unit: MeaningVectors = (clean / np.where(length > 0, length, 1.0)).astype(np.float32)
     return unit
 
 
-def cluster(vectors: Vectors, density: Density) -> Labels:
+def cluster(vectors: MeaningVectors, density: Density) -> ClusterLabels:
     """HDBSCAN's labels of unit vectors (n, d): 0, 1, ... in the order of their first member, -1 for the unclustered."""
     n = len(vectors)
     if n < density.min_cluster_size or n < 2:
         return np.full(n, NOISE, np.int64)
-    sample = _spread(vectors) if n > MOST else np.arange(n)
-    points = vectors[sample]
-    if float(np.linalg.norm(points - points[(points @ points.sum(0)).argmax()], axis=1).max()) < ONE_MEANING:
-        found = np.zeros(len(sample), np.int64)  # HDBSCAN treats equal points as noise, or as clusters of rounding errors
-    elif len(sample) == 2:  # HDBSCAN needs at least three points
-        found = np.full(2, NOISE, np.int64)
+    centre = vectors[(vectors @ vectors.sum(0)).argmax()]
+    if float(np.linalg.norm(vectors - centre, axis=1).max()) < ONE_MEANING:
+        assigned = np.zeros(n, np.int64)  # HDBSCAN treats equal points as noise, or as clusters of rounding errors
+    elif n == 2:  # HDBSCAN needs at least three points
+        assigned = np.full(2, NOISE, np.int64)
     else:
         from sklearn.cluster import HDBSCAN
 
-        def labels(epsilon: float) -> Labels:
+        def labels(epsilon: float) -> ClusterLabels:
             model = HDBSCAN(
                 min_cluster_size=density.min_cluster_size,
                 min_samples=1,
@@ -145,28 +143,17 @@ def cluster(vectors: Vectors, density: Density) -> Labels:
                 algorithm="brute",
                 copy=True,
             )
-            out: Labels = model.fit_predict(points.astype(np.float64)).astype(np.int64)
+            out: ClusterLabels = model.fit_predict(vectors.astype(np.float64)).astype(np.int64)
             return out
 
         try:
-            found = labels(density.epsilon)
+            assigned = labels(density.epsilon)
         except TypeError:  # scikit-learn 1.9.1: the epsilon search fails when the tree has one split (many equal points)
-            found = labels(0.0)
-    if len(sample) < n:
-        nearest = np.concatenate([(vectors[a : a + 4096] @ points.T).argmax(1) for a in range(0, n, 4096)])
-        found = found[nearest]
-    return _in_order(found)
+            assigned = labels(0.0)
+    return _in_order(assigned)
 
 
-def _spread(vectors: Vectors) -> Labels:
-    """At most MOST points: distinct ones first (by their rounded values), each where it comes first."""
-    _, first = np.unique(np.round(vectors, 3), axis=0, return_index=True)
-    distinct = np.sort(first)[:MOST]
-    rest = np.setdiff1d(np.arange(len(vectors)), distinct)[: MOST - len(distinct)]
-    return np.sort(np.concatenate([distinct, rest])).astype(np.int64)
-
-
-def _in_order(labels: Labels) -> Labels:
+def _in_order(labels: ClusterLabels) -> ClusterLabels:
     """The same partition with clusters numbered by their first member.
 
     >>> _in_order(np.array([3, -1, 0, 3])).tolist()
@@ -178,7 +165,7 @@ def _in_order(labels: Labels) -> Labels:
     return np.array([numbers[label] for label in labels.tolist()], np.int64)
 
 
-def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
+def by_answer(labels: ClusterLabels, answers: Sequence[str]) -> ClusterLabels:
     """One cluster per answer: members with another answer leave a cluster; those with the same answer, clustered or not, join it.
 
     Answers are the same when they are equal after normalisation, or when one is part of the other and both are in one cluster.
@@ -213,7 +200,7 @@ def by_answer(labels: Labels, answers: Sequence[str]) -> Labels:
     return _in_order(np.where(sizes[roots] > 1, roots, NOISE)) if len(keys) else labels
 
 
-def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
+def medoid(vectors: MeaningVectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
     """The member whose similarities to all members sum highest (Algorithm 1, line 13); ties go to the preferred member, then to the first."""
     inside = vectors[members]
     sums = inside @ inside.sum(0)
@@ -222,7 +209,7 @@ def medoid(vectors: Vectors, members: NDArray[np.int64], prefer: Sequence[float]
     return min(tied, key=lambda i: (-prefer[i], i))
 
 
-def project(vectors: Vectors) -> NDArray[np.float64]:
+def project(vectors: MeaningVectors) -> NDArray[np.float64]:
     """(n, 2): the first two principal components.  Signs are fixed by the largest entry of each; equal points get equal coordinates."""
     n = len(vectors)
     if n < 2:
@@ -230,10 +217,10 @@ def project(vectors: Vectors) -> NDArray[np.float64]:
     centred = vectors.astype(np.float64) - vectors.astype(np.float64).mean(0)
     if float(np.abs(centred).max()) < EQUAL:
         return np.zeros((n, 2))
-    left, size, right = np.linalg.svd(centred, full_matrices=False)
-    found = np.zeros((n, 2))
+    u, size, v = np.linalg.svd(centred, full_matrices=False)
+    coordinates = np.zeros((n, 2))
     for axis in range(min(2, len(size))):
         if size[axis] > 1e-9 * size[0]:
-            sign = 1.0 if right[axis][np.abs(right[axis]).argmax()] >= 0 else -1.0
-            found[:, axis] = sign * left[:, axis] * size[axis]
-    return found
+            sign = 1.0 if v[axis][np.abs(v[axis]).argmax()] >= 0 else -1.0
+            coordinates[:, axis] = sign * u[:, axis] * size[axis]
+    return coordinates

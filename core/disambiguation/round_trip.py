@@ -12,12 +12,12 @@ from itertools import chain, repeat
 from typing import Protocol
 
 from core.decoding import run_answers
-from core.disambiguation.edits import Edit, Place, propose_edits
+from core.disambiguation.edits import AnswerPlace, Edit, propose_edits
 from core.text import equal_for_display, overlapping
 from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
 
-class Ask(Protocol):
+class AskAgain(Protocol):
     """Asks questions, each over its passages."""
 
     def __call__(
@@ -32,12 +32,8 @@ class Ask(Protocol):
 
 
 # (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
-Read = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
-AT_A_TIME = (
-    1,
-    3,
-    4,
-)  # batch sizes of edits: the smallest edit passes about half of the time; the last size repeats
+ReadAgain = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
+AT_A_TIME = (1, 3, 4)  # batch sizes of edits: the smallest edit passes about half of the time; the last size repeats
 
 
 def same_answer(a: str, b: str) -> bool:
@@ -55,7 +51,7 @@ def returns_alone(returned: Sequence[str], answer: str, others: Sequence[str]) -
     return any(same_answer(r, answer) for r in returned) and not confused(returned, answer, others)
 
 
-def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
+def ask_with(model: BatchAnsweringModel, most: int = 4) -> AskAgain:
     """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, because a question with more is not clear."""
     limit = most
 
@@ -69,7 +65,7 @@ def ask_with(model: BatchAnsweringModel, most: int = 4) -> Ask:
     return ask
 
 
-def ask_each_passage(read: Read) -> Ask:
+def ask_each_passage(read: ReadAgain) -> AskAgain:
     """Asks a reader passage by passage; every answer counts unless it abstains."""
 
     def ask(
@@ -81,7 +77,7 @@ def ask_each_passage(read: Read) -> Ask:
     return ask
 
 
-def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: Ask) -> Iterator[Clarification]:
+def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: AskAgain) -> Iterator[Clarification]:
     """One clarification per answer, in order.  With a single answer the question is already clear.
 
     `passed` means: over the same passages the reader returned this answer and none of the others.  If no edit passes, the best one is
@@ -106,8 +102,8 @@ def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage
         yield _best(question, answer, others, edits, place.passage, [r.passage for r in rivals], passages, ask)
 
 
-def _place(answer: Answer, by_id: dict[str, Passage]) -> Place | None:
-    return next((Place(by_id[e.passage_id], e.start) for e in answer.evidence if e.passage_id in by_id), None)
+def _place(answer: Answer, by_id: dict[str, Passage]) -> AnswerPlace | None:
+    return next((AnswerPlace(by_id[e.passage_id], e.start) for e in answer.evidence if e.passage_id in by_id), None)
 
 
 def _returned(readings: Sequence[tuple[str | None, float]]) -> list[str]:
@@ -136,7 +132,7 @@ def _best(
     own: Passage,
     rivals: Sequence[Passage],
     passages: Sequence[Passage],
-    ask: Ask,
+    ask: AskAgain,
 ) -> Clarification:
     if not edits:
         why = "nothing in the evidence distinguishes this answer from the others"

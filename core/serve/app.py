@@ -30,7 +30,7 @@ from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
 from core.serve.protocol import RefusedError
-from core.systems.base.base import one_line
+from core.systems.base.system import one_line
 from core.trace import fold, to_json
 
 log = logging.getLogger("ambiscope.serve")

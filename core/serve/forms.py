@@ -8,7 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.asking import Asking
 from core.settings import Settings
-from core.systems.base.base import Options, check_question
+from core.systems.base.options import Options
+from core.systems.base.system import check_question
 from core.types import Passage, Question
 
 MOST_PASSAGES = 500  # of a question's own, and of a search

@@ -29,7 +29,8 @@ from core.serve.replies import (
     SystemsReply,
 )
 from core.settings import Settings
-from core.systems.base.base import Options, check_question
+from core.systems.base.options import Options
+from core.systems.base.system import check_question
 from core.trace import event_from_json, from_json, to_json
 
 KEPT_SECONDS = 2.0  # for which the list of corpora is not asked for again: a page needs it several times

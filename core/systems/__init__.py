@@ -1,13 +1,23 @@
 """Answering systems.  A new system is one file here and one entry in SYSTEMS.
 
-`target` names a factory `build(parts: Parts, options: Options) -> AnsweringSystem` (core.systems.base.base).
+`target` names a factory `build(name, parts, options, own) -> AnsweringSystem`; `options` the dataclass of its own options (core.systems.base.options),
+an instance of which is `own`.
 """
 
-from core.registry import Entry, Registry
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.registry import Entry, Registry, load
+from core.systems.base.options import Options, SystemOptions
+
+if TYPE_CHECKING:
+    from core.systems.base.system import SystemParts
+    from core.types import AnsweringSystem
 
 SEQ2SEQ = "encoder-decoder fid"  # bundled; AMBISCOPE_SEQ2SEQ names another
 GONE = Entry("", "a system that no longer exists")
-ADDITIONS = ("none", "reranker", "verifier")  # as in core.systems.base.rescoring, which is too heavy to import here
+LANGUAGE_MODEL = ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",)
 SMALL = "The bundled model is small and trained to show how this method works: its answers are often incomplete or wrong."
 LONG = 20  # passages, if AMBISCOPE_TOP_K is lower: Lee et al. 2025, appendix D
 
@@ -15,75 +25,74 @@ SYSTEMS = Registry(
     "system",
     {
         "ambiscope": Entry(
-            "core.systems.ambigprompt:build_ambiscope",
+            "core.systems.ambigprompt:build",
             "finds answers one by one, each prompted with the earlier ones, until [EOI]; a reranker and a verifier score each step's candidates",
             "Sun et al. 2023, section 3, with our additions",
             ("checkpoint answerer",),
-            choices={"additions": ("all", "verifier", "reranker", "none"), "loop": ("exact", "fast")},
+            options="core.systems.options:AmbiscopeOptions",
         ),
         "ambigprompt": Entry(
             "core.systems.ambigprompt:build",
             "the paper's method only: answers one by one, each prompted with the earlier ones, until [EOI]",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
-            choices={"additions": ADDITIONS, "loop": ("exact", "fast")},
             expect="Without our additions this method finds fewer answers than ambiscope, and more of them are wrong.",
+            options="core.systems.options:AmbigPromptOptions",
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",
             "the paper's loop over an encoder-decoder (a small one is bundled; t5-base, a folder): Fusion-in-Decoder with interleaved prompting",
             "Sun et al. 2023, sections 2.2 and 3",
             ("encoder-decoder answerer-seq2seq",),
-            choices={"loop": ("exact", "fast")},
             expect=SMALL,
+            options="core.systems.options:LoopOptions",
         ),
         "one-pass": Entry(
             "core.systems.one_pass:build",
             "reads each passage once, separately, and keeps every answer above a threshold",
             "Min et al. 2020 (thresholded reader); Karpukhin et al. 2020",
             ("checkpoint reader",),
-            choices={"additions": ADDITIONS},
+            options="core.systems.options:OnePassOptions",
         ),
         "verdict": Entry(
             "core.systems.verdict:build",
             "one retrieval, one interpretation or abstention per passage, then one per answer (with a language model: per cluster)",
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
-            choices={
-                "additions": ("all", "verifier", "reranker", "none"),
-                "clustering": ("default", "conservative"),
-                "embed": ("question and answer", "question"),
-                "unclustered": ("by generator", "verified", "keep", "drop"),
-            },
             view="interpretations",
             passages=LONG,
             expect="It would rather say nothing than be wrong: where the evidence is weak, it finds few answers or none.",
+            options="core.systems.options:VerdictOptions",
         ),
         "dtv": Entry(
             "core.systems.dtv:build",
             "diversify, then verify: questions imagined without the corpus, a search for each, passages verified, then answers",
             "Lee et al. 2025, section 3.2 (after In et al. 2024)",
-            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+            LANGUAGE_MODEL,
+            options="core.systems.options:DtvOptions",
         ),
         "dtv-unverified": Entry(
-            "core.systems.dtv:build_unverified",
+            "core.systems.dtv:build",
             "the same without verifying the passages",
             "Lee et al. 2025, Table 2",
-            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+            LANGUAGE_MODEL,
+            options="core.systems.options:DtvOptions",
         ),
         "rac": Entry(
             "core.systems.rac:build",
             "retrieval-augmented clarification: one long-context call over all passages",
             "Lee et al. 2025, Eq. 13 (after Kim et al. 2023)",
-            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+            LANGUAGE_MODEL,
             passages=LONG,
+            options="core.systems.options:RacOptions",
         ),
         "rac-tree": Entry(
-            "core.systems.rac:build_tree",
+            "core.systems.rac:build",
             "Tree of Clarifications: each interpretation is clarified further, unsupported ones are pruned",
             "Kim et al. 2023",
-            ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",),
+            LANGUAGE_MODEL,
             passages=LONG,
+            options="core.systems.options:RacTreeOptions",
         ),
         "fid": Entry(
             "core.systems.fid:build",
@@ -92,38 +101,43 @@ SYSTEMS = Registry(
             (SEQ2SEQ,),
             decoding="greedy",
             expect=SMALL,
+            options="core.systems.options:ClarifierOptions",
         ),
         "fid-nucleus": Entry(
-            "core.systems.fid:build_nucleus",
+            "core.systems.fid:build",
             "Fusion-in-Decoder, several samples (nucleus, p 0.8, t 0.8) merged into one answer set",
             "Sun et al. 2023, Table 5",
             (SEQ2SEQ,),
             decoding="nucleus",
             expect=SMALL,
+            options="core.systems.options:FidNucleusOptions",
         ),
         "fid-top-k": Entry(
-            "core.systems.fid:build_top_k",
+            "core.systems.fid:build",
             "Fusion-in-Decoder, several samples (top-k, k 40, t 0.8) merged into one answer set",
             "Sun et al. 2023, Table 5",
             (SEQ2SEQ,),
             decoding="top-k",
             expect=SMALL,
+            options="core.systems.options:FidTopKOptions",
         ),
         "fid-diverse-beam": Entry(
-            "core.systems.fid:build_diverse_beam",
+            "core.systems.fid:build",
             "Fusion-in-Decoder, three diverse beams (t 0.8, penalty 0.5) merged into one answer set",
             "Sun et al. 2023, Table 5",
             (SEQ2SEQ,),
             decoding="diverse beam",
             expect=SMALL,
+            options="core.systems.options:FidDiverseBeamOptions",
         ),
         "fid-multi": Entry(
-            "core.systems.fid:build_multi",
+            "core.systems.fid:build",
             "Fusion-in-Decoder with a less likely end of sequence, so that it writes more answers",
             "Sun et al. 2023, Figure 5",
             (SEQ2SEQ,),
             decoding="longer",
             expect=SMALL,
+            options="core.systems.options:FidMultiOptions",
         ),
         "spanseqgen": Entry(
             "core.systems.spanseqgen:build",
@@ -131,46 +145,50 @@ SYSTEMS = Registry(
             "Min et al. 2020, section 5",
             (SEQ2SEQ, "checkpoint reader"),
             expect=SMALL,
+            options="core.systems.options:SpanSeqGenOptions",
         ),
         "dpr-threshold": Entry(
-            "core.systems.one_pass:build_dpr",
+            "core.systems.one_pass:build",
             "the same reading, each span scored as DPR does, above a threshold tuned on held-out questions",
             "Min et al. 2020, section 5; Karpukhin et al. 2020, section 6.1",
             ("checkpoint reader",),
-            choices={"additions": ADDITIONS, "scoring": ("dpr", "passage")},
+            options="core.systems.options:DprThresholdOptions",
         ),
         "rectify": Entry(
             "core.systems.rectify:build",
             "recalls many answers passage by passage, keeps each by the combined probability of the recaller and of a verifier of its evidence",
             "Shao and Huang 2022, section 3",
             ("checkpoint reader", "answering model"),
-            choices={"additions": ADDITIONS},
+            options="core.systems.options:RectifyOptions",
         ),
         "refuel": Entry(
             "core.systems.refuel:build",
             "asks each answer's disambiguated question to find further passages and answers, then verifies",
             "Gao et al. 2021, section 3.3",
             (SEQ2SEQ,),
-            choices={"verification": ("by generator", "language-model", "exact-match", "probability", "none")},
             expect=SMALL,
+            options="core.systems.options:RefuelOptions",
         ),
         "jpr": Entry(
             "core.systems.jpr:build",
             "picks complementary passages by tree decoding, then reads them once",
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
-            choices={"additions": ADDITIONS, "reranker": ("trained", "reader", "answerer")},
+            options="core.systems.options:JprOptions",
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",
             "decides whether the question is ambiguous, writes its meanings without evidence, then answers each",
             "Min et al. 2020, section 5",
             ("checkpoint ambiguity", "checkpoint reader"),
-            choices={"writer": ("rewriter", "lexicon")},
             expect="It imagines the meanings before it reads anything, so it often finds only one answer.",
+            options="core.systems.options:DisambigFirstOptions",
         ),
         "scripted": Entry(
-            "core.systems.scripted:build", "answers from a small table; for tests of everything around a model", hidden=True
+            "core.systems.scripted:build",
+            "answers from a small table; for tests of everything around a model",
+            hidden=True,
+            options="core.systems.options:ScriptedOptions",
         ),
     },
 )
@@ -180,6 +198,22 @@ def entry_of(system: str) -> Entry:
     """A system's entry; an empty one for a system that no longer exists, so that its stored runs still open."""
     entry: Entry = SYSTEMS.get(system, GONE)
     return entry
+
+
+def options_of(system: str) -> type[SystemOptions]:
+    """The dataclass of a system's own options; one without fields for a system that takes none or no longer exists."""
+    options: type[SystemOptions] = load(entry_of(system).options) if entry_of(system).options else SystemOptions
+    return options
+
+
+def build(name: str, parts: SystemParts, options: Options) -> AnsweringSystem:
+    """A system by name.  Its own options are checked before anything is loaded.
+
+    Raises UnknownNameError, InputError for an option that it does not take, CheckpointError, and what loading a language model raises.
+    """
+    factory = SYSTEMS.resolve(name)
+    system: AnsweringSystem = factory(name, parts, options, options_of(name).read(name, options.extra))
+    return system
 
 
 def passages_to_read(system: str, top_k: int) -> int:

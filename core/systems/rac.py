@@ -8,112 +8,97 @@ it was put first, does not support its answer.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from core import types as t
-from core.errors import InputError, NothingRetrievedError
-from core.models.language.roles import Claim, LanguageGenerator, Run
-from core.systems.base.base import Options, Parts, read_extra
-from core.systems.base.interpretations import Found, LanguageSystem, distinct
+from core.errors import NothingRetrievedError
+from core.models.language.loading import load_language_generator
+from core.models.language.roles import Claim, LanguageGenerator
+from core.systems.base.interpretations import InterpretationSystem, Interpreted, unique
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts, SystemRun
+from core.systems.options import RacOptions, RacTreeOptions
 from core.text import answer_key, listed, question_key
 
-RELAX = ("yes", "no")
-DEPTH = 2.0  # expansions from the question to a leaf; Kim et al. stop at 3 or at 10 valid nodes
-KNOWN = {"relax": RELAX}
-TREE_OPTIONS = {**KNOWN, "depth": DEPTH}
 
+class RetrievalAugmentedClarification(InterpretationSystem):
+    def __init__(self, name: str, parts: SystemParts, options: Options, own: RacOptions, generator: LanguageGenerator) -> None:
+        super().__init__(name, parts, options, generator, own)
+        self.generator, self.relax = generator, own.relax == "yes"
+        self.depth = own.depth if isinstance(own, RacTreeOptions) else 0  # 0: no tree
 
-class RetrievalAugmentedClarification(LanguageSystem):
-    def __init__(
-        self, name: str, parts: Parts, options: Options, generator: LanguageGenerator | None = None, tree: bool = False
-    ) -> None:
-        """Raises InputError for an unknown option or a depth out of range."""
-        chosen = read_extra(options, name, TREE_OPTIONS if tree else KNOWN)
-        depth = chosen.get("depth", 1.0)
-        if not 1 <= depth <= 4:
-            raise InputError(f"the option depth is {depth:g}; it must be 1 to 4")
-        self.relax, self.depth, self.tree = chosen["relax"] == "yes", int(depth), tree
-        used = {"relax": chosen["relax"], "tree": tree, **({"depth": self.depth} if tree else {})}
-        super().__init__(name, parts, options, generator, used)
-
-    def find(self, question: t.Question, run: Run) -> Generator[t.Event, None, Found]:
-        query = question.text
-        if self.relax and question.passages is None:
-            query = self.generator.relax(question.text, run)
-            yield from run.finish_role()
+    def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
+        query = run.question.text
+        if self.relax and run.question.passages is None:
+            query = self.generator.relax(query, run.calls)
+            yield from run.calls.finish_role()
             yield t.QuestionRelaxed(query)
-        retrieved = self.search(question, query, self.options.passages)
+        retrieved = self.search(run.question, query, self.options.passages)
         yield retrieved
-        found = self.generator.clarify_long(
-            question.text, [p.passage for p in retrieved.passages], run, self.options.max_answers
-        )  # Eq. 13
-        yield from run.finish_role()
-        kept = distinct(found or ())
-        if self.tree:
-            return (yield from self._grow(question, retrieved.passages, kept, run))
-        for interpretation in kept:
-            yield t.InterpretationProposed(interpretation)
-        return Found(tuple(kept), retrieved.passages, _why(len(kept), len(retrieved.passages)))
+        return retrieved.passages
 
-    def _grow(
-        self, question: t.Question, passages: tuple[t.RetrievedPassage, ...], roots: list[t.Interpretation], run: Run
-    ) -> Generator[t.Event, None, Found]:
+    def interpret(self, run: SystemRun) -> Generator[t.Event, None, Interpreted]:
+        passages = [p.passage for p in run.passages]
+        clarified = self.generator.clarify_long(run.question.text, passages, run.calls, self.options.max_answers)  # Eq. 13
+        yield from run.calls.finish_role()
+        interpretations = unique(clarified or ())
+        if self.depth:
+            return (yield from self._grow(run, interpretations))
+        for interpretation in interpretations:
+            yield t.InterpretationProposed(interpretation)
+        return Interpreted(tuple(interpretations), _why(len(interpretations), len(passages)))
+
+    def _grow(self, run: SystemRun, roots: list[t.Interpretation]) -> Generator[t.Event, None, Interpreted]:
         """Breadth first: prune a node's interpretations, then clarify the valid ones further."""
-        seen = {p.passage.id: p for p in passages}
         valid: list[t.Interpretation] = []
         known: set[tuple[str, str]] = set()
-        waiting = deque([(roots, passages, 1)])
+        waiting = deque([(roots, run.passages, 1)])
         nodes = pruned = 0
         while waiting and len(valid) < self.options.max_answers:
             children, read, depth = waiting.popleft()
             fresh = [c for c in children if _key(c) not in known]
             known.update(map(_key, fresh))
-            nodes += 1
-            kept: list[t.Interpretation] = []
-            for child in (yield from self._pruned(question, fresh, read, run)):
+            nodes, before = nodes + 1, len(valid)
+            for child in (yield from self._pruned(run, fresh, read)):
                 yield t.InterpretationProposed(child)
-                if child.abstained:
-                    pruned += 1
-                elif len(valid) < self.options.max_answers:
+                pruned += bool(child.abstained)
+                if not child.abstained and len(valid) < self.options.max_answers:
                     valid.append(child)
-                    kept.append(child)
-            for child in kept if depth < self.depth else ():
+            for child in valid[before:] if depth < self.depth else ():
                 run.check()
-                grown = yield from self._expanded(question, child, run)
+                grown = yield from self._expanded(run, child)
                 if grown is not None:
-                    seen.update({p.passage.id: p for p in grown[1] if p.passage.id not in seen})
                     waiting.append((*grown, depth + 1))
-        said = _why(len(valid), len(seen))
-        return Found(tuple(valid), tuple(seen.values()), f"{said}; {listed(nodes, 'node')} of the tree read, {pruned} pruned")
+        why = f"{_why(len(valid), len(run.passages))}; {listed(nodes, 'node')} of the tree read, {pruned} pruned"
+        return Interpreted(tuple(valid), why)
 
     def _expanded(
-        self, question: t.Question, node: t.Interpretation, run: Run
+        self, run: SystemRun, node: t.Interpretation
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
         """(interpretations of a node from its own passages, those passages); None if nothing was found or the call failed."""
         try:
-            found = self.search(question, node.question, self.options.passages)
+            retrieved = self.search(run.question, node.question, self.options.passages)
         except NothingRetrievedError:
             return None
-        if question.passages is None:
-            yield found
-        children = self.generator.clarify_long(
-            node.question, [p.passage for p in found.passages], run, self.options.max_answers
-        )
-        yield from run.events()
-        return None if children is None else (distinct(children), found.passages)
+        if run.question.passages is None:
+            yield retrieved
+        passages = [p.passage for p in retrieved.passages]
+        children = self.generator.clarify_long(node.question, passages, run.calls, self.options.max_answers)
+        yield from run.calls.events()
+        return None if children is None else (unique(children), retrieved.passages)
 
     def _pruned(
-        self, question: t.Question, nodes: list[t.Interpretation], read: tuple[t.RetrievedPassage, ...], run: Run
+        self, run: SystemRun, nodes: list[t.Interpretation], read: tuple[t.RetrievedPassage, ...]
     ) -> Generator[t.Event, None, list[t.Interpretation]]:
         """The nodes after self-verification; a pruned one is an abstention.  A node whose check failed stays unverified."""
         by_id = {p.passage.id: p.passage for p in read}
         everything = tuple(by_id.values())
         claims = [
-            Claim(question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
+            Claim(run.question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
         ]
-        decisions = self.generator.verify(claims, run)
-        yield from run.finish_role()
+        decisions = self.generator.verify(claims, run.calls)
+        yield from run.calls.finish_role()
         pruned = "pruned: its passage does not support this as an answer to the question"
         return [replace(n, verified=v, abstained=pruned if v is False else "") for n, v in zip(nodes, decisions, strict=True)]
 
@@ -130,11 +115,5 @@ def _why(interpretations: int, passages: int) -> str:
     return f"{interpretations} interpretations from {listed(passages, 'passage')}"
 
 
-def build(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
-    """Raises InputError for an unknown option, NoLanguageModelError, LanguageModelError, CheckpointError."""
-    return RetrievalAugmentedClarification("rac", parts, options)
-
-
-def build_tree(parts: Parts, options: Options) -> RetrievalAugmentedClarification:
-    """Raises as `build`."""
-    return RetrievalAugmentedClarification("rac-tree", parts, options, tree=True)
+def build(name: str, parts: SystemParts, options: Options, own: RacOptions) -> RetrievalAugmentedClarification:
+    return RetrievalAugmentedClarification(name, parts, options, own, load_language_generator(parts.settings))

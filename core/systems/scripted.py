@@ -9,10 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core import types as t
+from core.disambiguation.clarifiers import by_round_trip
 from core.disambiguation.round_trip import ask_each_passage
-from core.errors import InputError
-from core.systems.base.base import Options, Parts, read_extra
-from core.systems.base.iterative import AmbigPrompt
+from core.systems.base.loop import LoopSystem
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts
+from core.systems.options import ScriptedOptions
 from core.text import answer_key, find_spans, question_key
 
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
@@ -25,11 +27,11 @@ class ScriptedModel:
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
         known = self.table.get(question_key(question))
         pool = known if known is not None else [m for p in passages for m in _NAME.findall(p.passage.text)][:2]
-        taken = {answer_key(p) for p in previous}
-        left = [a for a in dict.fromkeys(pool) if answer_key(a) not in taken]
-        share = 0.9 / max(1, len(left))
-        candidates = tuple(t.Candidate(a, share, self._evidence(a, passages)) for a in left)
-        return t.Proposal(candidates, 0.1 if left else 1.0)
+        previous_keys = {answer_key(p) for p in previous}
+        remaining = [a for a in dict.fromkeys(pool) if answer_key(a) not in previous_keys]
+        share = 0.9 / max(1, len(remaining))
+        candidates = tuple(t.Candidate(a, share, self._evidence(a, passages)) for a in remaining)
+        return t.Proposal(candidates, 0.1 if remaining else 1.0)
 
     @staticmethod
     def _evidence(answer: str, passages: Sequence[t.RetrievedPassage]) -> t.Evidence | None:
@@ -39,12 +41,8 @@ class ScriptedModel:
         return None
 
 
-def build(parts: Parts, options: Options) -> AmbigPrompt:
-    """`options.extra["table"]`: question -> answers."""
-    table = read_extra(options, "scripted", {"table": {}})["table"]
-    if not all(isinstance(a, (list, tuple)) and all(isinstance(text, str) for text in a) for a in table.values()):
-        raise InputError("the option table has to map questions to lists of answers")
-    model = ScriptedModel(table)
+def build(name: str, parts: SystemParts, options: Options, own: ScriptedOptions) -> LoopSystem:
+    model = ScriptedModel(own.table)
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
         out: list[tuple[str | None, float]] = []
@@ -53,4 +51,5 @@ def build(parts: Parts, options: Options) -> AmbigPrompt:
             out.append((top[0].text, top[0].probability) if top else (None, 1.0))
         return out
 
-    return AmbigPrompt("scripted", parts, options, model, ask_each_passage(read), ("scripted", ""))
+    clarifier = by_round_trip(ask_each_passage(read))
+    return LoopSystem(name, parts, options, model, ("scripted", ""), own=own, clarifier=clarifier)

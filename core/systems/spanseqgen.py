@@ -8,7 +8,7 @@ together: of a pool, a passage ranks by the probability that it answers at all, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,56 +16,43 @@ from core import types as t
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.base.base import Options, Parts, read_extra, retrieve
-from core.systems.base.candidates import check_count
-from core.systems.base.clarifying import clarifier_options, make_clarifier
-from core.systems.base.generative import WrittenAnswers
+from core.systems.base.clarifying import make_clarifier
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts, SystemRun
+from core.systems.base.writing import WritingSystem
+from core.systems.options import SpanSeqGenOptions
 
 TOKENS = 1024  # "up to 1024 tokens", section 5
-RERANKERS = ("reader", "none")
-POOL = 30.0  # passages that are reranked; 100 in the paper
-Rerank = Callable[[str, Sequence[t.RetrievedPassage]], Sequence[t.RetrievedPassage]]
 
 
-def rerank_with(reader: PassageReader) -> Rerank:
-    """The passages by the probability that the reader does not abstain; equal ones keep their order."""
+class SpanSeqGen(WritingSystem):
+    """Of a pool of passages, the best by the reader are read, as many as the options say; a question's own are all read."""
 
-    def rerank(question: str, passages: Sequence[t.RetrievedPassage]) -> list[t.RetrievedPassage]:
-        readouts = reader.read(question, [p.passage for p in passages], candidates=1)
-        order = sorted(range(len(passages)), key=lambda i: readouts[i].abstain_probability)
-        return [passages[i] for i in order]
+    pool = 0
+    reader: PassageReader | None = None  # None: the passages as they are retrieved
 
-    return rerank
-
-
-class SpanSeqGen(WrittenAnswers):
-    """`pool`: passages retrieved, of which the best by `ranked` are read, as many as the options say; a question's own are all read."""
-
-    def __init__(self, *given: Any, pool: int, ranked: Rerank | None) -> None:
-        super().__init__(*given)
-        self.pool, self.ranked = pool, ranked
-
-    def passages(self, question: t.Question) -> t.PassagesRetrieved:
-        started, k = time.perf_counter(), self.options.passages
-        found = retrieve(question, self.parts, max(self.pool, k) if self.ranked else k).passages
-        if self.ranked:
-            best = self.ranked(question.text, found)[: k if question.passages is None else None]
-            found = tuple(replace(p, rank=rank) for rank, p in enumerate(best, 1))
-        return t.PassagesRetrieved(tuple(found), time.perf_counter() - started, question.text)
+    def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
+        started, k, question = time.perf_counter(), self.options.passages, run.question
+        passages = self.search(question, question.text, max(self.pool, k) if self.reader else k).passages
+        if self.reader:
+            readouts = self.reader.read(question.text, [p.passage for p in passages], candidates=1)
+            order = sorted(range(len(passages)), key=lambda i: readouts[i].abstain_probability)  # equal ones keep theirs
+            best = [passages[i] for i in order][: k if question.passages is None else None]
+            passages = tuple(replace(p, rank=rank) for rank, p in enumerate(best, 1))
+        yield t.PassagesRetrieved(passages, time.perf_counter() - started, question.text)
+        return passages
 
 
-def build(parts: Parts, options: Options) -> SpanSeqGen:
-    """Raises InputError for an unknown option, CheckpointError."""
-    chosen = read_extra(options, "spanseqgen", {"rerank": RERANKERS, "pool": POOL, **clarifier_options()})
-    who, pool, settings = chosen.pop("rerank"), check_count("pool", chosen.pop("pool"), 500), parts.settings
+def build(name: str, parts: SystemParts, options: Options, own: SpanSeqGenOptions) -> SpanSeqGen:
+    settings = parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
-    used = {"decoding": asdict(SequenceDecoding()), "rerank": who, "pool": pool, "tokens": TOKENS}
-    rerank = None
-    if who == "reader":
+    used: dict[str, Any] = {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
+    reader = None
+    if own.rerank == "reader":
         reader, reader_digest = load_reader(settings.reader, settings.device)
-        rerank = rerank_with(reader)
         used |= {"reader": settings.reader, "reader_digest": reader_digest}
-    clarifier, more = make_clarifier(chosen, settings, options.clarify)
-    writer = Writer(answerer, SequenceDecoding(), joined=TOKENS)
-    given = ("spanseqgen", parts, options, writer, (settings.seq2seq, digest), {**used, **more}, clarifier)
-    return SpanSeqGen(*given, pool=pool, ranked=rerank)
+    clarifier, used_by_it = make_clarifier(own, settings, options.clarify)
+    writer, checkpoint = Writer(answerer, SequenceDecoding(), joined=TOKENS), (settings.seq2seq, digest)
+    system = SpanSeqGen(name, parts, options, writer, checkpoint, own=own, used=used | used_by_it, clarifier=clarifier)
+    system.pool, system.reader = own.pool, reader
+    return system

@@ -3,7 +3,7 @@ recorded with uncalibrated probabilities.
 
 Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was
 not given yet.  Equal readings of one answer count once, the likeliest one, as they do where a rule decides
-(core.systems.base.stopping.distinct).
+(core.systems.base.selection.distinct).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.evaluation.folder import trim
 from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
-from core.systems.base.stopping import distinct
+from core.systems.base.selection import distinct
 from core.training.logit import Logit
 
 ENOUGH = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there

@@ -22,11 +22,12 @@ from core.models.ranking.reranker import Weights, correct, rerank, with_said
 from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import load_reader
 from core.settings import OFF
-from core.systems.base.base import Options, Parts, answer
-from core.systems.base.iterative import AmbigPrompt
 from core.systems.base.lists import PartByPart, by_parts, parts_of
-from core.systems.base.rescoring import Additions, examined
-from core.systems.base.stopping import distinct
+from core.systems.base.loop import LoopSystem
+from core.systems.base.options import Options
+from core.systems.base.rescoring import Rescoring, examined
+from core.systems.base.selection import distinct
+from core.systems.base.system import SystemParts, answer
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.held_out import answer_f1
@@ -155,10 +156,10 @@ def labelled(
     return Labelled(values, right, not right.any())
 
 
-class _Recorder(Additions):
+class _Recorder(Rescoring):
     """Records the candidates that a system would rescore, without changing them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SystemParts) -> None:
         super().__init__(parts)
         self.noted: list[tuple[Sequence[RetrievedPassage], Sequence[Candidate], Any, bool]] = []
 
@@ -166,15 +167,15 @@ class _Recorder(Additions):
     def on(self) -> bool:
         return True
 
-    def weighed(
+    def rescored(
         self,
         question: str,
         passages: Sequence[RetrievedPassage],
         candidates: Sequence[Candidate],
         readouts: Any = None,
-        whole: bool = False,
+        whole_lists: bool = False,
     ) -> list[Candidate]:
-        self.noted.append((passages, candidates, readouts, not whole and self.parts.retriever is None))
+        self.noted.append((passages, candidates, readouts, not whole_lists and self.parts.retriever is None))
         return list(candidates)
 
 
@@ -200,12 +201,12 @@ class OnceRuns:
         self._kept: list[tuple[Sequence[Candidate], NDArray[np.float64]]] = []
         self._lists: list[Sequence[RetrievedPassage]] = []  # the passages whose lists are read by their parts
         for _, noting in systems.values():
-            noting.additions = _Recorder(noting.parts)
+            noting.rescoring = _Recorder(noting.parts)
         for i, (example, (corpus, question)) in enumerate(zip(examples, asked)):
             plain, noting = systems[corpus]
             self._plain[i] = answer_f1([a.text for a in answer(plain, question).answers], example.gold)
             answer(noting, question)
-            noted, embed = noting.additions.noted, noting.parts.embed
+            noted, embed = noting.rescoring.noted, noting.parts.embed
             found = [n for n in noted if n[1]]
             noted.clear()
             self._lists.append(next((passages for passages, _, _, apart in found if apart), ()))
@@ -267,9 +268,9 @@ def runs_of(
 
     systems = {corpus: (made(corpus), made(corpus)) for corpus in dict.fromkeys(corpora)}
     first: Any = next(iter(systems.values()))[0]
-    about |= {"folder": first.additions.folder, "checkpoint": first.info.checkpoint_digest}
+    about |= {"folder": first.rescoring.folder, "checkpoint": first.info.checkpoint_digest}
     runs: Runs
-    if isinstance(first, AmbigPrompt):
+    if isinstance(first, LoopSystem):
         model: Any = first.model  # it answers many at once, as every model of weights does
         runs = LoopRuns(model, examples, passages, engine.embed, read_with(reader), log, judge)
         return runs, about

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import types as t
 from core.errors import AmbiscopeError
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from core.text import answer_key
 from pages.explore import labels, live
 from pages.explore.runner import Plan, Run

@@ -12,7 +12,8 @@ import streamlit as st
 from core import types as t
 from core.disambiguation.consolidation import Consolidated, Consolidation, consolidate, text_of
 from core.errors import AmbiscopeError, InputError
-from core.systems.base.base import Options, check_question
+from core.systems.base.options import Options
+from core.systems.base.system import check_question
 from core.text import answer_key
 from pages.explore import live
 from pages.explore.corrections import MAX_CHARS, options_of

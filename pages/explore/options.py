@@ -13,8 +13,8 @@ from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
 from core.settings import Settings
-from core.systems import SYSTEMS, passages_to_read
-from core.systems.base.base import Options
+from core.systems import SYSTEMS, options_of, passages_to_read
+from core.systems.base.options import Options
 from core.text import listed
 from pages.explore.interpretations.options import HELP, LABELS, VALUE_LABELS
 from pages.explore.runner import Plan
@@ -144,10 +144,10 @@ def _side(
 
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
     """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
-    entry, chosen = SYSTEMS[system], dict[str, str]()
-    clustered = entry.view == "interpretations"
+    chosen = dict[str, str]()
+    clustered = SYSTEMS[system].view == "interpretations"
     with st.expander("Clustering", icon=":material/bubble_chart:") if clustered else st.container():
-        for name, values in entry.choices.items():
+        for name, values in ((row.name, row.values) for row in options_of(system).rows() if row.in_menu):
             value = st.selectbox(
                 LABELS.get(name, name.replace("_", " ").capitalize()),
                 values,

@@ -7,7 +7,7 @@ from collections.abc import Set
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from core.systems.base.base import check_question
+from core.systems.base.system import check_question
 from core.types import Prediction, Question
 from pages.explore import corrections, live, options
 from pages.explore import sides as aligned

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from core import types as t
 from core.engine import Engine
 from core.errors import CancelledError
-from core.systems.base.base import Options, queue_note
+from core.systems.base.options import Options
+from core.systems.base.system import queue_note
 from core.trace import fold
 from pages.jobs.worker import Worker
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
 from core.retrieval.library import STARTER
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from pages.annotate.stage_info import STAGES
 from pages.jobs import background as jobs
 from pages.manage import system_answers

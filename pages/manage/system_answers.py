@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core import types as t
 from core.engine import Engine
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from pages.jobs.worker import Worker
 from pages.session import shared
 from storage.analysis.answering import Answering

@@ -11,8 +11,8 @@ from contextlib import closing
 
 from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
-from core.systems.base.base import answer_or_error
 from core.systems.base.batching import in_order
+from core.systems.base.system import answer_or_error
 from storage.records.projects import Item, Project
 from storage.store import StoreParts
 

@@ -14,9 +14,10 @@ from core.engine import Engine
 from core.models.loading.files import digest
 from core.models.ranking.calibration import FILE, Calibration, Platt, read_calibration, write_calibration
 from core.settings import ROOT, Settings
-from core.systems.base.base import Options, Parts
-from core.systems.base.rescoring import Additions
-from core.systems.base.stopping import Place
+from core.systems.base.options import Options
+from core.systems.base.rescoring import Rescoring
+from core.systems.base.selection import CalibrationKey
+from core.systems.base.system import SystemParts
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")
 
@@ -93,10 +94,10 @@ def test_questions_with_passages_have_a_calibration_of_their_own(
 
 
 def test_a_reranker_of_own_passages_tells_them_apart_already() -> None:
-    parts = Parts(Settings(), None)
-    place = Place("ambiscope own_verified", "answerer", "w")
-    assert Additions(parts, kind="own_verified").told_apart(place) == place
-    assert Additions(parts, kind="retrieved").told_apart(place).instead == place.name
+    parts = SystemParts(Settings(), None)
+    key = CalibrationKey("ambiscope own_verified", "answerer", "w")
+    assert Rescoring(parts, kind="own_verified").own_key(key) == key
+    assert Rescoring(parts, kind="retrieved").own_key(key).fallback == key.name
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from core.models.span.checkpoints import save_span_network
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.settings import Settings
-from core.systems.base.base import Options
-from core.systems.base.stopping import LoopEnd
+from core.systems.base.loop import LoopEnd
+from core.systems.base.options import Options
 from core.training.judgments import NearFit
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from core.disambiguation.edits import edit_size
-from core.disambiguation.round_trip import Ask, ask_each_passage, ask_with, clarify
+from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with, clarify
 from core.types import Answer, Candidate, Evidence, Job, Passage, Proposal
 
 WOOD = Passage("a", "West Side Story (1961 film)", "Natalie Wood played Maria in Hollywood in 1961.")
@@ -25,7 +25,7 @@ ANSWERS = [answer("Natalie Wood", WOOD), answer("Carol Lawrence", LAWRENCE)]
 PASSAGES = [WOOD, LAWRENCE, NOISE]
 
 
-def reader(rule: Callable[[str, Passage], str | None], log: list[tuple[str, str]] | None = None) -> Ask:
+def reader(rule: Callable[[str, Passage], str | None], log: list[tuple[str, str]] | None = None) -> AskAgain:
     def read(pairs: Sequence[tuple[str, Passage]]) -> list[tuple[str | None, float]]:
         if log is not None:
             log.extend((q, p.id) for q, p in pairs)

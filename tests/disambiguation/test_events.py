@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from system_fakes import cases
 
-from core.disambiguation.edits import Place, propose_edits
+from core.disambiguation.edits import AnswerPlace, propose_edits
 from core.disambiguation.edits.events import clauses, said_of, said_of_it, two_held_it, verb_of
 from core.types import Passage
 
@@ -16,26 +17,22 @@ def _said(question: str, sentence: str, phrase: str, answer: str | None, is_time
 
 @pytest.mark.parametrize(
     ("question", "sentence", "phrase", "answer", "said"),
-    [
-        (
-            "Who played the Joker in the movie?",
-            "Its Joker was Heath Ledger, who had died in January; the Academy honoured him as best supporting actor in 2009.",
-            "2009",
-            "Heath Ledger",
-            False,
-        ),
-        ("Who won the Leith Medal?", "The youngest laureate is Tam Oduya, honoured in 1987 at 29.", "1987", "Tam Oduya", True),
-        ("Who played Maria?", "Natalie Wood, born in 1938, played Maria in 1961.", "1938", "Natalie Wood", False),
-        ("Who played Maria?", "Natalie Wood, born in 1938, played Maria in 1961.", "1961", "Natalie Wood", True),
-        ("Who built the rocket?", "Brought to America in 1945, Wernher von Braun led its makers.", "1945", "Wernher", False),
+    cases(
+        """
+        Who played the Joker in the movie? | Its Joker was Heath Ledger, who had died in January; the Academy honoured him as best supporting actor in 2009. | 2009 | Heath Ledger | no
+        Who won the Leith Medal? | The youngest laureate is Tam Oduya, honoured in 1987 at 29. | 1987 | Tam Oduya | yes
+        Who played Maria? | Natalie Wood, born in 1938, played Maria in 1961. | 1938 | Natalie Wood | no
+        Who played Maria? | Natalie Wood, born in 1938, played Maria in 1961. | 1961 | Natalie Wood | yes
+        Who built the rocket? | Brought to America in 1945, Wernher von Braun led its makers. | 1945 | Wernher | no
         # in another sentence only what lasts, of what the question asks
-        ("Who is the laureate?", "From 2009 to 2019 she was Poet Laureate.", "From 2009", None, True),
-        ("Who is the laureate?", "Her first book was printed in 1999.", "1999", None, False),
-        ("Who beat Nadal?", "He won for the first time in 2005.", "2005", None, False),
+        Who is the laureate? | From 2009 to 2019 she was Poet Laureate. | From 2009 | - | yes
+        Who is the laureate? | Her first book was printed in 1999. | 1999 | - | no
+        Who beat Nadal? | He won for the first time in 2005. | 2005 | - | no
         # a question in the present: a date of the past only where the text tells of a change
-        ("What is the capital of Kesh?", "Orla, founded in 1652, is where its parliament meets.", "1652", "Orla", False),
-        ("Who is the host?", "Jack Paar became the host in 1957.", "1957", "Jack Paar", True),
-    ],
+        What is the capital of Kesh? | Orla, founded in 1652, is where its parliament meets. | 1652 | Orla | no
+        Who is the host? | Jack Paar became the host in 1957. | 1957 | Jack Paar | yes
+        """
+    ),
 )
 def test_a_date_belongs_to_the_thing_that_it_dates(
     question: str, sentence: str, phrase: str, answer: str | None, said: bool
@@ -45,18 +42,14 @@ def test_a_date_belongs_to_the_thing_that_it_dates(
 
 @pytest.mark.parametrize(
     ("question", "sentence", "phrase", "answer", "said"),
-    [
-        (
-            "When did the Golden Gate Bridge open?",
-            "Cars first crossed on May 28, 1937, when it opened at noon after the President pressed a key in Washington.",
-            "Washington",
-            "May 28, 1937",
-            False,
-        ),
-        ("When did it come out?", "It came out in Japan on 23 June 1996.", "Japan", "23 June 1996", True),
-        ("Who won the cup?", "Eve Moor, who grew up in Leeds, won the cup.", "Leeds", "Eve Moor", False),
-        ("Who won the cup?", "Hers was the third victory in Melbourne.", "Melbourne", None, False),
-    ],
+    cases(
+        """
+        When did the Golden Gate Bridge open? | Cars first crossed on May 28, 1937, when it opened at noon after the President pressed a key in Washington. | Washington | May 28, 1937 | no
+        When did it come out? | It came out in Japan on 23 June 1996. | Japan | 23 June 1996 | yes
+        Who won the cup? | Eve Moor, who grew up in Leeds, won the cup. | Leeds | Eve Moor | no
+        Who won the cup? | Hers was the third victory in Melbourne. | Melbourne | - | no
+        """
+    ),
 )
 def test_a_place_belongs_to_what_happened_there(
     question: str, sentence: str, phrase: str, answer: str | None, said: bool
@@ -97,9 +90,10 @@ NICHOLSON = Passage("b", "Batman (1989 film)", "Top billing went to Jack Nichols
 
 
 def test_the_edit_names_the_film_and_the_year_in_which_it_came_out() -> None:
-    at = Place(LEDGER, LEDGER.text.index("Heath"))
+    at = AnswerPlace(LEDGER, LEDGER.text.index("Heath"))
     edits = [
-        e.question for e in propose_edits("Who played the Joker in the movie?", "Heath Ledger", at, [Place(NICHOLSON, 24)])
+        e.question
+        for e in propose_edits("Who played the Joker in the movie?", "Heath Ledger", at, [AnswerPlace(NICHOLSON, 24)])
     ]
     assert edits[0] == "Who played the Joker in the 2008 movie The Dark Knight?"
     assert not any("2009" in e for e in edits)
@@ -107,7 +101,7 @@ def test_the_edit_names_the_film_and_the_year_in_which_it_came_out() -> None:
 
 def test_words_that_the_other_answers_title_has_too_name_nothing() -> None:
     passage = Passage("a", "River Oster", "The Oster is 684 kilometres long, with the Little Vey 731 kilometres.")
-    first, second = (Place(passage, passage.text.index(n)) for n in ("684", "731"))
+    first, second = (AnswerPlace(passage, passage.text.index(n)) for n in ("684", "731"))
     assert not any("River" in e.question for e in propose_edits("How long is the Oster?", "684 kilometres", first, [second]))
 
 

@@ -21,7 +21,7 @@ from core.errors import CancelledError
 from core.serve.app import Service, make_app
 from core.serve.server import Server, listen
 from core.settings import Settings
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 
 HOLD = "Hold on"  # a question that begins so waits until the engine lets go
 

@@ -37,9 +37,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
     monkeypatch.setattr("pages.session.shared.warm", lambda: threading.current_thread())
     build = scripted.build
     table = {QUESTION: list(ANSWERS)}
-    monkeypatch.setattr(
-        scripted, "build", lambda parts, options: build(parts, dataclasses.replace(options, extra={"table": table}))
-    )
+    monkeypatch.setattr(scripted, "build", lambda *args: build(*args[:3], dataclasses.replace(args[3], table=table)))
     # AppTest forgets between two runs that the app calls st.navigation, and then runs the page without the app
     begin = PagesManager.__init__
 

@@ -16,8 +16,9 @@ from core.models.loading.finding import BUNDLED, PACKED, SMALL_SEQ2SEQ
 from core.models.loading.packed import unpack
 from core.models.seq2seq.small import load_small
 from core.settings import Settings
-from core.systems import SYSTEMS
-from core.systems.base.base import Options, Parts
+from core.systems import build
+from core.systems.base.options import Options
+from core.systems.base.system import SystemParts
 from core.types import RetrievedPassage
 
 FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))
@@ -40,8 +41,8 @@ def test_the_calibration_is_of_the_weights_that_are_here(name: str) -> None:
         def search(self, query: str, k: int) -> list[RetrievedPassage]:
             return []
 
-    given = Parts(Settings(device="cpu"), Nothing(), embed=lambda texts: [])
-    system: Any = SYSTEMS.resolve(name)(given, Options(clarify=False))
+    given = SystemParts(Settings(device="cpu"), Nothing(), embed=lambda texts: [])
+    system: Any = build(name, given, Options(clarify=False))
     if missing := system.info.settings.get("verifier_missing"):  # then another reranker answers, which has no calibration
         pytest.skip(missing)
     assert system.stopping.calibration is not None

@@ -30,7 +30,8 @@ from core.serve.choice import make_engine
 from core.serve.protocol import API, STREAM, error_from_json, error_to_json
 from core.serve.remote import RemoteCorpus, RemoteEngine
 from core.settings import ROOT, Settings
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.types import Finished, Passage, Question
 
 
@@ -473,7 +474,7 @@ import sys
 from core import cli
 from core.serve.choice import make_engine
 from core.settings import ROOT, Settings
-from core.systems.base.base import answer
+from core.systems.base.system import answer
 from core.types import Question
 cli.parser()
 assert not {"fastapi", "httpx"} & set(sys.modules), "the command line loads what only a service needs"

@@ -16,7 +16,8 @@ from core.engine import Engine
 from core.evaluation.prediction_json import prediction_json
 from core.serve import replies
 from core.serve.protocol import API, STREAM, messages
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.trace import event_from_json, fold, from_json, to_json
 from core.types import Finished, Question, SystemInfo
 

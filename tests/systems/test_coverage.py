@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import doctest
 from collections.abc import Generator
+from dataclasses import replace
 
 import pytest
+from system_fakes import parts
 
 from benchmarks.quality import absent
 from core import types as t
-from core.settings import ROOT, Settings
-from core.systems import SYSTEMS
+from core.settings import ROOT
+from core.systems import build
 from core.systems.base import coverage
-from core.systems.base.base import Options, Parts, answer
-from core.systems.base.candidates import answer_events
 from core.systems.base.coverage import missing
-from core.systems.base.interpretations import Found, GroundedSystem
-from core.systems.base.passage_system import PassageSystem
+from core.systems.base.interpretations import InterpretationSystem, Interpreted
+from core.systems.base.options import Options
+from core.systems.base.selection import answer_events
+from core.systems.base.system import System, SystemRun, answer
 from core.training.data.examples import read_passages_tsv
 
 CUP = t.Passage("cup", "1962 FIFA World Cup", "Brazil won the final in Santiago on 17 June 1962 by three goals to one.")
@@ -100,12 +102,7 @@ def test_examples_in_its_docstrings() -> None:
     assert doctest.testmod(coverage).failed == 0
 
 
-class Shelf:
-    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
-        return [t.RetrievedPassage(p, i, 1 / i) for i, p in enumerate(ALL, 1)]
-
-
-PARTS = Parts(Settings(), Shelf(), "shelf", "digest")
+PARTS = parts(ALL)
 
 
 def evidence(passage: t.Passage, text: str) -> t.Evidence:
@@ -113,39 +110,34 @@ def evidence(passage: t.Passage, text: str) -> t.Evidence:
     return t.Evidence(passage.id, start, start + len(text), text)
 
 
-class Reads(PassageSystem):
-    def find(self, question: t.Question, passages: tuple[t.RetrievedPassage, ...]) -> Generator[t.Event, None, str]:
-        kept = [t.Candidate(text, 1.0) for text in question.pinned]
+class Reads(System):
+    def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
+        kept = [t.Candidate(text, 1.0) for text in run.question.pinned]
         kept += [t.Candidate("Brazil", 0.9, evidence(CUP, "Brazil")), t.Candidate("May 1985", 0.8, evidence(JOBS, "May 1985"))]
-        yield from answer_events(kept, kept, len(question.pinned), passages, 0.0)
+        yield from answer_events(kept, kept, len(run.question.pinned), run.passages, 0.0)
         return "one pass"
 
 
-class Grounds(GroundedSystem):
-    def __init__(self, options: Options) -> None:
-        self.parts, self.options, self.info = PARTS, options, t.SystemInfo("grounds")
-
-    def find(self, question: t.Question, run: object) -> Generator[t.Event, None, Found]:
-        retrieved = self.search(question, question.text, 10)
-        yield retrieved
+class Interprets(InterpretationSystem):
+    def interpret(self, run: SystemRun) -> Generator[t.Event, None, Interpreted]:
         proposed = (
             t.Interpretation("cup", "Who won it?", "Brazil", 0.9, evidence(CUP, "Brazil")),
             t.Interpretation("jobs", "When did he leave?", "May 1985", 0.8, evidence(JOBS, "May 1985")),
         )
-        return Found(proposed, retrieved.passages, "2 interpretations")
+        yield from map(t.InterpretationProposed, proposed)
+        return Interpreted(proposed, "2 interpretations")
 
 
-def loops(question: str, options: Options) -> t.AnsweringSystem:
-    options.extra["table"] = {question: ["Brazil", "May 1985"]}
-    system: t.AnsweringSystem = SYSTEMS.resolve("scripted")(PARTS, options)
-    return system
+class NoGenerator:
+    name, about = "none", dict[str, str]()
 
 
-def systems(question: str, **options: bool) -> list[t.AnsweringSystem]:
+def systems(question: str, check_coverage: bool = True) -> list[t.AnsweringSystem]:
+    options = Options(check_coverage=check_coverage)
     return [
-        loops(question, Options(**options)),  # type: ignore[arg-type]
-        Reads("reads", PARTS, Options(**options), None, ("", "")),  # type: ignore[arg-type]
-        Grounds(Options(**options)),  # type: ignore[arg-type]
+        build("scripted", PARTS, replace(options, extra={"table": {question: ["Brazil", "May 1985"]}})),
+        Reads("reads", PARTS, options),
+        Interprets("interprets", PARTS, options, NoGenerator()),  # type: ignore[arg-type]
     ]
 
 

@@ -14,7 +14,8 @@ from core.errors import NotFoundError, UnknownNameError
 from core.installation.requirements import CHECKS
 from core.settings import Settings
 from core.systems import SYSTEMS
-from core.systems.base.base import Options, Parts, answer, retrieve
+from core.systems.base.options import Options
+from core.systems.base.system import answer, as_retrieved
 from core.text import occurrences
 
 
@@ -74,7 +75,7 @@ def test_own_passages_get_their_cosines(engine: Engine) -> None:
     assert found[0].similarity > found[1].similarity  # type: ignore[operator]
     single = answer(system, t.Question("Who played Maria?", passages=passages[:1])).passages
     assert single[0].similarity is None  # there is nothing to compare it with, so nothing is encoded
-    assert retrieve(t.Question("Who?", passages=passages), Parts(engine.settings, None), 3).passages[0].similarity is None
+    assert as_retrieved("Who?", passages, None)[0].similarity is None
 
 
 def test_several_threads_get_one_corpus(engine: Engine) -> None:

@@ -1,23 +1,25 @@
+"""Round-trip prediction: what the disambiguated questions find, and how answers are verified."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import pytest
 from reading_fakes import TableModel, TableRetriever
+from system_fakes import parts, stopped_after, texts
 
 from core import types as t
-from core.errors import InputError
 from core.models.language.roles import Claim, Run
-from core.settings import Settings
-from core.systems.base.base import Options, Parts, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
+from core.systems.options import RefuelOptions
 from core.systems.refuel import FusedReader, Refuel
-from core.trace import fold
 
 FILM = t.Passage("film", "West Side Story (1961 film)", "Natalie Wood played Maria in the 1961 film West Side Story.")
 STAGE = t.Passage("stage", "West Side Story (musical)", "Carol Lawrence played Maria in the 1957 musical West Side Story.")
 LATE = t.Passage("late", "West Side Story", "The 1957 cast of the musical had Reri Grist too, in the 1957 musical.")
-QUESTION = "Who played Maria in West Side Story?"
-SAID = {"Natalie Wood": 0.5, "Carol Lawrence": 0.4, "Reri Grist": 0.02}
+ASKED = "Who played Maria in West Side Story?"
+PROBABILITIES = {"Natalie Wood": 0.5, "Carol Lawrence": 0.4, "Reri Grist": 0.02}
 
 
 class Model(TableModel):
@@ -32,90 +34,51 @@ class Model(TableModel):
         return super().propose_many(jobs)
 
 
-def run(
-    question: t.Question | None = None, top_k: int = 2, cancel_after: int = 10**6, clarify: bool = True, **extra: object
-) -> tuple[t.Prediction, TableRetriever]:
+def system(model: Any = None, judge: Any = None, max_answers: int = 8, **own: Any) -> tuple[Refuel, TableRetriever]:
     retriever = TableRetriever([FILM, STAGE, LATE])
-    calls = iter(range(10**7))
-    parts = Parts(Settings(), retriever, cancelled=lambda: next(calls) >= cancel_after)
-    own = {"reads": "answerer", "verification": "probability", "threshold": 0.1, "verify_above": 0.1, "further": 3}
-    options = Options(top_k=top_k, clarify=clarify, extra=own | extra)
-    return answer(Refuel(parts, options, Model(SAID), "d"), question or t.Question(QUESTION)), retriever
+    given = {"reads": "answerer", "verification": "probability", "threshold": 0.1, "verify_above": 0.1, "further": 3} | own
+    options = RefuelOptions.read("refuel", given)
+    run = Options(top_k=2, max_answers=max_answers)
+    return Refuel(parts(retriever=retriever), run, options, model or Model(PROBABILITIES), "d", judge), retriever
+
+
+def run(question: t.Question | None = None, **own: Any) -> tuple[t.Prediction, TableRetriever]:
+    refuel, retriever = system(**own)
+    return answer(refuel, question or t.Question(ASKED)), retriever
 
 
 def test_the_round_trip_finds_what_the_first_reading_missed() -> None:
     prediction, retriever = run(verification="none")
-    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence", "Reri Grist"]
-    assert retriever.queries[0] == QUESTION
-    assert len(retriever.queries) >= 3
+    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence", "Reri Grist"]
+    assert retriever.queries[0] == ASKED
     assert any("1957" in q or "musical" in q for q in retriever.queries[1:])
-    assert [p.passage.id for p in prediction.passages] == [
-        "film",
-        "stage",
-        "late",
-    ]  # the third came by a disambiguated question
+    assert [p.passage.id for p in prediction.passages] == ["film", "stage", "late"]  # the third by a disambiguated question
     third = next(s for s in prediction.steps if s.choice and s.choice.text == "Reri Grist")
-    assert third.previous == ("Natalie Wood", "Carol Lawrence")
-    assert "musical" in third.prompt or "1957" in third.prompt
-    assert [s.number for s in prediction.steps] == list(range(1, len(prediction.steps) + 1))
-    assert {c.answer for c in prediction.clarifications} == {a.text for a in prediction.answers}
-    assert fold(prediction.question, prediction.system, prediction.events) == prediction
+    assert third.prompt in retriever.queries[1:]
+    assert texts(run(verification="none", max_answers=2)[0]) == ["Natalie Wood", "Carol Lawrence"]
 
 
-def test_verification_by_probability_drops_what_its_own_evidence_does_not_bear() -> None:
-    prediction, _ = run(verification="probability")
-    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
-    (rejected,) = [e for e in prediction.events if isinstance(e, t.AnswerRejected)]
-    assert rejected.answer == "Reri Grist"
-    assert "2%" in rejected.why
-    assert "1 answer dropped" in prediction.events[-1].why  # type: ignore[union-attr]
-
-
-def test_verification_by_exact_match_asks_the_disambiguated_question() -> None:
-    prediction, _ = run(verification="exact-match")
-    assert [a.text for a in prediction.answers][:2] == ["Natalie Wood", "Carol Lawrence"]
+def test_verification_by_probability_and_by_exact_match() -> None:
+    prediction, _ = run()
+    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
+    assert list(prediction.rejected) == ["Reri Grist"]
+    exact, _ = run(t.Question(ASKED, pinned=("Rita Moreno",), banned=("Natalie Wood",)), verification="exact-match")
+    assert texts(exact)[0] == "Rita Moreno"  # a person's answer is not verified
+    assert "Natalie Wood" not in texts(exact)
 
 
 def test_one_round_and_own_passages() -> None:
-    prediction, retriever = run(t.Question(QUESTION, passages=(FILM, STAGE)), rounds=1, verification="none")
+    prediction, retriever = run(t.Question(ASKED, passages=(FILM, STAGE)), rounds=1, verification="none")
     assert retriever.queries == []
-    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
-    assert {c.question for c in prediction.clarifications} != {QUESTION}
+    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
+    assert {c.question for c in prediction.clarifications} != {ASKED}
+    nothing, retriever = run(threshold=1.0)
+    assert (nothing.answers, len(retriever.queries)) == ((), 1)  # no answer, no round trip
 
 
-def test_no_answer_ends_at_once() -> None:
-    prediction, retriever = run(threshold=1.0)
-    assert prediction.answers == ()
-    assert len(retriever.queries) == 1
-    assert "0 round trips" in prediction.events[-1].why  # type: ignore[union-attr]
-
-
-def test_pinned_answers_stay_whatever_verification_says() -> None:
-    prediction, _ = run(t.Question(QUESTION, pinned=("Rita Moreno",), banned=("Natalie Wood",)), verification="exact-match")
-    texts = [a.text for a in prediction.answers]
-    assert texts[0] == "Rita Moreno"
-    assert "Natalie Wood" not in texts
-
-
-def test_the_maximum() -> None:
-    options = {"verification": "none", "reads": "answerer"}
-    retriever = TableRetriever([FILM, STAGE, LATE])
-    system = Refuel(
-        Parts(Settings(), retriever), Options(top_k=2, max_answers=2, extra={"threshold": 0.1} | options), Model(SAID), "d"
-    )
-    assert len(answer(system, t.Question(QUESTION)).answers) == 2
-
-
-def test_a_stopped_run_keeps_what_it_found() -> None:
-    prediction, _ = run(cancel_after=1)
-    assert [a.text for a in prediction.answers] == ["Natalie Wood", "Carol Lawrence"]
-    assert prediction.events[-1].why == "stopped by a person"  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("extra", [{"rounds": 0}, {"verification": "luck"}, {"verify_above": 3}, {"further": 0.5}])
-def test_bad_options(extra: dict[str, object]) -> None:
-    with pytest.raises(InputError, match=next(iter(extra))):
-        run(**extra)  # type: ignore[arg-type]
+def test_a_stopped_run_keeps_its_answers() -> None:
+    events = stopped_after(system()[0], t.Question(ASKED), t.StepFinished, 2)
+    assert [e.answer.text for e in events if isinstance(e, t.StepFinished) and e.answer] == ["Natalie Wood", "Carol Lawrence"]
 
 
 class Judge:
@@ -134,37 +97,31 @@ class Judge:
 
 def test_a_language_model_verifies_each_answer_on_its_own_evidence() -> None:
     judge = Judge({"Natalie Wood": True, "Carol Lawrence": False})
-    parts = Parts(Settings(), TableRetriever([FILM, STAGE, LATE]))
-    options = Options(top_k=2, extra={"reads": "answerer", "threshold": 0.1, "further": 3})
-    system = Refuel(parts, options, Model(SAID), "d", judge)  # type: ignore[arg-type]
-    assert system.info.settings["verification"] == "language-model"
-    found = answer(system, t.Question(QUESTION))
-    assert "Carol Lawrence" not in [a.text for a in found.answers]
-    assert "Natalie Wood" in [a.text for a in found.answers]
-    assert "Reri Grist" in [a.text for a in found.answers]  # a failed call drops nothing
+    refuel, _ = system(judge=judge, verification="by generator")
+    assert refuel.info.settings["extra"]["verification"] == "language-model"
+    prediction = answer(refuel, t.Question(ASKED))
+    assert texts(prediction) == ["Natalie Wood", "Reri Grist"]  # a failed call drops nothing
     claim = next(c for c in judge.claims if c.answer == "Natalie Wood")
     assert [p.id for p in claim.passages] == ["film"]
-    assert any(isinstance(e, t.ModelCalled) for e in found.events)
+    assert any(isinstance(e, t.ModelCalled) for e in prediction.events)
 
 
-class WrittenSequence:
-    """A Writer that writes the answers whose words a passage holds; to a question about the film or the musical, of that alone."""
+class WordWriter:
+    """Writes the answers whose words a passage has; to a question about the film or the musical, of that alone."""
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
         out = []
         for question, passages in jobs:
             asked = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
-            texts = [p.passage.text for p in passages if asked in p.passage.text]
-            out.append([t.Candidate(name, 0.001) for name in SAID if any(name in text for text in texts)])
+            words = [p.passage.text for p in passages if asked in p.passage.text]
+            out.append([t.Candidate(name, 0.001) for name in PROBABILITIES if any(name in text for text in words)])
         return out
 
 
 def test_the_fused_reader_writes_the_answers_of_every_round() -> None:
-    retriever = TableRetriever([FILM, STAGE, LATE])
-    options = Options(top_k=2, extra={"further": 3})
-    system = Refuel(Parts(Settings(), retriever), options, FusedReader(WrittenSequence()), "d")  # type: ignore[arg-type]
-    assert (system.info.settings["reads"], system.info.settings["verification"]) == ("fused", "exact-match")
-    found = answer(system, t.Question(QUESTION))
-    # improbable as they are, what is written stands; the third answer comes by a disambiguated question
-    assert [a.text for a in found.answers] == ["Natalie Wood", "Carol Lawrence", "Reri Grist"]
-    assert found.answers[0].evidence[0].passage_id == "film"
+    refuel, _ = system(FusedReader(WordWriter()), reads="fused", verification="by generator")  # type: ignore[arg-type]
+    assert refuel.info.settings["extra"]["verification"] == "exact-match"
+    prediction = answer(refuel, t.Question(ASKED))
+    # improbable as they are, what is written stays; the third answer comes by a disambiguated question
+    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence", "Reri Grist"]
+    assert prediction.answers[0].evidence[0].passage_id == "film"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from system_fakes import parts
 from test_rac import run as rac
 
 from core import types as t
@@ -13,11 +14,11 @@ from core.disambiguation.consolidation import by_answer
 from core.models.ranking.second_reading import with_readings
 from core.models.seq2seq.decoding import merge
 from core.models.span.reader import Readout
-from core.settings import Settings
-from core.systems import SYSTEMS
-from core.systems.base.base import Options, Parts, answer, check_question
-from core.systems.base.candidates import candidates_of, choose
-from core.systems.base.interpretations import conclude
+from core.systems import build
+from core.systems.base.interpretations import interpretation_events
+from core.systems.base.options import Options
+from core.systems.base.selection import candidates_of, choose
+from core.systems.base.system import answer, check_question
 from core.text import normalize_answer
 
 PAIRS = [
@@ -31,11 +32,6 @@ QUESTION = t.Question("Which one?")
 PASSAGE = t.Passage("p", "", "text")
 
 
-class Shelf:
-    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
-        return [t.RetrievedPassage(PASSAGE, 1, 1.0)]
-
-
 def by_passages(a: str, b: str) -> list[str]:
     readouts = [Readout(PASSAGE, (t.Candidate(text, p),), 0.1) for text, p in ((a, 0.8), (b, 0.7))]
     return [c.text for c in candidates_of(readouts)]
@@ -47,15 +43,14 @@ def by_threshold(a: str, b: str) -> list[str]:
 
 def by_loop(a: str, b: str) -> list[str]:
     options = Options(clarify=False, extra={"table": {QUESTION.text: [a, b]}})
-    found = answer(SYSTEMS.resolve("scripted")(Parts(Settings(), Shelf(), "c"), options), QUESTION)
+    found = answer(build("scripted", parts([PASSAGE]), options), QUESTION)
     assert len(found.steps[0].candidates) == 1
     return [x.text for x in found.answers]
 
 
 def by_interpretations(a: str, b: str) -> list[str]:
     found = [t.Interpretation("p", f"Which {i}?", text, 0.5) for i, text in enumerate((a, b))]
-    events = conclude(QUESTION, found, (), 8)
-    return [e.answer.text for e in events if isinstance(e, t.StepFinished) and e.answer]
+    return [e.answer.text for e in interpretation_events(QUESTION, found, ()) if e.answer]
 
 
 def by_clusters(a: str, b: str) -> list[str]:

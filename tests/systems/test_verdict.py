@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from system_fakes import Shelf, cases, parts, stopped_after, texts
 
 from core import types as t
 from core.disambiguation.consolidation import Consolidation
-from core.errors import InputError, LanguageModelError
+from core.errors import LanguageModelError
 from core.evaluation.cost import cost_of
 from core.models.language.roles import SCRIPTED, Claim, Generator, Run
 from core.models.ranking.passage_signals import kind
 from core.models.span.reader import Readout
 from core.settings import Settings
-from core.systems.base.base import Options, Parts, answer
+from core.systems import build
+from core.systems.base.options import Options
 from core.systems.base.reader_generator import ReaderGenerator
-from core.systems.verdict import ReadsFound, Verdict, build
+from core.systems.base.system import answer
+from core.systems.verdict import ReadsRetrieved, Verdict
 from core.trace import fold, prediction_from_json, to_json
 
 QUESTION = "Who won the cup?"
@@ -73,15 +76,6 @@ class Table:
         return None
 
 
-class Searched:
-    def __init__(self) -> None:
-        self.queries: list[str] = []
-
-    def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
-        self.queries.append(query)
-        return [t.RetrievedPassage(p, i, 1.0 / i, 1.0 / i) for i, p in enumerate(PASSAGES[:k], 1)]
-
-
 def embed(texts: Sequence[str]) -> Any:
     """A direction for each year in the text, with a little of its own."""
     out = np.zeros((len(texts), 6), np.float32)
@@ -91,15 +85,10 @@ def embed(texts: Sequence[str]) -> Any:
     return out
 
 
-def system(
-    generator: Generator | None = None,
-    how: Consolidation | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    **options: Any,
-) -> tuple[Verdict, Searched]:
-    searched = Searched()
-    parts = Parts(Settings(), searched, "cups", "digest", cancelled, embed=embed)
-    return Verdict(parts, Options(top_k=20, **options), generator or Table(SAID), how or Consolidation()), searched
+def system(generator: Generator | None = None, how: Consolidation | None = None, **options: Any) -> tuple[Verdict, Shelf]:
+    shelf = Shelf(PASSAGES)
+    run = Options(top_k=20, **options)
+    return Verdict(parts(retriever=shelf, embed=embed), run, generator or Table(SAID), how or Consolidation()), shelf
 
 
 def test_one_retrieval_one_call_a_passage_and_an_event_for_each() -> None:
@@ -117,14 +106,12 @@ def test_one_retrieval_one_call_a_passage_and_an_event_for_each() -> None:
     assert [i.passage_id for i in proposed] == list(TEXTS)
     assert [bool(i.abstained) for i in proposed] == [False, False, False, True, True]
     assert [(i.answer, i.passage_id) for i in found.interpretations] == [("Ada Lund", "p1"), ("Bo Strand", "p3")]
-    assert [a.text for a in found.answers] == ["Ada Lund", "Bo Strand"]
+    assert texts(found) == ["Ada Lund", "Bo Strand"]
     assert [c.question for c in found.clarifications] == ["Who won the cup in 1990?", "Who won the cup in 2000?"]
     for i in found.interpretations:
         assert i.answer in TEXTS[i.passage_id]
     clustered = next(e for e in found.events if isinstance(e, t.InterpretationsClustered))
     assert [(p.index, p.cluster, p.medoid) for p in clustered.placed] == [(0, 0, True), (1, 0, False), (2, -1, True)]
-    assert isinstance(found.events[-1], t.Finished)
-    assert found.events[-1].why == "2 interpretations from 3 passages that answered; 2 abstained"
     assert fold(found.question, found.system, found.events) == found
     assert prediction_from_json(to_json(found)) == found
 
@@ -134,7 +121,7 @@ def test_what_would_stand_alone_is_verified_and_dropped_where_that_fails() -> No
     verdict, _ = system(table)
     found = answer(verdict, t.Question(QUESTION))
     assert table.verified == ["Bo Strand"]
-    assert [a.text for a in found.answers] == ["Ada Lund"]
+    assert texts(found) == ["Ada Lund"]
     rejected = next(e for e in found.events if isinstance(e, t.AnswerRejected))
     assert rejected.answer == "Bo Strand"
     assert "verification failed" in rejected.why
@@ -142,19 +129,13 @@ def test_what_would_stand_alone_is_verified_and_dropped_where_that_fails() -> No
     assert len(answer(kept, t.Question(QUESTION)).answers) == 2
 
 
-def test_one_meaning_is_said_so() -> None:
-    verdict, _ = system(Table({"p1": SAID["p1"], "p2": SAID["p2"]}))
-    found = answer(verdict, t.Question(QUESTION))
-    assert len(found.interpretations) == 1
-    assert found.events[-1].why.startswith("one interpretation: the corpus has one meaning of the question")  # type: ignore[union-attr]
-
-
-def test_no_meaning_is_said_so_and_the_nearest_passages_are_there() -> None:
-    verdict, _ = system(Table({}))
-    found = answer(verdict, t.Question(QUESTION))
-    assert (found.interpretations, found.answers) == ((), ())
-    assert len(found.passages) == 5
-    assert "none of the nearest 5 passages answers any meaning" in found.events[-1].why  # type: ignore[union-attr]
+@pytest.mark.parametrize("said", [{}, {"p1": SAID["p1"], "p2": SAID["p2"]}])
+def test_none_and_one_meaning(said: dict[str, Any]) -> None:
+    found = answer(system(Table(said))[0], t.Question(QUESTION))
+    assert (len(found.interpretations), len(found.answers)) == ((1, 1) if said else (0, 0))
+    assert len(found.passages) == 5  # the nearest ones are there to look at
+    (chosen,) = [e for e in found.events if isinstance(e, t.InterpretationsChosen)]
+    assert found.ended == chosen.why
 
 
 def test_a_failed_passage_is_marked_and_the_rest_goes_on() -> None:
@@ -162,21 +143,21 @@ def test_a_failed_passage_is_marked_and_the_rest_goes_on() -> None:
     found = answer(verdict, t.Question(QUESTION))
     first = next(e.interpretation for e in found.events if isinstance(e, t.InterpretationProposed))
     assert first.failed == "the endpoint returned HTML"
-    assert [a.text for a in found.answers] == ["Ada Lund", "Bo Strand"]
-    assert "1 could not be read" in found.events[-1].why  # type: ignore[union-attr]
+    assert texts(found) == ["Ada Lund", "Bo Strand"]
     broken, _ = system(Table(dict.fromkeys(TEXTS, "no connection")))
     with pytest.raises(LanguageModelError, match=r"failed at 'interpret' \(all of 5 calls\): no connection"):
         answer(broken, t.Question(QUESTION))
 
 
 def test_a_person_stops_it() -> None:
-    seen: list[t.Event] = []
-    verdict, _ = system(cancelled=lambda: sum(isinstance(e, t.InterpretationProposed) for e in seen) >= 2)
-    for event in verdict.run(t.Question(QUESTION)):
-        seen.append(event)
+    seen = stopped_after(system()[0], t.Question(QUESTION), t.InterpretationProposed, 2)
     assert sum(isinstance(e, t.InterpretationProposed) for e in seen) == 2
-    assert isinstance(seen[-1], t.Finished)
-    assert seen[-1].why == "stopped by a person"
+    rewriting = stopped_after(system(readers())[0], t.Question(QUESTION), t.StepFinished, 1)
+    assert [e.answer.text for e in rewriting if isinstance(e, t.StepFinished) and e.answer] == ["Ada Lund", "Bo Strand"]
+    assert sum(isinstance(e, t.QuestionClarified) for e in rewriting) == 2
+    for events in (seen, rewriting):
+        assert isinstance(events[-1], t.Finished)
+        assert events[-1].why == "stopped by a person"
 
 
 def test_pinned_banned_own_passages_and_the_maximum() -> None:
@@ -193,21 +174,12 @@ def test_a_language_model_is_called_once_a_passage_unless_a_second_look_is_asked
     said: dict[str, Any], unclustered: str
 ) -> None:
     settings = Settings(lm_url=SCRIPTED)
-    made = build(Parts(settings, None, "facts", "digest", lambda: False), Options(extra=said))
+    made = build("verdict", parts(settings=settings), Options(extra=said))
     assert made.info.settings["consolidation"]["unclustered"] == unclustered
     found = answer(made, t.Question(QUESTION, passages=PASSAGES[:3]))
     roles = cost_of(found).calls_by_role
     assert roles["interpret"] == 3
     assert ("verify" in roles) is (unclustered == "verified")
-
-
-def test_options_are_checked() -> None:
-    for extra, message in (
-        ({"clusterin": "default"}, "Did you mean"),
-        ({"unclustered": "hide"}, "use by generator or verified or keep or drop"),
-    ):
-        with pytest.raises(InputError, match=message):
-            build(Parts(Settings(), None), Options(extra=extra))
 
 
 # ---------------------------------------------------------------- the readers' generator
@@ -250,7 +222,7 @@ def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batch
     reader = FixedReader()
     generator = readers(reader)
     assert isinstance(generator, Generator)
-    assert isinstance(generator, ReadsFound)
+    assert isinstance(generator, ReadsRetrieved)
     many = [replace(p, id=f"{p.id}-{n}") for n in range(4) for p in PASSAGES]
     run = Run.of(60)
     found = dict(generator.interpret(QUESTION, many, run))
@@ -266,40 +238,17 @@ def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batch
             assert one.abstained
 
 
-def test_verdict_over_the_readers() -> None:
-    verdict, _ = system(readers())
-    found = answer(verdict, t.Question(QUESTION))
-    assert [a.text for a in found.answers] == ["Ada Lund", "Bo Strand"]
+def test_verdict_over_the_readers_asks_back_when_every_answer_was_given() -> None:
+    found = answer(system(readers())[0], t.Question(QUESTION))
+    assert texts(found) == ["Ada Lund", "Bo Strand"]
     assert all(any(y in i.question for y in ("1990", "2000")) for i in found.interpretations)
     assert all(c.passed for c in found.clarifications)
     cost = cost_of(found)
-    assert cost.retriever_calls == 1
-    assert cost.calls_by_role["interpret"] == 5
-
-
-def test_answers_come_before_their_questions_are_rewritten() -> None:
-    """The reader is asked back (and the call counted) only when every answer was given."""
-    verdict, _ = system(readers())
-    seen: list[t.Event] = []
-    for event in verdict.run(t.Question(QUESTION)):
-        if isinstance(event, t.StepFinished):
-            assert not [e for e in seen if isinstance(e, t.ModelCalled) and e.role == "round trip"]
-        seen.append(event)
-    kinds = [type(e) for e in seen]
-    last = max(i for i, kind in enumerate(kinds) if kind is t.StepFinished)
-    assert last < kinds.index(t.QuestionClarified) < kinds.index(t.InterpretationsChosen)
-    assert [e.role for e in seen if isinstance(e, t.ModelCalled)][-1] == "round trip"
-
-
-def test_a_person_who_stops_the_rewriting_keeps_the_answers() -> None:
-    seen: list[t.Event] = []
-    verdict, _ = system(readers(), cancelled=lambda: any(isinstance(e, t.StepFinished) for e in seen))
-    for event in verdict.run(t.Question(QUESTION)):
-        seen.append(event)
-    assert [e.answer.text for e in seen if isinstance(e, t.StepFinished) and e.answer] == ["Ada Lund", "Bo Strand"]
-    assert sum(isinstance(e, t.QuestionClarified) for e in seen) == 2
-    assert isinstance(seen[-1], t.Finished)
-    assert seen[-1].why == "stopped by a person"
+    assert (cost.retriever_calls, cost.calls_by_role["interpret"]) == (1, 5)
+    kinds = [type(e) for e in found.events]
+    asked_back = [n for n, e in enumerate(found.events) if isinstance(e, t.ModelCalled) and e.role == "round trip"]
+    last = max(n for n, kind in enumerate(kinds) if kind is t.StepFinished)
+    assert last < asked_back[0] < kinds.index(t.QuestionClarified) < kinds.index(t.InterpretationsChosen)
 
 
 def test_an_answer_is_less_certain_for_passages_that_could_not_be_read() -> None:
@@ -318,7 +267,7 @@ def test_a_passage_that_breaks_the_reader_fails_alone() -> None:
 
 def test_for_rescoring_every_passage_has_an_interpretation() -> None:
     readouts: list[Readout] = []
-    found = [i for _, i in readers().interpret_found(QUESTION, Searched().search("", 5), Run.of(60), readouts)]
+    found = [i for _, i in readers().interpret_retrieved(QUESTION, Shelf(PASSAGES).search("", 5), Run.of(60), readouts)]
     assert [r.passage.id for r in readouts] == list(TEXTS)
     assert [(i.answer, i.abstained) for i in found[2:]] == [("Bo Strand", ""), ("Igno", ""), ("Basa", "")]
 
@@ -343,14 +292,16 @@ def test_verify_and_answer() -> None:
 
 @pytest.mark.parametrize(
     ("question", "said", "value"),
-    [
-        ("How many games were played?", "twenty-four", 1.0),
-        ("How many games were played?", "the north", 0.0),
-        ("When did it open?", "the opening", 0.0),
-        ("Who won?", "the committee", 0.0),
-        ("Who won?", "Ada Lund", 1.0),
-        ("What is it?", "a rock", 0.5),
-    ],
+    cases(
+        """
+        How many games were played? | twenty-four | 1
+        How many games were played? | the north | 0
+        When did it open? | the opening | 0
+        Who won? | the committee | 0
+        Who won? | Ada Lund | 1
+        What is it? | a rock | 0.5
+        """
+    ),
 )
-def test_the_kind_of_answer(question: str, said: str, value: float) -> None:
-    assert kind(question, said) == value
+def test_the_kind_of_answer(question: str, said: str, value: str) -> None:
+    assert kind(question, said) == float(value)

@@ -9,8 +9,8 @@ from core import types as t
 from core.engine import Engine
 from core.models.ranking.calibration import write_calibration
 from core.settings import Settings
-from core.systems import SYSTEMS
-from core.systems.base.base import Options
+from core.systems import SYSTEMS, options_of
+from core.systems.base.options import Options
 from core.training.calibration import (
     ENOUGH,
     CalibrationQuestion,
@@ -43,7 +43,7 @@ def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str,
         followed = []
         for corpus, questions in asked.items():
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
-            place = getattr(system, "stopping").place  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
+            place = getattr(system, "stopping").key  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
             file = out / "runs" / f"{name}-{corpus or 'own'}-{place.weights}.jsonl"
             followed += record_runs(system, questions, file, say)
         of = f"{', '.join(asked)} held out from training" if options.annotated else ", ".join(f.name for f in options.multi)
@@ -57,7 +57,7 @@ def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str,
 def raw_options(name: str) -> Options:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     raw = {"calibration": "off"}
-    if "loop" in SYSTEMS[name].choices:
+    if "loop" in options_of(name).names():
         return Options(top_k=TOP_K, stop_above=ENOUGH, clarify=False, extra=raw)
     return Options(top_k=TOP_K, max_answers=MOST, clarify=False, extra={**raw, "threshold": 0.0})
 

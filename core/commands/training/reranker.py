@@ -19,8 +19,8 @@ from core.models.ranking.features import OF_VERIFIER
 from core.models.ranking.reranker import KINDS, Kind, Weights, read_weights, write_weights
 from core.models.scheduling.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
-from core.systems import SYSTEMS, entry_of
-from core.systems.base.base import Options as SystemOptions
+from core.systems import SYSTEMS, options_of
+from core.systems.base.options import Options as SystemOptions
 from core.training import judgments
 from core.training.data.held_out_passages import held_out_passages, own_passages
 from core.training.options import RerankerOptions
@@ -39,8 +39,8 @@ def fit(options: RerankerOptions, settings: Settings, out: Path) -> dict[str, An
     Raises InputError, CheckpointError, StorageError.
     """
     SYSTEMS[options.system]
-    if "additions" not in entry_of(options.system).choices:
-        able = ", ".join(name for name, entry in SYSTEMS.items() if "additions" in entry.choices)
+    if "additions" not in options_of(options.system).names():
+        able = ", ".join(name for name in SYSTEMS if "additions" in options_of(name).names())
         raise InputError(f"{options.system} takes no additions; fit the rerankers of one of {able}")
     settings = replace(settings, answerer=options.init or "default", reader=options.reader or settings.reader)
     engine = Engine(settings)
@@ -105,9 +105,9 @@ def fit(options: RerankerOptions, settings: Settings, out: Path) -> dict[str, An
                 questions = sum(bool(e.gold) for e in judged.examples)
                 said = f"{before.calibration.fitted_on}; then {questions} judged questions"
                 near = judgments.calibrate_near(
-                    judgments.recorded(judged, weights), before.calibration, said, after.place.weights
+                    judgments.recorded(judged, weights), before.calibration, said, after.key.weights
                 )
-                write_calibration(folder, after.place.name, near.calibration)
+                write_calibration(folder, after.key.name, near.calibration)
                 report[kind]["calibration"] = near.to_json()
 
     with ExitStack() as how:

@@ -42,7 +42,7 @@ PENALTY = {
 }
 
 
-class Place(NamedTuple):
+class AnswerPlace(NamedTuple):
     """The place of an answer: a passage and a character offset in its text."""
 
     passage: Passage
@@ -80,7 +80,7 @@ def edit_size(before: str, after: str) -> int:
     return deleted + len(rest)
 
 
-def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _candidates(question: str, place: AnswerPlace, rivals: Sequence[int]) -> Iterator[tuple[str, str]]:
     """(edit, kind) pairs.
 
     `rivals`: offsets of the other answers in the same passage; phrases that are nearer to one of them belong to it.
@@ -97,14 +97,14 @@ def _candidates(question: str, place: Place, rivals: Sequence[int]) -> Iterator[
         sentence = text[begin:end]
         off_topic = not here and _shared(question, sentence) < 2
         where = "modifier" if here else "phrase"
-        for kind, found, says in (
+        for kind, edits, says in (
             (where, modifier_edits(question, sentence), ""),
             (where, version_edits(question, base, sentence), ""),
             ("time" if here else "near", time_edits(question, sentence), "time"),
             ("phrase" if here else "near", phrase_edits(question, sentence), "place"),
             ("plain", plain_edits(question, sentence) if here else (), ""),
         ):
-            for offset, edit in found:
+            for offset, edit in edits:
                 mine = place.start - begin if here else None
                 if says and (off_topic or not said_of_it(question, sentence, offset, mine, says == "time")):
                     continue
@@ -124,7 +124,7 @@ def _shared(question: str, sentence: str) -> int:
     return sum(w in have for w in {w[:5] for w in content_words(question)})
 
 
-def propose_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+def propose_edits(question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> list[Edit]:
     """Candidate edits, the smallest and most natural first.
 
     Each contains words that the other answers' evidence lacks, and never the answer.  The best ones follow with a
@@ -134,14 +134,14 @@ def propose_edits(question: str, answer: str, place: Place, others: Sequence[Pla
     """
     single = _single_edits(question, answer, place, others)
     seen = {e.question.lower() for e in single}
-    asked = word_tokens(question)
+    tokens = word_tokens(question)
     twofold: dict[str, Edit] = {}
     for first in single[:_EXTENDED]:
         if first.kind == "part":
             continue
         for second in _single_edits(first.question, answer, place, others)[:_EXTENDED]:
             text = second.question
-            once = len(set(added := _added(asked, word_tokens(text)))) == len(
+            once = len(set(added := _added(tokens, word_tokens(text)))) == len(
                 added
             )  # "the 1961 film ... in 1961" says it twice
             if once and second.kind != first.kind and text.lower() not in seen and len(added) <= MAX_ADDED:
@@ -155,7 +155,7 @@ def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
     return [w for w in after if w not in known]
 
 
-def _single_edits(question: str, answer: str, place: Place, others: Sequence[Place]) -> list[Edit]:
+def _single_edits(question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> list[Edit]:
     same = [o.start for o in others if o.passage.id == place.passage.id]
     theirs: set[str] = set()
     their_titles = {w for o in others for w in content_words(o.passage.title)}
@@ -167,24 +167,24 @@ def _single_edits(question: str, answer: str, place: Place, others: Sequence[Pla
         theirs |= set(content_words(f"{o.passage.title} {text}"))
     if any(o.passage.id == place.passage.id for o in others):
         their_titles |= theirs
-    asked = word_tokens(question)
+    tokens = word_tokens(question)
     secret = content_words(normalize_answer(answer))
     seen: dict[str, Edit] = {}
     single = parts(question, answer)
-    found: list[tuple[str, str]] = [(p, "part") for p in single]
+    candidates: list[tuple[str, str]] = [(p, "part") for p in single]
     for q in single or [question]:
-        found += _candidates(q, place, same)
-    for text, kind in found:
+        candidates += _candidates(q, place, same)
+    for text, kind in candidates:
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
         have = word_tokens(text)
-        added = _added(asked, have)
+        added = _added(tokens, have)
         if kind != "part" and not content_words(" ".join(added)):
             continue
         if text == question or len(added) > MAX_ADDED or text.count("?") != 1 or not text.endswith("?"):
             continue
         if any(w in secret for w in added) or (
-            contains_tokens(have, word_tokens(answer)) and not contains_tokens(asked, word_tokens(answer))
+            contains_tokens(have, word_tokens(answer)) and not contains_tokens(tokens, word_tokens(answer))
         ):
             continue
         rare = [

@@ -114,15 +114,15 @@ def _class_of(word: str) -> str:
 
 def _verbs(text: str) -> list[Verb]:
     """Words that look like a verb or name an event; "was opened" is one verb."""
-    found = []
+    verbs = []
     for match in _WORD.finditer(text):
         word = match.group()
         kind = _class_of(word) if word.islower() or not text[: match.start()].strip(" ,;:()") else ""
         if kind == "move" and text[match.end() :].startswith(" out"):
             kind = "release"
         if kind or (word.islower() and len(word) > 4 and word.endswith("ed") and word != "hundred"):
-            found.append(Verb(match.start(), word.lower(), kind))
-    return [v for n, v in enumerate(found) if v.kind != "be" or n + 1 == len(found) or found[n + 1].start - v.start > 18]
+            verbs.append(Verb(match.start(), word.lower(), kind))
+    return [v for n, v in enumerate(verbs) if v.kind != "be" or n + 1 == len(verbs) or verbs[n + 1].start - v.start > 18]
 
 
 def _clause(sentence: str, offset: int) -> Clause:

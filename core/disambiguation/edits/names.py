@@ -104,12 +104,12 @@ def _join(before: str, middle: str, after: str) -> str:
 
 def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
     """Edits for a question that names the title without its qualifier."""
-    found = mention(question, base)
-    if found is None and base.lower().startswith("the "):
-        found = mention(question, base[4:])
-    if found is None:
+    span = mention(question, base)
+    if span is None and base.lower().startswith("the "):
+        span = mention(question, base[4:])
+    if span is None:
         return
-    before, name, after = question[: found[0]], question[found[0] : found[1]], question[found[1] :]
+    before, name, after = question[: span[0]], question[span[0] : span[1]], question[span[1] :]
     bare, article = _drop_the(before)
     last = qualifier.split()[-1]
     of_a_person = re.search(r"\b(?:the|an?) (\w+)\s+$", bare)
@@ -143,12 +143,12 @@ def _qualified(question: str, base: str, qualifier: str, text: str) -> Iterator[
     yield f"{before}{name} ({qualifier}){after}", "brackets"
 
 
-def _as_written(head: str, asked: str, tail: str, text: str) -> tuple[str, str]:
+def _as_written(head: str, name: str, tail: str, text: str) -> tuple[str, str]:
     """Title words in the text's capitalisation, because a title's first letter is always a capital."""
     small = head[:1].lower() + head[1:]
-    if f"{small} {tail}" in text or (asked.islower() and re.search(rf"\b{re.escape(small)}\b", text)):
-        return small, asked
-    return head, tail if f"{head} {tail}" in text else asked
+    if f"{small} {tail}" in text or (name.islower() and re.search(rf"\b{re.escape(small)}\b", text)):
+        return small, name
+    return head, tail if f"{head} {tail}" in text else name
 
 
 def _between(question: str, base: str) -> Iterator[tuple[str, str]]:
@@ -159,8 +159,8 @@ def _between(question: str, base: str) -> Iterator[tuple[str, str]]:
             head, tail = base[: tokens[begin - 1][1]], base[tokens[begin + gap][0] :]
             if base[len(head) : tokens[begin + gap][0]].strip(" ,:").islower() or not content_words(head):
                 continue
-            if found := mention(question, f"{head} {tail}"):
-                yield f"{question[: found[0]]}{base}{question[found[1] :]}", "name"
+            if span := mention(question, f"{head} {tail}"):
+                yield f"{question[: span[0]]}{base}{question[span[1] :]}", "name"
                 return
 
 
@@ -172,17 +172,17 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
     tokens = [(m.start(), m.end()) for m in re.finditer(r"[\w’'.&]+", base)]
     for begin, _ in tokens[1:]:  # the end: "1954 FIFA World Cup final" for "World Cup final"
         tail, head = base[begin:], base[:begin].strip()
-        found = mention(question, tail) if content_words(tail.split()[0]) else None
-        if found is None:
+        span = mention(question, tail) if content_words(tail.split()[0]) else None
+        if span is None:
             continue
         head = re.sub(r"^(the|a|an)\s+", "", head, flags=re.IGNORECASE)
         small = [w for w in word_tokens(head) if w in ("of", "in", "on", "at", "from", "and", "for", "the", "to", "by", "with")]
         if not head or head[-1:] in "–-:,;" or (small and not _EVENT.match(base)):
             break
-        if set(word_tokens(question[: found[0]])[-2:]) & (set(word_tokens(head)) - {"the"}):
+        if set(word_tokens(question[: span[0]])[-2:]) & (set(word_tokens(head)) - {"the"}):
             continue  # "the naval battle of Narvik" has the half of "First Battle of Narvik"
-        before, article = _drop_the(question[: found[0]])
-        name = question[found[0] : found[1]]
+        before, article = _drop_the(question[: span[0]])
+        name = question[span[0] : span[1]]
         common = name.islower() and tail[:1].isupper() and len(name.split()) == 1 and not question.islower()
         head, name = _as_written(head, name, tail, text)
         if common and head[:1].isupper():
@@ -195,7 +195,7 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
             continue  # who besieged Vienna besieged no siege
         elif head[:1].isdigit() or _EVENT.match(base):
             before += "the "
-        yield _join(before, f"{head} {name}", question[found[1] :]), "name"
+        yield _join(before, f"{head} {name}", question[span[1] :]), "name"
         break
     for _, end in reversed(tokens[:-1]):  # the beginning: "Portland, Oregon" for "Portland"
         head, tail = base[:end], base[end:]
@@ -203,26 +203,26 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         if (
             thing
             and len(word_tokens(head)) > 1
-            and (found := mention(question, head.lower()))
-            and question[found[0] : found[1]].islower()
+            and (span := mention(question, head.lower()))
+            and question[span[0] : span[1]].islower()
         ):
-            yield f"{question[: found[1]]}{thing.group()}{question[found[1] :]}", "name"  # "the space shuttle Challenger"
+            yield f"{question[: span[1]]}{thing.group()}{question[span[1] :]}", "name"  # "the space shuttle Challenger"
             break
         if not re.match(
             r"(, |-\d|: | (?:in|of|at) (?:the )?[A-Z]| [a-z]+$| \d+$|(?: [A-Z][a-z]+){1,2}$)", tail
         ) or not content_words(head):
             continue
         name = re.sub(r"^the\s+", "", head, flags=re.IGNORECASE)
-        found = mention(question, name, adjectives=True) if name else None
+        span = mention(question, name, adjectives=True) if name else None
         if tail.startswith(":") and _SIZE.match(question):
             break
-        if found is None or re.match(r"\s*,", question[found[1] :]):
+        if span is None or re.match(r"\s*,", question[span[1] :]):
             continue
-        after = question[found[1] :]
+        after = question[span[1] :]
         if len(tail) > 2 and tail[1:].islower() and _NOUN_NEXT.match(after):
             continue
         close = "," if tail.startswith(", ") and re.match(r" \w", after) else ""
-        yield f"{question[: found[1]]}{tail}{close}{after}", "name"
+        yield f"{question[: span[1]]}{tail}{close}{after}", "name"
         break
 
 
@@ -231,22 +231,22 @@ def _instances(question: str, base: str, qualifier: str, text: str) -> Iterator[
     if find_spans(question, base) and not qualifier:
         return
     for noun, kinds in _INSTANCES.items():
-        found = re.search(
+        match = re.search(
             rf"\bthe (\w+ )?{noun}\b(?=[?]| \w+(?:ed|en)\b| (?:in|on|at|by|from|come|open|take|land|start|begin|end)\b)",
             question,
         )
-        if not found or (found.group(1) or "").strip() in NOT_BEFORE_A_NAME:
+        if not match or (match.group(1) or "").strip() in NOT_BEFORE_A_NAME:
             continue
-        said = qualifier.lower() if qualifier else text.lower()
-        if not any(re.search(rf"\b{kind}\b", said) for kind in re.findall(r"space station|\w+", kinds)):
+        description = qualifier.lower() if qualifier else text.lower()
+        if not any(re.search(rf"\b{kind}\b", description) for kind in re.findall(r"space station|\w+", kinds)):
             continue
         name = base
         if re.search(rf"\s{noun}$", base, re.IGNORECASE):
             return  # a fuller name, see above
         year = YEAR.search(qualifier) or _first_year(base, kinds, text)
         the = f"the {year.group()} " if year else "the "
-        stop = found.end()
-        yield f"{question[: found.start()]}{the}{found.group(1) or ''}{noun} {name}{question[stop:]}", "name"
+        stop = match.end()
+        yield f"{question[: match.start()]}{the}{match.group(1) or ''}{noun} {name}{question[stop:]}", "name"
         return
 
 
@@ -262,8 +262,8 @@ def _first_year(base: str, kinds: str, text: str) -> re.Match[str] | None:
         rf"\b{_CAME_OUT} (?:\w+ ){{0,4}}?(?:\d{{1,2}}, )?{YEAR.pattern}[^.;]{{0,9}}\b{re.escape(base)}\b",
         rf"\b{re.escape(base)} (?:\w+ ){{0,2}}{_CAME_OUT} [^.;]{{0,40}}?{YEAR.pattern}",
     ):
-        if (found := re.search(pattern, text, re.IGNORECASE)) is not None:
-            return YEAR.search(found.group())
+        if (match := re.search(pattern, text, re.IGNORECASE)) is not None:
+            return YEAR.search(match.group())
     return None
 
 
@@ -273,12 +273,12 @@ _CAME_OUT = r"(?:released|premiered|opened|published|came out|appeared|reached)"
 def _dated(question: str, base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
     """The work that the question names, with kind and year of release: "the 1953 novel The Outsider"."""
     kinds = [w for w in word_tokens(qualifier) if w in _WORKS]
-    found = mention(question, base)
-    if found is None or not kinds or YEAR.search(qualifier) or YEAR.search(question):
+    span = mention(question, base)
+    if span is None or not kinds or YEAR.search(qualifier) or YEAR.search(question):
         return
-    bare, _ = _drop_the(question[: found[0]])
+    bare, _ = _drop_the(question[: span[0]])
     if (year := _first_year(base, kinds[-1], text)) and not bare.rstrip().endswith(kinds[-1]):
-        yield f"{bare}the {year.group()} {kinds[-1]} {question[found[0] :]}", "name"
+        yield f"{bare}the {year.group()} {kinds[-1]} {question[span[0] :]}", "name"
 
 
 def _called(question: str, text: str) -> Iterator[tuple[str, str]]:
@@ -295,10 +295,10 @@ def _called(question: str, text: str) -> Iterator[tuple[str, str]]:
         tokens = name.group().split()
         for end in range(len(tokens), 0, -1):
             whole = " ".join(tokens[:end])
-            if (found := mention(question, whole)) and (whole[0].isupper() and content_words(whole)):
-                bare, _ = _drop_the(question[: found[0]])
+            if (span := mention(question, whole)) and (whole[0].isupper() and content_words(whole)):
+                bare, _ = _drop_the(question[: span[0]])
                 if not re.search(rf"\b(?:{'|'.join(_WORKS)})\s+$", bare):
-                    yield f"{bare}the {match['which']}{match['of'] or ''} {question[found[0] :]}", "name"
+                    yield f"{bare}the {match['which']}{match['of'] or ''} {question[span[0] :]}", "name"
                 break
 
 

@@ -64,19 +64,25 @@ def parts(question: str, answer: str) -> list[str]:
         for asks in _ASKED_OF:
             if not thing and (other := asks.match(first)):
                 thing = other["thing"]
-        asked = re.match(r"^(?:which|what) (?P<thing>.+?) (?P<aux>was|were|is) (?P<rest>.+)$", first, re.IGNORECASE)
+        question_of_thing = re.match(r"^(?:which|what) (?P<thing>.+?) (?P<aux>was|were|is) (?P<rest>.+)$", first, re.IGNORECASE)
         alone = re.fullmatch(r"when|where|(?:at|in|on) (?:what|which) \w+", second, re.IGNORECASE)
-        if alone and asked:
-            split.append(f"{second} {asked['aux']} the {asked['thing']} {asked['rest']}")
+        if alone and question_of_thing:
+            split.append(f"{second} {question_of_thing['aux']} the {question_of_thing['thing']} {question_of_thing['rest']}")
         elif alone and agent:
             verb = agent["verb"].lower()
-            done = _DONE.get(verb) or (verb if verb.endswith("ed") else "")
-            split += [f"{second} was {thing} {done}"] if done else []
-        elif said := _PRONOUN.search(second) or _OWN.search(second):
-            if thing and not (agent and said[0].split()[0] in ("he", "she", "his", "her")):  # who did it, which is the answer
+            participle = _DONE.get(verb) or (verb if verb.endswith("ed") else "")
+            split += [f"{second} was {thing} {participle}"] if participle else []
+        elif pronoun := _PRONOUN.search(second) or _OWN.search(second):
+            if thing and not (
+                agent and pronoun[0].split()[0] in ("he", "she", "his", "her")
+            ):  # who did it, which is the answer
                 meant = _HAPPENED.sub("", thing)
                 split.append(
-                    said.re.sub(lambda found: f"the {found['what']} of {meant}" if said.re is _OWN else meant, second, count=1)
+                    pronoun.re.sub(
+                        lambda reference: f"the {reference['what']} of {meant}" if pronoun.re is _OWN else meant,
+                        second,
+                        count=1,
+                    )
                 )
         elif re.match(r"^who (was|is) the (\w+)$", second, re.IGNORECASE) and thing:
             split.append(f"{second} of {thing}")

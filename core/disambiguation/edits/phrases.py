@@ -110,14 +110,14 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
     """(offset in `text`, edit) pairs: the question with a place, a cause or a part that the text names."""
     if not can_append(question):
         return
-    asked = question.lower()
+    lowered = question.lower()
     for match in _PHRASE.finditer(text):
         prep, body = match["prep"], match["body"]
         if body.split()[-1] in _UNFINISHED or _LIFE.search(text[: match.start()]):
             continue
         if _STATE.match(question) and not (prep == "on" or body == "the West End" or prep == "as"):
             continue  # a place says little of what something is
-        if re.search(r"\bmost\b", asked):
+        if re.search(r"\bmost\b", lowered):
             continue  # nor of what somebody has most of
         if (
             re.match(rf"({MONTHS})\b", body)
@@ -127,17 +127,17 @@ def phrase_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
             continue
         if prep == "on" and not _STAGE.match(body):
             continue
-        if prep == "for" and not re.search(r"\b(win|won|wins|get|got|receive\w*|award\w*|play\w*|nominated)\b", asked):
+        if prep == "for" and not re.search(r"\b(win|won|wins|get|got|receive\w*|award\w*|play\w*|nominated)\b", lowered):
             continue
-        if prep == "against" and not re.search(r"\b(win|won|play\w*|score\w*|beat|lose|lost|fight|fought|goal)\b", asked):
+        if prep == "against" and not re.search(r"\b(win|won|play\w*|score\w*|beat|lose|lost|fight|fought|goal)\b", lowered):
             continue
         if prep == "as" and not (
-            body.startswith("the ") and re.search(r"\b(play\w*|actor|act\w*|voice\w*|who was|who is)\b", asked)
+            body.startswith("the ") and re.search(r"\b(play\w*|actor|act\w*|voice\w*|who was|who is)\b", lowered)
         ):
             continue
         if (
             prep == "in"
-            and re.match(r"^(where|in what|in which|which (city|country|town))\b", asked)
+            and re.match(r"^(where|in what|in which|which (city|country|town))\b", lowered)
             and not body.startswith("the ")
         ):
             continue  # no place for a question about the place
@@ -203,19 +203,19 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
 
     Example: "the first franchised McDonald's".
     """
-    asked = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", question)]
-    said = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", text)]
-    for i in range(len(asked) - 1):
-        left, right = asked[i][0], asked[i + 1][0]
+    words = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", question)]
+    text_words = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[\w’'-]+", text)]
+    for i in range(len(words) - 1):
+        left, right = words[i][0], words[i + 1][0]
         if not content_words(right) or right.lower() in NOT_BEFORE_A_NAME or not right[0].isalnum():
             continue
-        for j, (word, begin, end) in enumerate(said):
+        for j, (word, begin, end) in enumerate(text_words):
             if word.lower() != left.lower() or (not content_words(left) and left.lower() != "the"):
                 continue
             for gap in (1, 2):
-                if j + gap + 1 >= len(said) or said[j + gap + 1][0].lower() != right.lower():
+                if j + gap + 1 >= len(text_words) or text_words[j + gap + 1][0].lower() != right.lower():
                     continue
-                inner = text[end : said[j + gap + 1][1]].strip()
+                inner = text[end : text_words[j + gap + 1][1]].strip()
                 ok = (
                     _MODIFIER.match(inner)
                     and not re.search(r"\b(?:into|over|under|through|about|after|before)\b", inner)
@@ -224,36 +224,36 @@ def modifier_edits(question: str, text: str) -> Iterator[tuple[int, str]]:
                 )
                 # "the franchised McDonald's" is said of it, "McDonald's opened stores" is not
                 ok = ok and (left.lower() == "the" or left.lower() in NOT_BEFORE_A_NAME or not inner.endswith(("ed", "ing")))
-                following = [w.lower() for w, *_ in said[j + gap + 2 : j + gap + 3]]
+                following = [w.lower() for w, *_ in text_words[j + gap + 2 : j + gap + 3]]
                 # the noun must end where the question's does: "the [New] York Giants" is no modifier
-                after = asked[i + 2][0] if i + 2 < len(asked) else ""
-                ends = not content_words(after) or (right[:1].isupper() and after.islower()) or i + 3 == len(asked)
+                after = words[i + 2][0] if i + 2 < len(words) else ""
+                ends = not content_words(after) or (right[:1].isupper() and after.islower()) or i + 3 == len(words)
                 continued = ends or following == [after.lower()]
                 if ok and continued:
-                    at = asked[i][2]
+                    at = words[i][2]
                     yield begin, f"{question[:at]} {inner}{question[at:]}"
     for name in re.finditer(
         rf"(?<!\bthe )(?<!^){_NAME}(?:\s+{_NAME})+", question
     ):  # a name without "the": "the medieval London Bridge"
-        for found in re.finditer(rf"\b[Tt]he\s+([a-z0-9][\w-]+)\s+{re.escape(name.group())}\b", text):
+        for match in re.finditer(rf"\b[Tt]he\s+([a-z0-9][\w-]+)\s+{re.escape(name.group())}\b", text):
             previous = question[: name.start()].split()
             if previous and (previous[-1].lower() in NOT_BEFORE_A_NAME or previous[-1].endswith(("'s", "’s"))):
                 break
-            if content_words(found.group(1)) and not found.group(1)[0].isdigit() and found.group(1) not in NOT_BEFORE_A_NAME:
-                yield found.start(), f"{question[: name.start()]}the {found.group(1)} {question[name.start() :]}"
-    for i in range(len(asked) - 1):  # two words of the question in a row, and what the text says behind them
-        if not content_words(asked[i][0]) or not content_words(asked[i + 1][0]):
+            if content_words(match.group(1)) and not match.group(1)[0].isdigit() and match.group(1) not in NOT_BEFORE_A_NAME:
+                yield match.start(), f"{question[: name.start()]}the {match.group(1)} {question[name.start() :]}"
+    for i in range(len(words) - 1):  # two words of the question in a row, and what the text says behind them
+        if not content_words(words[i][0]) or not content_words(words[i + 1][0]):
             continue
-        after = question[asked[i + 1][2] :]
+        after = question[words[i + 1][2] :]
         if after.split() and content_words(after.split()[0]) and not re.match(r"\s+\w+(ed|en)\b", after):
             continue
-        for j in range(len(said) - 1):
-            if [said[j][0].lower(), said[j + 1][0].lower()] != [asked[i][0].lower(), asked[i + 1][0].lower()]:
+        for j in range(len(text_words) - 1):
+            if [text_words[j][0].lower(), text_words[j + 1][0].lower()] != [words[i][0].lower(), words[i + 1][0].lower()]:
                 continue
-            behind = _BEHIND.match(text, said[j + 1][2])
+            behind = _BEHIND.match(text, text_words[j + 1][2])
             if behind and after.strip().startswith(behind["phrase"].split()[0]):
                 continue  # the question has its own words there
             if behind and re.match(r"for (the )?[A-Z]", behind["phrase"]):
                 continue  # for whom it was done, not which one it is
             if behind and not contains_tokens(word_tokens(question), word_tokens(behind["phrase"])):
-                yield said[j][1], f"{question[: asked[i + 1][2]]} {behind['phrase']}{after}"
+                yield text_words[j][1], f"{question[: words[i + 1][2]]} {behind['phrase']}{after}"

@@ -31,13 +31,13 @@ def version_edits(question: str, base: str, text: str) -> Iterator[tuple[int, st
     >>> [e for _, e in version_edits("When was Catan released?", "Catan", "An English edition came out in 1996.")]
     ['When was the English edition of Catan released?']
     """
-    found = mention(question, base)
-    if found is None or re.search(rf"\b({_KINDS})\b", question, re.IGNORECASE):
+    span = mention(question, base)
+    if span is None or re.search(rf"\b({_KINDS})\b", question, re.IGNORECASE):
         return
-    name, after = question[found[0] : found[1]], question[found[1] :]
-    before, the = question[: found[0]], ""
-    if kept := re.search(r"\bthe\s+$", before, re.IGNORECASE):
-        before, the = before[: kept.start()], "the "
+    name, after = question[span[0] : span[1]], question[span[1] :]
+    before, the = question[: span[0]], ""
+    if article := re.search(r"\bthe\s+$", before, re.IGNORECASE):
+        before, the = before[: article.start()], "the "
     for match in _VERSION.finditer(text):
         which = match["which"].strip()
         if not _NO_NAME.search(which) and not find_spans(question, which):

@@ -40,8 +40,9 @@ def resampled(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, se
     """The defined values of the statistic over resampled items.  Raises InputError for samples < 1."""
     if samples < 1:
         raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
-    values = np.concatenate([statistic(weights) for weights in _drawn(n, samples, seed)]) if n else np.zeros(0)
-    return values[~np.isnan(values)]
+    values: Floats = np.concatenate([statistic(weights) for weights in _drawn(n, samples, seed)]) if n else np.zeros(0)
+    defined: Floats = values[~np.isnan(values)]
+    return defined
 
 
 def resampled_interval(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Interval | None:

@@ -6,56 +6,55 @@ seq2seq pass the round trip first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from core.disambiguation.clarifiers import CLARIFIERS, VERIFIED, Clarifier, by_copying, by_rewriting, by_round_trip
-from core.disambiguation.round_trip import Ask, ask_each_passage, ask_with
-from core.models.span.reader import load_reader
+from core import types as t
+from core.disambiguation.clarifiers import Clarifier, by_copying, by_rewriting, by_round_trip
+from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with
+from core.models.span.reader import PassageReader, load_reader
 from core.settings import Settings
-from core.systems.base.candidates import read_with
-from core.types import BatchAnsweringModel
+from core.systems.options import ClarifierOptions
 
 
-def clarifier_options(round_trips: Sequence[str] = ("reader", "answerer")) -> dict[str, Any]:
-    """The options that systems with disambiguated questions have, for read_extra: the first value is the default."""
-    return {"clarifier": CLARIFIERS, "round_trip": tuple(round_trips), "verify": VERIFIED}
+def ask_reader(reader: PassageReader) -> AskAgain:
+    """Asks the reader passage by passage: the best span of each, unless abstaining is likelier."""
+
+    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
+        readouts = reader.read_pairs(pairs, candidates=1)
+        return [(r.best.text, r.best.probability) if r.best else (None, r.abstain_probability) for r in readouts]
+
+    return ask_each_passage(read)
 
 
 def make_clarifier(
-    chosen: Mapping[str, Any], settings: Settings, wanted: bool = True, model: BatchAnsweringModel | None = None
+    own: ClarifierOptions, settings: Settings, wanted: bool, model: t.BatchAnsweringModel | None = None
 ) -> tuple[Clarifier | None, dict[str, Any]]:
-    """(clarifier, its entry in SystemInfo).  `chosen`: values of `clarifier_options`; `model`: the system's own answering model, which
-    is asked where `round_trip` is answerer (by default the bundled one).  None, with nothing loaded, where no questions are `wanted`.
+    """(clarifier, its entry in SystemInfo).  `model`: the system's own answering model, which is asked where `round_trip` is answerer (by default
+    the bundled one).  None, with nothing loaded, where no questions are `wanted`.
 
     Raises CheckpointError.
     """
-    kind = chosen["clarifier"]
-    if kind == "copy" or not wanted:
-        return (by_copying if wanted else None), {"clarifier": kind}
-    used: dict[str, Any] = {"clarifier": kind}
-    ask: Ask | None = None
-    if kind == "round-trip" or chosen["verify"] == "round-trip":
-        ask, more = asked(chosen["round_trip"], settings, model)
-        used |= more
-    if kind == "round-trip":
+    if not wanted or own.clarifier == "copy":
+        return (by_copying if wanted else None), {}
+    used: dict[str, Any] = {}
+    ask: AskAgain | None = None
+    if own.clarifier == "seq2seq" and own.verify == "none":
+        pass
+    elif own.round_trip == "reader":
+        reader, digest = load_reader(settings.reader, settings.device)
+        ask, used = ask_reader(reader), {"reader": settings.reader, "reader_digest": digest}
+    elif model is not None:
+        ask = ask_with(model)
+    else:
+        from core.models.answering import load_answering
+
+        answerer, digest = load_answering(settings.answerer, settings.device)
+        ask, used = ask_with(answerer), {"answerer": settings.answerer, "answerer_digest": digest}
+    if own.clarifier == "round-trip":
         assert ask is not None
         return by_round_trip(ask), used
     from core.models.seq2seq.rewriter import load_rewriter
 
     rewriter, digest = load_rewriter(settings.rewriter, settings.device)
-    used |= {"verify": chosen["verify"], "rewriter": settings.rewriter, "rewriter_digest": digest}
-    return by_rewriting(rewriter, ask), used
-
-
-def asked(who: str, settings: Settings, model: BatchAnsweringModel | None = None) -> tuple[Ask, dict[str, Any]]:
-    """(the model that answers edited questions, its entry in SystemInfo).  Raises CheckpointError."""
-    if who == "reader":
-        reader, digest = load_reader(settings.reader, settings.device)
-        return ask_each_passage(read_with(reader)), {"round_trip": who, "reader": settings.reader, "reader_digest": digest}
-    if model is not None:
-        return ask_with(model), {"round_trip": who}
-    from core.models.answering import load_answering
-
-    answerer, digest = load_answering(settings.answerer, settings.device)
-    return ask_with(answerer), {"round_trip": who, "answerer": settings.answerer, "answerer_digest": digest}
+    return by_rewriting(rewriter, ask), used | {"rewriter": settings.rewriter, "rewriter_digest": digest}

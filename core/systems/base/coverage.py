@@ -20,7 +20,7 @@ from core import types as t
 from core.short_names import key_of, names_in, short_forms, written_in
 from core.text import STOPWORDS, answer_key
 
-Kind = Literal["name", "number", "year", "title"]
+NamedKind = Literal["name", "number", "year", "title"]
 R = TypeVar("R")
 
 # initials ("U.S.", "M*A*S*H"), numerals, words with their apostrophes
@@ -104,10 +104,10 @@ _RANGE = re.compile(
 
 
 @dataclass(frozen=True)
-class Claim:
+class NamedThing:
     """Something that a question takes for granted.  `parts`: keys of a name's words, between its small words; `value`: of a number or year."""
 
-    kind: Kind
+    kind: NamedKind
     text: str
     parts: tuple[tuple[str, ...], ...] = ()
     value: int = 0
@@ -198,7 +198,7 @@ def _words(text: str) -> tuple[_Word, ...]:
     return tuple(out)
 
 
-def claims(question: str) -> tuple[Claim, ...]:
+def claims(question: str) -> tuple[NamedThing, ...]:
     """What the question names: titles in quotes first, the rest in its order.
 
     >>> [(c.kind, c.text) for c in claims("Who won the 2022 World Cup?")]
@@ -206,11 +206,11 @@ def claims(question: str) -> tuple[Claim, ...]:
     """
     for country, short in _COUNTRIES:
         question = country.sub(short, question)
-    found: list[Claim] = []
+    named: list[NamedThing] = []
     for m in _QUOTED.finditer(question):
         text = m[1] or m[2]
         if title := tuple(w.key for w in _words(text) if w.folded not in _SMALL):
-            found.append(Claim("title", text, (title,)))
+            named.append(NamedThing("title", text, (title,)))
     plain = _QUOTED.sub(lambda m: "," * len(m.group()), question)
     words = _words(plain)
     letters = [w for w in words if w.text.isalpha() and len(w.text) > 1]
@@ -219,7 +219,7 @@ def claims(question: str) -> tuple[Claim, ...]:
     for i, w in enumerate(words):
         before = words[i - 1] if i else None
         if run and before and (plain[before.end : w.start].strip(" -–.") or _POSSESSIVE.search(before.text)):
-            found += _names_of(run, plain)
+            named += _names_of(run, plain)
             run = []
         bare = _POSSESSIVE.sub("", w.text)
         if w.key[0] == "#" and (bare[0].isdigit() or bare.isupper()):
@@ -227,7 +227,7 @@ def claims(question: str) -> tuple[Claim, ...]:
             if run and value < 1000:  # Apollo 14, Henry VIII
                 run.append(w)
             elif not (before and before.folded in _BOUNDS):
-                found.append(_number_claim(bare, value, words[i + 1].folded if i + 1 < len(words) else ""))
+                named.append(_number_claim(bare, value, words[i + 1].folded if i + 1 < len(words) else ""))
             continue
         starts = i == 0 and not (len(words) > 1 and words[1].capital)  # any word that begins a question is capitalised
         if (not shouted and w.capital and not starts and (run or w.folded not in _NO_NAMES) and w.folded not in _DAYS) or (
@@ -235,13 +235,13 @@ def claims(question: str) -> tuple[Claim, ...]:
         ):
             run.append(w)
         else:
-            found += _names_of(run, plain)
+            named += _names_of(run, plain)
             run = []
-    found += _names_of(run, plain)
-    return tuple(dict.fromkeys(found))
+    named += _names_of(run, plain)
+    return tuple(dict.fromkeys(named))
 
 
-def _names_of(run: Sequence[_Word], question: str) -> list[Claim]:
+def _names_of(run: Sequence[_Word], question: str) -> list[NamedThing]:
     while run and run[-1].folded in _SMALL:
         run = run[:-1]
     left_out = _HONORIFIC_KEYS | _UNDERSTOOD_KEYS
@@ -255,15 +255,15 @@ def _names_of(run: Sequence[_Word], question: str) -> list[Claim]:
     words = [word for part in parts for word in part]
     if not words or (len(words) == 1 and (words[0] in _UNDERSTOOD_KEYS or len(words[0]) < 3)):
         return []
-    return [Claim("name", question[run[0].start : run[-1].end], tuple(tuple(p) for p in parts if p))]
+    return [NamedThing("name", question[run[0].start : run[-1].end], tuple(tuple(p) for p in parts if p))]
 
 
-def _number_claim(text: str, value: int, following: str) -> Claim:
+def _number_claim(text: str, value: int, following: str) -> NamedThing:
     if following.startswith("centur"):
-        return Claim("year", f"{text} {following}", (), value, "century")
+        return NamedThing("year", f"{text} {following}", (), value, "century")
     if text.endswith("s") and value >= 1000:
-        return Claim("year", text, (), value, "decade")
-    return Claim("year" if 1000 <= value < 2100 and "," not in text else "number", text, (), value)
+        return NamedThing("year", text, (), value, "decade")
+    return NamedThing("year" if 1000 <= value < 2100 and "," not in text else "number", text, (), value)
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class Document:
         subject = frozenset(w.key for w in _words(_BRACKETS.sub("", title)) if w.capital or w.key[0] == "#")
         return cls(text, subject, words, frozenset(w.key for w in words), frozenset(numbers))
 
-    def supports(self, claim: Claim, common: frozenset[str]) -> bool:
+    def supports(self, claim: NamedThing, common: frozenset[str]) -> bool:
         """`common`: keys of words that are no names, because passages have them in lower case."""
         if claim.kind in ("number", "year"):
             if claim.unit == "century":
@@ -316,7 +316,7 @@ class Document:
         wanted, size = set(name), len(name) + BETWEEN
         return wanted <= self.keys and any(k in wanted and wanted <= set(keys[i : i + size]) for i, k in enumerate(keys))
 
-    def _abbreviates(self, claim: Claim) -> bool:
+    def _abbreviates(self, claim: NamedThing) -> bool:
         if len(claim.words) == 1:
             key = key_of(claim.text)
             return 1 < len(key) <= 6 and any(key in short_forms(name) for name in names_in(self.text))
@@ -364,22 +364,22 @@ def common_words(passages: Iterable[t.Passage]) -> frozenset[str]:
     return frozenset(w.key for p in passages for w in _words(p.text) if not w.capital)
 
 
-def _missing(question: str, asked: Sequence[Claim], document: Document, common: frozenset[str]) -> tuple[Claim, ...]:
-    lacks = tuple(c for c in asked if not document.supports(c, common))
+def _missing(question: str, named: Sequence[NamedThing], document: Document, common: frozenset[str]) -> tuple[NamedThing, ...]:
+    lacks = tuple(c for c in named if not document.supports(c, common))
     if any(c.kind != "name" or document.subject & set(c.words) for c in lacks):
         return lacks
     # a document about something that the question names need not repeat where, when or for whom
     about = bool(document.subject) and document.subject <= {w.key for w in _words(question)}
-    return () if about or (len(lacks) < len(asked) and _PARTS.search(question)) else lacks
+    return () if about or (len(lacks) < len(named) and _PARTS.search(question)) else lacks
 
 
-def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]) -> tuple[Claim, ...]:
+def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:
     """What the question names and no document supports, of the document that supports most of it; () if one supports enough.
 
     `sources`: ids of the passages from which an answer was read; if none of them is among `passages`, all passages count as one document.
     """
-    asked = claims(question)
-    if not asked:
+    named = claims(question)
+    if not named:
         return ()
     common = common_words(passages)
     wanted = set(sources)
@@ -387,7 +387,7 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
     documents = [Document.of(title, [p.text for p in passages if p.title == title]) for title in titles]
     if not documents:
         documents = [Document.of("", [f"{p.title}. {p.text}" for p in passages])]
-    return min((_missing(question, asked, d, common) for d in documents), key=len)
+    return min((_missing(question, named, d, common) for d in documents), key=len)
 
 
 class Coverage:
@@ -398,7 +398,7 @@ class Coverage:
         self.question, self.on = question, on
         self.passages = {p.passage.id: p.passage for p in passages}
         self.answers: set[str] = set()  # those that remain
-        self.refused: dict[str, tuple[Claim, ...]] = {}
+        self.refused: dict[str, tuple[NamedThing, ...]] = {}
 
     def refusal(self, answer: str, sources: Iterable[str]) -> str:
         """Why an answer that was read from these passages (ids) is refused, or an empty text."""
@@ -411,7 +411,8 @@ class Coverage:
         return ""
 
     def checked(self, events: Generator[t.Event, None, R]) -> Generator[t.Event, None, R]:
-        """The events, with an AnswerRejected after each answer that is refused.  Answers that a person pinned are not checked."""
+        """The events, with an AnswerRejected after each answer that is refused.  Answers that a person pinned, and those of interpretations
+        that were `accepted`, are not checked."""
         while True:
             try:
                 event = next(events)
@@ -420,28 +421,28 @@ class Coverage:
                 return result
             yield event
             match event:
-                case t.PassagesRetrieved(passages=found):
-                    for p in found:
+                case t.PassagesRetrieved(passages=retrieved):
+                    for p in retrieved:
                         self.passages.setdefault(p.passage.id, p.passage)
                 case t.StepFinished(answer=t.Answer(pinned=True) as answer):
                     self.answers.add(answer.text)
-                case t.StepFinished(answer=t.Answer() as answer):
+                case t.StepFinished(answer=t.Answer() as answer) if answer.text not in self.answers:
                     if why := self.refusal(answer.text, [e.passage_id for e in answer.evidence]):
                         yield t.AnswerRejected(answer.text, why)
                 case t.AnswerRejected(answer=text):
                     self.answers.discard(text)
 
-    def kept(self, interpretations: Iterable[t.Interpretation]) -> tuple[list[t.Interpretation], list[t.AnswerRejected]]:
+    def accepted(self, interpretations: Iterable[t.Interpretation]) -> tuple[list[t.Interpretation], list[t.AnswerRejected]]:
         """The interpretations that are not refused, and the answers that only refused ones have."""
-        kept: list[t.Interpretation] = []
+        accepted: list[t.Interpretation] = []
         refused: dict[str, t.AnswerRejected] = {}
         for i in interpretations:
             if why := self.refusal(i.answer, [i.passage_id]):
                 refused.setdefault(answer_key(i.answer), t.AnswerRejected(i.answer, why))
             else:
-                kept.append(i)
-        keys = {answer_key(i.answer) for i in kept}
-        return kept, [event for key, event in refused.items() if key not in keys]
+                accepted.append(i)
+        keys = {answer_key(i.answer) for i in accepted}
+        return accepted, [event for key, event in refused.items() if key not in keys]
 
     def ended(self, why: str) -> str:
         """Why the run ended: `why`, unless every answer was refused."""
@@ -452,5 +453,5 @@ class Coverage:
         return f"{what} not cover the question: no document with an answer mentions {_listed(lacks)}"
 
 
-def _listed(lacking: Sequence[Claim]) -> str:
+def _listed(lacking: Sequence[NamedThing]) -> str:
     return " and ".join(f"'{c.text}'" for c in lacking)

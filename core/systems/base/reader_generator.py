@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.disambiguation.edits import Edit, Place, propose_edits
+from core.disambiguation.edits import AnswerPlace, Edit, propose_edits
 from core.models.language.roles import Claim, Run
 from core.models.ranking.features import SPANS
 from core.models.span.answerer import SpanAnswerer, load_answerer
@@ -44,13 +44,13 @@ class ReaderGenerator:
     # ------------------------------------------------------------ Eq. 8
 
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
-        return self.interpret_found(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
+        return self.interpret_retrieved(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
 
-    def interpret_found(
-        self, query: str, found: Sequence[t.RetrievedPassage], run: Run, readouts: list[Readout] | None = None
+    def interpret_retrieved(
+        self, query: str, retrieved: Sequence[t.RetrievedPassage], run: Run, readouts: list[Readout] | None = None
     ) -> Iterator[tuple[int, t.Interpretation]]:
         """`interpret`.  `readouts`: gets what the reader says, for rescoring; each passage's best span is then given, however unsure."""
-        passages = [f.passage for f in found]
+        passages = [r.passage for r in retrieved]
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
@@ -170,9 +170,9 @@ class ReaderGenerator:
         return max(found, key=lambda c: c.probability).text if found else None
 
 
-def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> Place | None:
+def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> AnswerPlace | None:
     evidence = interpretation.evidence
-    return Place(by_id[evidence.passage_id], evidence.start) if evidence and evidence.passage_id in by_id else None
+    return AnswerPlace(by_id[evidence.passage_id], evidence.start) if evidence and evidence.passage_id in by_id else None
 
 
 def _differ(a: t.Interpretation, b: t.Interpretation) -> bool:
@@ -190,8 +190,8 @@ def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage],
         return t.Interpretation(
             passage.id, abstained=f"the reader finds no answer here ({readout.abstain_probability:.0%} sure)"
         )
-    rivals = [Place(other, 0) for other in passages[: RIVALS + 1] if other is not passage]
-    edits = propose_edits(query, best.text, Place(passage, best.evidence.start), rivals)
+    rivals = [AnswerPlace(other, 0) for other in passages[: RIVALS + 1] if other is not passage]
+    edits = propose_edits(query, best.text, AnswerPlace(passage, best.evidence.start), rivals)
     question = edits[0].question if edits else query
     return t.Interpretation(passage.id, question, best.text, best.probability, best.evidence)
 

@@ -15,7 +15,7 @@ from typing import Any
 from core.disk import plain_or_gz
 from core.errors import InputError
 from core.settings import ROOT
-from core.systems.base.base import as_retrieved
+from core.systems.base.system import as_retrieved
 from core.training.data.examples import MultiExample, read_multi
 from core.training.data.mixtures import annotated_examples
 from core.types import Passage, RetrievedPassage

@@ -6,7 +6,7 @@ from typing import get_args
 
 import streamlit as st
 
-from core.disambiguation.consolidation import Clustering, Consolidation, Embed, SameAnswer, Unclustered
+from core.disambiguation.consolidation import Clustering, Consolidation, EmbeddedText, SameAnswer, Unclustered
 
 VALUE_LABELS = {
     "by generator": "Default",
@@ -36,7 +36,7 @@ LABELS = {
 }
 CHOICES: dict[str, tuple[str, ...]] = {
     "clustering": get_args(Clustering),
-    "embed": get_args(Embed),
+    "embed": get_args(EmbeddedText),
     "unclustered": get_args(Unclustered),
     "same_answer": get_args(SameAnswer),
 }

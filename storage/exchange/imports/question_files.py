@@ -162,7 +162,7 @@ def _without_answers(line: Line) -> ReferenceQuestion:
     if fields := _answered(line.row):
         raise line.error("the rows before have no answers and this one has: put the two kinds into two files", fields[0])
     row = {k: v for k, v in line.row.items() if k not in _ANSWERED and k != "qa_pairs"}
-    made = rows.question_of(Line(line.path, line.number, {**row, "answers": ["-"]}), str(row.get("id", "")))
+    made = rows.question_of(Line(line.path, line.line or 0, {**row, "answers": ["-"]}), str(row.get("id", "")))
     check_text(made.question, "the question", limit=MAX_QUESTION_CHARS, empty=False)
     return replace(made, annotations=())
 

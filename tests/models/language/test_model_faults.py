@@ -18,7 +18,8 @@ from core.engine import Engine
 from core.errors import LanguageModelError
 from core.evaluation.cost import cost_of
 from core.settings import Settings
-from core.systems.base.base import Options, answer
+from core.systems.base.options import Options
+from core.systems.base.system import answer
 from core.trace import fold
 
 SYSTEMS = ("verdict", "dtv", "dtv-unverified", "rac", "rac-tree")

@@ -311,7 +311,7 @@ def test_missing_checkpoint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> No
     from core.errors import CheckpointError
     from core.systems import scripted
 
-    def broken(parts: Any, options: Any) -> None:
+    def broken(*_: Any) -> None:
         raise CheckpointError("checkpoint x is damaged; fetch or train it again")
 
     monkeypatch.setattr(scripted, "build", broken)

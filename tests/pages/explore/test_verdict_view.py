@@ -66,7 +66,9 @@ def app(corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.Monke
     found = [SystemStatus("verdict", "grounded", (), "Lee et al. 2025", True)]
     monkeypatch.setattr("pages.session.shared.systems", lambda: found)
     monkeypatch.setattr(
-        verdict, "build", lambda parts, options: verdict.Verdict(parts, options, TableGenerator(), Consolidation())
+        verdict,
+        "build",
+        lambda name, parts, options, own: verdict.Verdict(parts, options, TableGenerator(), Consolidation(), own),
     )
     st.cache_resource.clear()
     return open_app()

@@ -13,7 +13,7 @@ from page_helpers import QUESTION
 from core import types as t
 from core.engine import Engine
 from core.settings import Settings
-from core.systems.base.base import Options
+from core.systems.base.options import Options
 from pages.explore import runner
 from pages.explore.candidates import CELLS, bar, candidates_note, candidates_table
 from pages.explore.corrections import Corrections, corrected, options_of

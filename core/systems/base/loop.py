@@ -1,0 +1,160 @@
+"""AmbigPrompt's loop over an answering model, and when it ends.
+
+Source: Sun et al. 2023, sections 2-3.  A system chooses the model (core.systems.ambigprompt, core.systems.scripted).
+
+Three rules.  `compare`: the loop of section 3.2, which ends if [EOI] is likelier than the best candidate.  `threshold`: it ends if the probability
+that no answer remains exceeds a value.  `expected-f1`: it ends if a further answer would lower the expected F1 (core.systems.base.selection).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core import types as t
+from core.disambiguation.clarifiers import Clarifier
+from core.errors import InputError
+from core.models.ranking.calibration import Calibration, describe
+from core.models.span.rows import prompt_text
+from core.systems.base.options import Options, StoppingRule, SystemOptions
+from core.systems.base.rescoring import Rescoring
+from core.systems.base.selection import MIN_ANSWERS, UNCALIBRATED, CalibrationKey, distinct, evidence_of, most_expected
+from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
+from core.text import answer_key, occurrences
+
+STOP_ABOVE = 0.5  # default threshold of P([EOI])
+
+
+@dataclass(frozen=True)
+class LoopEnd:
+    """When a loop ends.  `above`: of the rule `threshold`; `key`: of its calibration; `repeats`: the model may repeat an answer, which ends the loop."""
+
+    rule: StoppingRule = "compare"
+    above: float = STOP_ABOVE
+    calibration: Calibration | None = None
+    key: CalibrationKey = UNCALIBRATED
+    repeats: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        stop_above: float | None,
+        rule: StoppingRule = "compare",
+        calibration: Calibration | None = None,
+        key: CalibrationKey = UNCALIBRATED,
+        repeats: bool = False,
+    ) -> LoopEnd:
+        """`stop_above`: a threshold set by a person, which selects that rule.  Raises InputError for a rule without a threshold."""
+        if stop_above is None:
+            return cls(rule, STOP_ABOVE, calibration, key, repeats)
+        if rule == "expected-f1":
+            raise InputError("a stopping threshold cannot be combined with stop=expected-f1; remove one of them")
+        return cls("threshold", stop_above, calibration, key, repeats)
+
+    def calibrated(
+        self, candidates: Sequence[t.Candidate], eoi: float, is_later: bool
+    ) -> tuple[tuple[t.Candidate, ...], float]:
+        """A step's candidates and [EOI] with the probabilities that are shown: calibrated if possible.  `is_later`: than the first step."""
+        if self.calibration is None:
+            return tuple(candidates), eoi
+        return self.calibration.candidates(candidates, eoi, is_later), self.calibration.nothing_left(eoi, is_later)
+
+    def why(
+        self,
+        previous: Sequence[float],
+        candidates: Sequence[t.Candidate],
+        eoi: float,
+        calibrated: Sequence[t.Candidate],
+        calibrated_eoi: float,
+    ) -> str:
+        """Why the loop ends here; empty if it continues.
+
+        `previous`: the probabilities of the answers so far; `candidates` and `eoi`: as the model gives them.
+        """
+        if not candidates:
+            return "no candidate is left"
+        if self.rule == "threshold":
+            return f"P([EOI]) exceeds the threshold {self.above:g}" if calibrated_eoi > self.above else ""
+        if self.rule == "expected-f1":
+            further = most_expected([c.probability for c in distinct(calibrated)], previous, MIN_ANSWERS)
+            return "" if further else "a further answer would lower the expected F1"
+        return "[EOI] is likelier than every answer" if eoi >= candidates[0].probability else ""
+
+
+class LoopSystem(System):
+    def __init__(
+        self,
+        name: str,
+        parts: SystemParts,
+        options: Options,
+        model: t.AnsweringModel,
+        checkpoint: tuple[str, str] = ("", ""),
+        *,
+        own: SystemOptions | None = None,
+        used: Mapping[str, Any] | None = None,
+        clarifier: Clarifier | None = None,
+        loop: Callable[[], t.AnsweringModel] | None = None,
+        end: LoopEnd | None = None,
+        rescoring: Rescoring | None = None,
+    ) -> None:
+        """As `System`.  `loop`: creates a stateful replacement of `model` for each run; `end`: when the loop ends; `rescoring`: of the candidates of
+        each step."""
+        self.model, self.rescoring = model, rescoring or Rescoring(parts)
+        self.loop: Callable[[], t.AnsweringModel] = lambda: self.rescoring.looping(loop() if loop else model)
+        self.stopping = end or LoopEnd.of(options.stop_above)
+        used = {"calibration": describe(self.stopping.calibration), **self.rescoring.about, **(used or {})}
+        super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
+
+    def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
+        """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate is left.
+
+        A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as
+        previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a StepFinished a step.
+        """
+        question, passages, end, model = run.reading, run.passages, self.stopping, self.loop()
+        banned = {answer_key(b) for b in question.banned}
+        previous: list[str] = []
+        probabilities = [1.0] * len(question.pinned)  # of each answer so far
+        for text in question.pinned:
+            step = t.Step(len(previous) + 1, tuple(previous), prompt_text(previous), (), t.Candidate(text, 1.0), 0.0, 0.0)
+            previous.append(text)
+            yield t.StepFinished(step, t.Answer(text, 1.0, occurrences(text, passages), step.number, pinned=True))
+        number = len(previous)
+        while len(previous) < self.options.max_answers:
+            run.check()
+            number += 1
+            prompted = [*previous, *(b for b in question.banned if b not in previous)]
+            yield t.StepStarted(number, tuple(previous), prompt_text(prompted))
+            started = time.perf_counter()
+            proposal = model.propose(question.text, passages, prompted)
+            known = {answer_key(p) for p in previous}
+            excluded = banned if end.repeats else banned | known
+            fresh: dict[str, t.Candidate] = {}  # the same answer twice counts once
+            for candidate in proposal.candidates:
+                fresh.setdefault(answer_key(candidate.text), candidate)
+            candidates = tuple(c for key, c in fresh.items() if key not in excluded)
+            calibrated, eoi = end.calibrated(candidates, proposal.eoi_probability, is_later=bool(previous))
+            why = end.why(probabilities, candidates, proposal.eoi_probability, calibrated, eoi)
+            if not why and answer_key(calibrated[0].text) in known:
+                why = f"the model chose '{calibrated[0].text}' again"
+            choice = None if why else calibrated[0]
+            step = t.Step(
+                number,
+                tuple(previous),
+                prompt_text(prompted),
+                calibrated,
+                choice,
+                eoi,
+                time.perf_counter() - started,
+                why,
+                proposal.verifying,
+            )
+            if choice is None:
+                yield t.StepFinished(step, None)
+                return why
+            previous.append(choice.text)
+            probabilities.append(choice.probability)
+            yield t.StepFinished(step, t.Answer(choice.text, choice.probability, evidence_of(choice, passages), number))
+        return MAXIMUM_REACHED

@@ -1,0 +1,249 @@
+"""The own options of each system, one frozen dataclass each.  Imports no torch, so that menus and documents can show them.
+
+Thresholds and the like were chosen by benchmarks.tuning on the practice questions held out from training, where nothing else is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from core.disambiguation.consolidation import Clustering, EmbeddedText, SameAnswer, Unclustered
+from core.errors import InputError
+from core.systems.base.options import Scoring, StoppingRule, SystemOptions, option
+
+SHARED = "see above"
+MIN_RESCORED = 0.5  # default threshold of an answer whose candidates are rescored
+OneByOne = Literal["exact", "fast"]
+Rescored = Literal["none", "reranker", "verifier"]
+Switch = Literal["on", "off"]
+
+
+@dataclass(frozen=True)
+class ClarifierOptions(SystemOptions):
+    """Who writes the disambiguated questions (core.systems.base.clarifying)."""
+
+    clarifier: Literal["round-trip", "seq2seq", "copy"] = option("round-trip", SHARED)
+    round_trip: Literal["reader", "answerer"] = option("reader", SHARED)
+    verify: Literal["round-trip", "none"] = option("round-trip", SHARED)
+
+
+# ------------------------------------------------------------ systems that find answers one by one
+
+
+@dataclass(frozen=True)
+class LoopOptions(ClarifierOptions):
+    """Of `ambigprompt-seq2seq`, and of every other loop."""
+
+    loop: OneByOne = option("exact", "`fast` rereads only the passages that a new answer may change", in_menu=True)
+    reread: float = option(0.15, "share of the passages that the fast loop reads again", 0, 1)
+    # mechanisms that weights are trained under; "trained": the checkpoint's own
+    prompting: Literal["trained", "interleaved", "separate", "learned"] = option(
+        "trained", "the ablations of Table 3; weights trained with it are needed"
+    )
+    eoi_bias: float = option(0.0, "added to the score of [EOI]: lower gives more answers")
+    stop: StoppingRule = option("compare", SHARED)
+    calibration: Switch = option("on", SHARED)
+    round_trip: Literal["reader", "answerer"] = option("answerer", SHARED)
+
+
+@dataclass(frozen=True)
+class AmbigPromptOptions(LoopOptions):
+    """The paper's method: no prior; the bias tuned by benchmarks.tuning.decoding."""
+
+    additions: Rescored = option("none", "see above; with them this is no longer the paper's method", in_menu=True)
+    retrieval_prior: float = option(0.0, "weight of the retriever's similarity; not in the paper")
+    eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
+    reader_weight: float = option(0.0, "weight of the per-passage reader's probability; not in the paper")
+
+
+@dataclass(frozen=True)
+class AmbiscopeOptions(LoopOptions):
+    additions: Literal["all", "verifier", "reranker", "none"] = option(
+        "all", "see above; `all`: what the checkpoint has and what can run here", in_menu=True
+    )
+    retrieval_prior: float = option(8.0, "weight of the retriever's similarity")
+    eoi_bias: float = option(-2.25, "added to the score of [EOI]: lower gives more answers")
+    reader_weight: float = option(0.0, "weight of the per-passage reader's probability")
+
+
+@dataclass(frozen=True)
+class ScriptedOptions(SystemOptions):
+    table: Mapping[str, Sequence[str]] = field(default_factory=dict)  # question -> answers
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, Mapping):
+            raise InputError(f"the option table is '{str(self.table)[:80]}'; it must be an object of questions and answers")
+        if not all(isinstance(a, (list, tuple)) and all(isinstance(text, str) for text in a) for a in self.table.values()):
+            raise InputError(f"the option table is '{str(self.table)[:80]}'; it has to map questions to lists of answers")
+
+
+# ------------------------------------------------------------ systems that read once
+
+
+@dataclass(frozen=True)
+class ReadingOptions(SystemOptions):
+    """Of `one-pass`, whose threshold is not tuned, and of others that select from what was read once."""
+
+    additions: Rescored = option("none", SHARED, in_menu=True)
+    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.5")
+    stop: Literal["threshold", "expected-f1"] = option("threshold", SHARED)
+    calibration: Switch = option("on", SHARED)
+
+    def usual(self) -> dict[str, Any]:
+        return {"threshold": self.tuned()["threshold"] if self.additions == "none" else MIN_RESCORED}
+
+    def tuned(self) -> dict[str, float]:
+        return {"threshold": 0.5}
+
+
+@dataclass(frozen=True)
+class OnePassOptions(ReadingOptions):
+    scoring: Scoring = option("passage", "a span's own probability, or DPR's score of passage and span", in_menu=True)
+
+
+@dataclass(frozen=True)
+class DprThresholdOptions(OnePassOptions):
+    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03 (with `scoring=passage`: 0.15)")
+    scoring: Scoring = option("dpr", "as in `one-pass`", in_menu=True)
+
+    def tuned(self) -> dict[str, float]:
+        return {"threshold": 0.03 if self.scoring == "dpr" else 0.15}
+
+
+@dataclass(frozen=True)
+class JprOptions(ReadingOptions):
+    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03")
+    reranker: Literal["trained", "reader", "answerer"] = option(
+        "trained", "who scores the next passage, given those picked", in_menu=True
+    )
+    pool: int = option(30, "passages retrieved (at most 500)", 1, 500)
+    diversity: float = option(0.9, "share of a passage's worth that it loses where its answer is there already", 0, 1)
+    length_penalty: float = option(1.0, "exponent for the number of picked passages")
+
+    def tuned(self) -> dict[str, float]:
+        return {"threshold": 0.03}
+
+
+@dataclass(frozen=True)
+class RectifyOptions(ReadingOptions):
+    verifier: Literal["trained", "answerer", "none"] = option(
+        "trained", "who decides on a candidate's evidence; `none`: the recalling reader"
+    )
+    threshold: float = option(None, "a candidate needs this probability", 0, 1, usual="0.1 (`answerer`: 0.05, `none`: 0.03)")
+    surplus: int = option(2, "candidates from each passage (at most 20)", 1, 20)
+    evidence: int = option(3, "passages that a candidate is verified on (at most 50)", 1, 50)
+    mix: float = option(
+        None,
+        "weight of the recalling reader in the decision (0: the verifier alone)",
+        0,
+        1,
+        usual="0.25 (`answerer`: 0.9, `none`: 1)",
+    )
+
+    def usual(self) -> dict[str, Any]:
+        return self.tuned() | super().usual()
+
+    def tuned(self) -> dict[str, float]:
+        threshold, mix = {"trained": (0.1, 0.25), "answerer": (0.05, 0.9), "none": (0.03, 1.0)}[self.verifier]
+        return {"threshold": threshold, "mix": mix}
+
+
+# ------------------------------------------------------------ systems that write answers
+
+
+# variants of Fusion-in-Decoder: options of their decoding are fields of core.models.seq2seq.decoding.SequenceDecoding
+
+
+@dataclass(frozen=True)
+class SamplingOptions(ClarifierOptions):
+    sequences: int = option(8, "samples; the paper does not give their number", 1, 64)
+    temperature: float = option(0.8, "of the sampling", 0)
+    seed: int = option(0, "of the sampling")
+
+
+@dataclass(frozen=True)
+class FidNucleusOptions(SamplingOptions):
+    top_p: float = option(0.8, "probability mass to sample from", 0, 1)
+
+
+@dataclass(frozen=True)
+class FidTopKOptions(SamplingOptions):
+    top_k: int = option(40, "tokens to sample from", 1)
+
+
+@dataclass(frozen=True)
+class FidDiverseBeamOptions(ClarifierOptions):
+    sequences: int = option(3, "beams", 1, 64)
+    temperature: float = option(0.8, "of the beams' scores", 0)
+    diversity: float = option(0.5, "penalty for what another beam says")
+
+
+@dataclass(frozen=True)
+class FidMultiOptions(ClarifierOptions):
+    # chosen on held-out practice questions (benchmarks.quality.fid_multi --limit 120, weights 92ca0ec301f37deb)
+    end_bias: float = option(-0.375, "added to the score of the end; other weights want another one")
+
+
+@dataclass(frozen=True)
+class SpanSeqGenOptions(ClarifierOptions):
+    rerank: Literal["reader", "none"] = option("reader", "rank the pool by the probability that a passage answers at all")
+    pool: int = option(30, "passages retrieved and reranked (at most 500; 100 in the paper)", 1, 500)
+
+
+@dataclass(frozen=True)
+class RefuelOptions(SystemOptions):
+    reads: Literal["fused", "answerer"] = option("fused", "who answers: Fusion-in-Decoder, or the answering model")
+    verification: Literal["by generator", "language-model", "exact-match", "probability", "none"] = option(
+        "by generator", "see below", in_menu=True
+    )
+    threshold: float = option(0.02, "with `reads=answerer`: what joins the set before verification", 0, 1)
+    verify_above: float = option(0.02, "verification by probability keeps from here on", 0, 1)
+    rounds: int = option(2, "maximum round trips (at most 10)", 1, 10)
+    further: int = option(5, "passages retrieved for a disambiguated question (at most 100)", 1, 100)
+
+
+@dataclass(frozen=True)
+class DisambigFirstOptions(SystemOptions):
+    writer: Literal["rewriter", "lexicon"] = option(
+        "rewriter",
+        "the trained rewriter (`AMBISCOPE_REWRITER`) with the question alone, or a lexicon of AmbigNQ's phrases",
+        in_menu=True,
+    )
+    ambiguous_above: float = option(0.5, "probability from which on meanings are written", 0, 1)
+    questions: int = option(3, "maximum meanings (at most 20)", 1, 20)
+
+
+# ------------------------------------------------------------ systems that end in interpretations
+
+
+@dataclass(frozen=True)
+class VerdictOptions(SystemOptions):
+    additions: Literal["all", "verifier", "reranker", "none"] = option(
+        "all", "see above; with a language model there are none", in_menu=True
+    )
+    clustering: Clustering = option("default", "`conservative` gives fewer clusters", in_menu=True)
+    embed: EmbeddedText = option("question and answer", "what is embedded", in_menu=True)
+    unclustered: Literal["by generator", Unclustered] = option(
+        "by generator", "what becomes of interpretations outside every cluster", in_menu=True
+    )
+    same_answer: Literal["by generator", SameAnswer] = option(
+        "by generator", "whether equal answers join clusters and different ones split them"
+    )
+
+
+@dataclass(frozen=True)
+class DtvOptions(SystemOptions):
+    interpretations: int = option(5, "imagined questions (at most 20)", 1, 20)
+    passages_each: int = option(5, "passages for each of them (at most 100)", 1, 100)
+
+
+@dataclass(frozen=True)
+class RacOptions(SystemOptions):
+    relax: Literal["yes", "no"] = option("yes", "whether the relaxed question retrieves")
+
+
+@dataclass(frozen=True)
+class RacTreeOptions(RacOptions):
+    depth: int = option(2, "expansions from the question to a leaf (1 to 4)", 1, 4)  # Kim et al. stop at 3 or at 10 valid nodes

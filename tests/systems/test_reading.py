@@ -1,0 +1,245 @@
+"""Systems that read once: thresholded reading, joint passage ranking, recall and verify."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from reading_fakes import TableModel, TableReader, TableRetriever
+from system_fakes import parts, texts
+
+from core import types as t
+from core.errors import CheckpointError
+from core.models.ranking.evidence_verifier import AnswererEvidence, SpanEvidence, probability_of, recall, verify
+from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer
+from core.models.span.reader import relevances
+from core.systems import build
+from core.systems.base.options import Options
+from core.systems.base.selection import candidates_of
+from core.systems.base.system import answer
+from core.systems.jpr import Jpr
+from core.systems.one_pass import OnePass
+from core.systems.options import JprOptions, OnePassOptions, RectifyOptions
+from core.systems.rectify import Rectify
+
+COLOURS = tuple(t.Passage(str(i), "T", text) for i, text in enumerate(["Red or blue.", "The red one.", "Green."]))
+COLOUR_READER = {
+    "0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)],
+    "1": [("red", 0.8), ("one", 0.1)],
+    "2": [("Green", 0.5)],
+}
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [(None, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])],
+)
+def test_every_answer_above_the_threshold_is_kept(threshold: float | None, expected: list[str]) -> None:
+    own = OnePassOptions(threshold=threshold)  # type: ignore[arg-type]
+    system = OnePass("one-pass", parts(), Options(), own, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
+    prediction = answer(system, t.Question("Which colour?", passages=COLOURS))
+    assert texts(prediction) == expected
+    assert prediction.system.settings["extra"]["threshold"] == (threshold or 0.5)
+    if expected:  # an answer of two passages counts once, with its best probability
+        assert (prediction.answers[0].probability, prediction.answers[0].evidence[0].passage_id) == (0.8, "1")
+
+
+def test_dpr_scoring_lets_the_passages_compete() -> None:
+    """P(passage) P(span | passage, not abstaining): what a doubtful passage says counts for little."""
+    passages = [t.Passage(i, "T", "Red or blue.") for i in ("sure", "doubtful")]
+    reader = TableReader({"sure": [("Red", 0.6), ("blue", 0.3)], "doubtful": [("or", 0.1)]})
+    readouts = reader.read("q", passages)
+    shares = relevances(readouts)
+    assert sum(shares) == pytest.approx(1)
+    assert shares[0] / shares[1] == pytest.approx((0.9 / 0.1) / (0.1 / 0.9))
+    scored = {c.text: c.probability for c in candidates_of(readouts, "dpr")}
+    assert scored["Red"] == pytest.approx(shares[0] * 0.6 / 0.9)
+    assert scored["or"] == pytest.approx(shares[1])
+    assert relevances([]) == []
+    assert relevances(readouts[:1]) == [1.0]
+
+
+# ------------------------------------------------------------ joint passage ranking
+
+STAGE = [
+    t.Passage("a", "Film", "Natalie Wood played Maria."),
+    t.Passage("b", "Film again", "Maria was Natalie Wood."),
+    t.Passage("c", "Stage", "Carol Lawrence sang Maria."),
+    t.Passage("d", "Rocks", "Basalt is dark."),
+]
+STAGE_READER = {
+    "a": [("Natalie Wood", 0.9)],
+    "b": [("Natalie Wood", 0.8)],
+    "c": [("Carol Lawrence", 0.5)],
+    "d": [("Basalt", 0.05)],
+}
+MARIA = "Who was Maria?"
+
+
+def jpr(answerer: TableModel | None = None, **own: float) -> tuple[Jpr, TableReader, TableRetriever]:
+    reader, retriever = TableReader(STAGE_READER), TableRetriever(STAGE)
+    options = JprOptions.read("jpr", {"reranker": "answerer" if answerer else "reader", "length_penalty": 2.0, **own})
+    second = (answerer, "a") if answerer else None
+    run = Options(top_k=2, clarify=False)
+    return Jpr(parts(retriever=retriever), run, options, reader, "d", second), reader, retriever  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answerer", [False, True])
+def test_the_second_passage_complements_the_first(answerer: bool) -> None:
+    model = TableModel({"Natalie Wood": 0.9, "Carol Lawrence": 0.6}) if answerer else None
+    system, reader, retriever = jpr(model, pool=4)
+    prediction = answer(system, t.Question(MARIA))
+    assert {p.passage.id for p in prediction.passages} in ({"a", "c"}, {"b", "c"})
+    assert [p.rank for p in prediction.passages] == [1, 2]
+    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
+    assert reader.asked == 4  # the pool was read once; the picked passages were not read again
+    assert len(retriever.queries) == 1
+    own = answer(system, t.Question(MARIA, passages=tuple(STAGE)))
+    assert (len(own.passages), len(retriever.queries)) == (2, 1)
+
+
+def test_without_diversity_it_is_a_plain_ranking() -> None:
+    prediction = answer(jpr(pool=4, diversity=0.0)[0], t.Question(MARIA))
+    assert {p.passage.id for p in prediction.passages} == {"a", "b"}
+    assert texts(prediction) == ["Natalie Wood"]
+
+
+def test_the_reader_discounts_what_is_covered() -> None:
+    readouts = TableReader(STAGE_READER).read("q", STAGE)
+    scorer = ReaderScorer(readouts, [0.9, 0.9, 0.9, 0.9])
+    assert [scorer.worth(1, ()), scorer.worth(1, (0,)), scorer.worth(2, (0,))] == pytest.approx(
+        [0.8, 0.8 * (1 - 0.9 * 0.9), 0.5]
+    )
+    (row,) = scorer.log_probabilities([(0,)])
+    assert row[0] == float("-inf")
+    assert max(range(4), key=row.__getitem__) == 2
+    closer = ReaderScorer(readouts, [0.5, 0.9, None, 0.9], prior=8.0)
+    assert closer.worth(0, ()) < closer.worth(1, ())
+    assert closer.worth(2, ()) == pytest.approx(0.5)  # no cosine: no prior
+
+
+def test_the_answering_model_is_told_what_the_picked_passages_say() -> None:
+    model = TableModel({"Natalie Wood": 0.9, "Carol Lawrence": 0.6})
+    pool = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(STAGE, 1)]
+    scorer = AnswererScorer(model, MARIA, pool)
+    first, second = scorer.log_probabilities([()])[0], scorer.log_probabilities([(0,)])[0]
+    assert max(range(4), key=first.__getitem__) in (0, 1)
+    assert max(range(4), key=second.__getitem__) == 2
+    assert (MARIA, ("b",), ("Natalie Wood",)) in model.jobs
+    asked = len(model.jobs)
+    assert scorer.log_probabilities([(0,)])[0] == second
+    assert len(model.jobs) == asked  # nothing is asked twice
+
+
+# ------------------------------------------------------------ recall and verify
+
+CAST = tuple(
+    t.Passage(i, "Film", text)
+    for i, text in (
+        ("a", "Natalie Wood played Maria in the film."),
+        ("b", "Carol Lawrence was Maria on stage; Natalie Wood came later."),
+        ("c", "Robert Wise directed it."),
+    )
+)
+CAST_READER = {
+    "a": [("Natalie Wood", 0.6), ("Maria", 0.2)],
+    "b": [("Carol Lawrence", 0.5), ("Natalie Wood", 0.3)],
+    "c": [("Robert Wise", 0.4)],
+}
+VERDICTS = {"Natalie Wood": 0.9, "Carol Lawrence": 0.8, "Robert Wise": 0.1, "Maria": 0.05}
+RETRIEVED = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(CAST, 1)]
+
+
+def rectified(**question: tuple[str, ...]) -> tuple[t.Prediction, TableModel]:
+    model, own = TableModel(VERDICTS), RectifyOptions(mix=0.0, threshold=0.3)
+    reader, run = TableReader(CAST_READER), Options(clarify=False)
+    system = Rectify(parts(), run, own, reader, AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
+    return answer(system, t.Question("Who played Maria?", passages=CAST, **question)), model
+
+
+def test_evidence_of_a_candidate_is_gathered_from_all_passages() -> None:
+    reader = TableReader(CAST_READER)
+    found = recall(RETRIEVED, reader.read("q", list(CAST)), surplus=1, evidence=3)
+    assert {r.candidate.text: [p.passage.id for p in r.passages] for r in found} == {
+        "Natalie Wood": ["a", "b"],  # read in a, and standing unread in b
+        "Carol Lawrence": ["b"],
+        "Robert Wise": ["c"],
+    }
+    one = recall(RETRIEVED, reader.read("q", list(CAST)), surplus=2, evidence=1)
+    assert all(len(r.passages) == 1 for r in one)
+    assert "Maria" in [r.candidate.text for r in one]
+    best = next(r for r in one if r.candidate.text == "Natalie Wood")
+    shares = [4 / (4 + 4 + 2 / 3)] * 2  # odds of answering: 0.8 to 0.2 twice, and 0.4 to 0.6
+    assert best.candidate.probability == pytest.approx(shares[0] * 0.6 / 0.8 + shares[1] * 0.3 / 0.8)  # of both passages
+    assert [p.passage.id for p in best.passages] == ["a"]  # where the reader was surest
+
+
+def test_each_candidate_is_judged_on_its_own_evidence() -> None:
+    prediction, model = rectified()
+    assert [(a.text, a.probability) for a in prediction.answers] == [("Natalie Wood", 0.9), ("Carol Lawrence", 0.8)]
+    assert [e.passage_id for e in prediction.answers[0].evidence] == ["a", "b"]
+    assert ("Who played Maria?", ("b",), ()) in model.jobs
+    assert all(previous == () for _, _, previous in model.jobs)  # no answer depends on another
+    assert set(prediction.rejected) == {"Maria", "Robert Wise"}
+    corrected, _ = rectified(pinned=("Wood",), banned=("carol lawrence",))
+    assert texts(corrected) == ["Wood"]
+    assert set(corrected.rejected) == {"Natalie Wood", "Maria", "Robert Wise"}
+
+
+def test_the_verdict_mixes_both_models() -> None:
+    found = recall(RETRIEVED, TableReader(CAST_READER).read("q", list(CAST)), 1, 3)
+    recalled = next(r.candidate.probability for r in found if r.candidate.text == "Carol Lawrence")
+    for mix in (0.0, 0.5, 1.0):
+        verdicts = {
+            v.recalled.candidate.text: v.probability for v in verify(AnswererEvidence(TableModel(VERDICTS)), "q", found, mix)
+        }
+        assert verdicts["Carol Lawrence"] == pytest.approx(math.exp((1 - mix) * math.log(0.8) + mix * math.log(recalled)))
+    silent = verify(AnswererEvidence(TableModel({})), "q", found, 0.0)
+    assert all(v.probability < 1e-5 for v in silent)  # what the verifier does not give is dropped by any threshold
+
+
+class PlaceVerifier:
+    """Knows right places by the passage."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def judge(self, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        self.asked += [(p.id, p.text[a:b]) for p, a, b in spans]
+        return [2.0 if (p.id, p.text[a:b]) == ("b", "Natalie Wood") else -2.0 for p, a, b in spans]
+
+
+def test_the_trained_verifier_judges_each_place_and_the_best_counts() -> None:
+    found = recall(RETRIEVED, TableReader(CAST_READER).read("q", list(CAST)), 1, 3)
+    verifier = PlaceVerifier()
+    verdicts = {v.recalled.candidate.text: v.probability for v in verify(SpanEvidence(verifier), "q", found, 0.0)}
+    assert verdicts["Natalie Wood"] == pytest.approx(1 / (1 + math.exp(-2)))
+    assert verdicts["Carol Lawrence"] == pytest.approx(1 / (1 + math.exp(2)))
+    assert sorted(verifier.asked)[:2] == [("a", "Natalie Wood"), ("b", "Carol Lawrence")]
+    alone = {v.recalled.candidate.text: v.probability for v in verify(None, "q", found, 0.0)}
+    assert alone == {r.candidate.text: r.candidate.probability for r in found}  # without one the recaller decides
+
+
+def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise CheckpointError("not installed")
+
+    def built(**extra: str) -> tuple[object, ...]:
+        info = build("rectify", parts(), Options(extra=extra)).info
+        return info.settings["extra"]["verifier"], info.checkpoint_digest, info.settings["extra"]["mix"]
+
+    monkeypatch.setattr("core.systems.rectify.load_reader", lambda *_: (TableReader(CAST_READER), "r"))
+    monkeypatch.setattr("core.systems.rectify.load_answering", lambda *_: (TableModel(VERDICTS), "a"))
+    monkeypatch.setattr("core.systems.rectify.load_verifier", lambda *_: (PlaceVerifier(), "v"))
+    assert built() == ("trained", "v", 0.25)
+    assert built(verifier="none") == ("none", "", 1.0)
+    monkeypatch.setattr("core.systems.rectify.load_verifier", missing)
+    assert built() == ("answerer", "a", 0.9)
+    with pytest.raises(CheckpointError):
+        built(verifier="trained")
+
+
+def test_a_longer_reading_of_the_same_answer_counts() -> None:
+    given = (t.Candidate("director Robert Wise", 0.4), t.Candidate("Wise", 0.3), t.Candidate("Oslo", 0.2))
+    assert [probability_of(name, given) for name in ("Robert Wise", "Wise", "Bergen")] == [0.4, 0.3, 0.0]

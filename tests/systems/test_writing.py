@@ -1,0 +1,202 @@
+"""Systems that write all answers in one pass, and who writes the disambiguated questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reading_fakes import TableReader
+from system_fakes import parts, texts
+from tiny_models import word_tokenizer
+
+from core import types as t
+from core.disambiguation.clarifiers import by_copying, by_rewriting
+from core.errors import CheckpointError, InputError
+from core.models.seq2seq.fid import load_fid, make_fid, save_fid
+from core.models.seq2seq.network import FidConfig
+from core.settings import Settings
+from core.systems import build
+from core.systems.base.clarifying import make_clarifier
+from core.systems.base.options import Options
+from core.systems.base.system import answer
+from core.systems.base.writing import WritingSystem
+from core.systems.options import ClarifierOptions
+from core.systems.spanseqgen import TOKENS
+
+PASSAGES = tuple(
+    t.Passage(str(i), f"T{i}", text)
+    for i, text in enumerate(["The ball is red.", "A blue ball.", "The car is green, the ball black."])
+)
+QUESTION = t.Question("colour of the ball?", passages=PASSAGES)
+VARIANTS = ["fid", "fid-nucleus", "fid-top-k", "fid-diverse-beam", "fid-multi"]
+
+
+class FixedWriter:
+    """Writes what it was given."""
+
+    def __init__(self, *answers: tuple[str, float]) -> None:
+        self.answers = answers
+
+    def write_many(self, jobs: Any) -> list[list[t.Candidate]]:
+        return [[t.Candidate(text, p) for text, p in self.answers] for _ in jobs]
+
+
+def run(*answers: tuple[str, float], clarifier: Any = None, **options: Any) -> t.Prediction:
+    writer: Any = FixedWriter(*answers)
+    return answer(WritingSystem("fid", parts(), Options(**options), writer, ("fid", "d"), clarifier=clarifier), QUESTION)
+
+
+WRITTEN = (("red", 0.9), ("The red", 0.5), ("black", 0.4), ("blue", 0.3))
+
+
+def test_the_answers_are_those_written_with_evidence_and_without_repeats() -> None:
+    prediction = run(*WRITTEN, clarifier=by_copying)
+    assert [(a.text, a.probability, a.step) for a in prediction.answers] == [
+        ("red", 0.9, 1),
+        ("black", 0.4, 2),
+        ("blue", 0.3, 3),
+    ]
+    assert prediction.answers[0].evidence[0].passage_id == "0"
+    assert [c.text for c in prediction.steps[0].candidates] == ["red", "The red", "black", "blue"]
+    assert [c.question for c in prediction.clarifications] == [QUESTION.text] * 3
+    assert texts(run(*WRITTEN, max_answers=2)) == ["red", "black"]
+    assert run(*WRITTEN, clarifier=by_copying, clarify=False).clarifications == ()
+
+
+def test_no_answer_is_a_step_without_a_choice() -> None:
+    prediction = run()
+    assert (prediction.answers, prediction.steps[0].choice) == ((), None)
+    assert prediction.steps[0].stopped_because == prediction.ended
+
+
+# ---------------------------------------------------------------- with a model
+
+
+@pytest.fixture(scope="module")
+def folder(make_tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tokenizer = word_tokenizer("t5")
+    network = make_fid(make_tiny("t5"), tokenizer, FidConfig("separate", max_answer_tokens=8, target="spliced"))
+    path = tmp_path_factory.mktemp("fid") / "t5"
+    save_fid(network, path, tokenizer=tokenizer)
+    return path
+
+
+def built(name: str, folder: Path, retriever: Any = None, top_k: int | None = None, **extra: Any) -> Any:
+    settings = Settings(seq2seq=str(folder), answerer=str(folder), device="cpu")
+    return build(name, parts(settings=settings, retriever=retriever), Options(top_k, clarify=False, extra=extra))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_runs_over_any_encoder_decoder(name: str, folder: Path) -> None:
+    system = built(name, folder)
+    prediction = answer(system, QUESTION)
+    assert prediction.answers
+    assert answer(system, QUESTION).answers == prediction.answers  # sampling has a seed
+    decoding = prediction.system.settings["decoding"]
+    expected = (1.0, False) if name in ("fid", "fid-multi") else (0.8, True)
+    assert (decoding["temperature"], decoding["sequences"] > 1) == expected
+    assert (decoding["end_bias"] < 0) == (name == "fid-multi")
+
+
+def test_options_are_the_variants_own(folder: Path) -> None:
+    decoding = built("fid-nucleus", folder, sequences=3, seed=5, top_p=0.5).info.settings["decoding"]
+    assert (decoding["sequences"], decoding["seed"], decoding["top_p"]) == (3, 5, 0.5)
+    with pytest.raises(InputError, match="top_p is 0"):
+        built("fid-nucleus", folder, top_p=0)
+
+
+def test_weights_that_are_missing_or_of_another_kind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CheckpointError, match="AMBISCOPE_SEQ2SEQ"):  # they write whole sets, not one answer a step
+        built("ambigprompt-seq2seq", folder)
+    monkeypatch.setattr("core.models.loading.finding.BUNDLED", tmp_path)
+    with pytest.raises(CheckpointError, match="--target spliced"):
+        build("fid", parts(), Options(clarify=False))
+
+
+# ---------------------------------------------------------------- spanseqgen
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is surer of each passage than of the one before."""
+    table = TableReader({}, {"0": 0.9, "1": 0.2, "2": 0.1})
+    monkeypatch.setattr("core.systems.spanseqgen.load_reader", lambda *_: (table, "r1"))
+
+
+@pytest.mark.usefixtures("reader")
+def test_all_passages_are_read_as_one_row_in_the_readers_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network: Any = load_fid(str(folder), "cpu")[0].network
+    jobs: list[Any] = []
+    collate = network.collate
+
+    def recorded(tokenizer: Any, given: Any, max_tokens: Any = None) -> Any:
+        jobs.extend([given, max_tokens])
+        return collate(tokenizer, given, max_tokens)
+
+    monkeypatch.setattr(network, "collate", recorded, raising=False)
+    prediction = answer(built("spanseqgen", folder), QUESTION)
+    assert jobs[1] == TOKENS == 1024
+    assert jobs[0][0][1] == [("T2", "The car is green, the ball black. T1 : A blue ball. T0 : The ball is red.")]
+    assert [(p.passage.id, p.rank) for p in prediction.passages] == [("2", 1), ("1", 2), ("0", 3)]  # as they are read
+    assert prediction.system.settings["reader_digest"] == "r1"
+
+
+@pytest.mark.usefixtures("reader")
+def test_the_best_of_a_larger_pool_are_read(folder: Path) -> None:
+    shelf = parts(PASSAGES).retriever
+    for extra, expected in (({"pool": 3}, "2"), ({"pool": 2}, "1"), ({"rerank": "none"}, "0")):
+        prediction = answer(built("spanseqgen", folder, shelf, 1, **extra), t.Question(QUESTION.text))
+        assert [p.passage.id for p in prediction.passages] == [expected]
+        assert ("reader" in prediction.system.settings) == ("pool" in extra)
+
+
+# ---------------------------------------------------------------- who clarifies
+
+ANSWERS = [t.Answer("red", 0.9), t.Answer("blue", 0.5)]
+
+
+class FixedRewriter:
+    def __init__(self, *candidates: Sequence[str]) -> None:
+        self.candidates = candidates
+
+    def rewrite_many(self, jobs: Any) -> list[list[str]]:
+        self.jobs = jobs
+        return [list(self.candidates[i]) for i in range(len(jobs))]
+
+
+def test_copying_repeats_the_prompt_and_claims_nothing() -> None:
+    clarified = list(by_copying("colour?", ANSWERS, PASSAGES))
+    assert [(c.answer, c.question, c.passed) for c in clarified] == [("red", "colour?", False), ("blue", "colour?", False)]
+    assert next(by_copying("colour?", ANSWERS[:1], PASSAGES)).passed
+
+
+def test_rewriting_keeps_the_first_candidate_that_passes() -> None:
+    rewriter = FixedRewriter(["colour?", "colour in 1?", "colour in 2?"], ["colour?"])
+    asked: list[str] = []
+
+    def ask(pairs: Any) -> list[list[str]]:
+        asked.extend(question for question, _ in pairs)
+        return [["red"] if "2" in question else ["red", "blue"] for question, _ in pairs]
+
+    red, blue = by_rewriting(rewriter, ask)("colour?", ANSWERS, PASSAGES)
+    assert (red.question, red.passed, red.returned) == ("colour in 2?", True, ("red",))
+    assert asked == ["colour in 1?", "colour in 2?"]  # the prompt itself is no disambiguated question
+    assert (blue.question, blue.passed) == ("colour?", False)
+    assert [(answer, others) for _, answer, others, _ in rewriter.jobs] == [("red", ["blue"]), ("blue", ["red"])]
+    (unread, _) = by_rewriting(rewriter, None)("colour?", ANSWERS, PASSAGES)
+    assert (unread.question, unread.passed) == ("colour in 1?", False)
+    first, second = by_rewriting(FixedRewriter(["colour in 1?"], ["colour in 3?"]), ask)("colour?", ANSWERS, PASSAGES)
+    assert (first.passed, first.question, second.passed) == (False, "colour in 1?", False)
+    (only,) = by_rewriting(FixedRewriter(["never"]), None)("colour?", ANSWERS[:1], PASSAGES)
+    assert (only.question, only.passed) == ("colour?", True)
+
+
+def test_nothing_is_loaded_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.systems.base.clarifying.load_reader", lambda *_: pytest.fail("loaded"))
+    assert make_clarifier(ClarifierOptions(), Settings(), wanted=False) == (None, {})
+    assert make_clarifier(ClarifierOptions(clarifier="copy"), Settings(), wanted=True) == (by_copying, {})
+    own = ClarifierOptions(clarifier="seq2seq", verify="none")
+    with pytest.raises(CheckpointError, match="rewriter"):
+        make_clarifier(own, Settings(rewriter="./nowhere-rewriter"), wanted=True)
