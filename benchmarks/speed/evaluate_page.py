@@ -116,7 +116,6 @@ def measure() -> dict[str, float]:
     from streamlit.testing.v1 import AppTest
 
     from core.settings import ROOT
-    from pages.evaluate.charts.catalogue import MENU
     from pages.evaluate.data import VIEWS
 
     begin = PagesManager.__init__
@@ -143,7 +142,7 @@ def measure() -> dict[str, float]:
     for view in VIEWS[1:4]:
         app = timed(view, lambda a=app, v=view: a.segmented_control(key="evaluate.view").set_value(v).run())
         if view == "Charts":
-            for kind in MENU[1:]:
+            for kind in app.selectbox(key="evaluate.kind").options[1:]:
                 app = timed(f"chart {kind}", lambda a=app, k=kind: a.selectbox(key="evaluate.kind").set_value(k).run())
     return found
 

@@ -168,8 +168,4 @@ def main() -> None:
     draw(work)
 
 
-shared.enter("annotate")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -136,12 +136,7 @@ def _row(work: Work, passage: Passage) -> None:
         with st.container():
             st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
             st.caption(around(passage.text, _hits(work, passage), 70))
-        st.button(
-            named("Open", passage.title or passage.id),
-            key=work.key("open", passage.id),
-            on_click=open_passage,
-            args=(work, passage),
-        )
+        work.button(named("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
 
 
 def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
@@ -150,11 +145,10 @@ def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
 
 
 def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
-    st.button(
+    work.button(
         "Back to the search results" if work.item.passages is None else "Back to the passages",
-        key=work.key("back"),
-        on_click=_back,
-        args=(work,),
+        ("back",),
+        _back,
         icon=":material/arrow_back:",
         shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )

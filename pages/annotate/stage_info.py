@@ -46,17 +46,24 @@ PARTS: dict[WorkStage, tuple[str, ...]] = {
 }
 
 
-def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
-    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what stands before the
-    first heading is for everybody, and comes first."""
+def parts_of(text: str) -> list[tuple[str, str]]:
+    """(heading, text with it) of each part; "" for what is before the first one."""
     starts = list(_PART.finditer(text))
-    if PARTS[stage][0] not in {m[1] for m in starts}:
+    ends = [m.start() for m in starts] + [len(text)]
+    before = text[: ends[0]].strip()
+    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends[1:])]
+    return [("", before), *parts] if before else parts
+
+
+def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
+    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what is before the
+    first heading is for everybody, and comes first."""
+    parts = parts_of(text)
+    if PARTS[stage][0] not in dict(parts):
         return "", text.strip()
-    ends = [m.start() for m in starts[1:]] + [len(text)]
-    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends)]
-    own = [text[: starts[0].start()].strip()] + [body for name, body in parts if name in PARTS[stage]]
-    rest = [body for name, body in parts if name not in PARTS[stage]]
-    return "\n\n".join(filter(None, own)), "\n\n".join(rest)
+    wanted = ("", *PARTS[stage])
+    own, rest = ("\n\n".join(body for name, body in parts if (name in wanted) is is_own) for is_own in (True, False))
+    return own, rest
 
 
 def draw_annotation(annotation: Annotation, prompt: str) -> None:
@@ -110,10 +117,10 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
         for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
         if n
     ]
-    said = (
+    summary = (
         f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,} done"
     )
-    st.progress(min(1.0, share), text=said)
+    st.progress(min(1.0, share), text=summary)
     return mine
 
 

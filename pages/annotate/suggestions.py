@@ -95,22 +95,18 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
         _evidence(work, suggestion)
         with st.container(horizontal=True):
             for label, what, key in (("Accept", "accept", "A"), ("Reject", "reject", "X")):
-                st.button(
-                    named(label, suggestion.text),
-                    key=work.key(what, number),
-                    shortcut=key if first else None,
-                    on_click=_decide,
-                    args=(work, offer, what),
+                work.button(
+                    named(label, suggestion.text), (what, number), _decide, offer, what, shortcut=key if first else None
                 )
             if offer.passage_ids:
-                st.button(
+                work.button(
                     named("Read the evidence", f"for {suggestion.text}"),
-                    key=work.key("read", number),
+                    ("read", number),
+                    _read,
+                    offer,
                     icon=":material/menu_book:",
                     type="tertiary",
                     shortcut="E" if first else None,
-                    on_click=_read,
-                    args=(work, offer),
                 )
 
 

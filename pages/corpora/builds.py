@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from core.engine import Engine
-from core.errors import CancelledError, InputError, StorageError
+from core.errors import InputError, StorageError
 from core.retrieval.build import BuildReport
 from core.retrieval.readers import UPLOADED
-from pages.jobs.worker import Worker
-from pages.session import shared
+from pages.jobs.background import BackgroundJob
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
@@ -97,32 +96,21 @@ def discard_uploads(home: Path, corpus: str) -> None:
         shutil.rmtree(upload.folder, ignore_errors=True)
 
 
-class Build(Worker):
-    """A build that has begun; then `report` or `error`."""
+def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> BackgroundJob:
+    """Not begun yet; its result is a BuildReport, and what it is about the upload."""
+    name = upload.corpus
 
-    report: BuildReport | None = None
+    def work(job: BackgroundJob) -> BuildReport:
+        def progress(done: int, total: int, stage: str) -> None:
+            job.progress(done, total, f"{stage}: {done:,}{f' of {total:,}' if total else ''} passages")
 
-    def __init__(self, engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
-        self.upload, self.name = upload, upload.corpus
-        super().__init__(f"build-{self.name}")
-        self._engine, self._create = engine, create or engine.library.create
-        self.start()
-
-    def _progress(self, done: int, total: int, stage: str) -> None:
-        self.share = min(1.0, done / total) if total else None
-        self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
-        if self.stopping:
-            raise CancelledError(f"the build of corpus '{self.name}' was stopped; finished work is kept, and you can resume it")
-
-    def work(self) -> None:
         try:
-            self.report = self._create(self.name, self.upload.paths, self._progress)
+            report = (create or engine.library.create)(name, upload.paths, progress)
         except InputError:  # these files will never make this corpus
-            shutil.rmtree(self.upload.folder, ignore_errors=True)
+            shutil.rmtree(upload.folder, ignore_errors=True)
             raise
-        discard_uploads(self._engine.settings.home, self.name)
+        discard_uploads(engine.settings.home, name)
+        return report
 
-
-def running() -> dict[str, Build]:
-    """Builds that this process has begun, by the corpus's name."""
-    return shared.running("builds")
+    stopped = f"the build of corpus '{name}' was stopped; finished work is kept, and you can resume it"
+    return BackgroundJob(work, name, stopped=stopped, about=upload)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import AmbiscopeError
 from pages.evaluate import source
-from pages.evaluate.charts.base import format_score
-from pages.evaluate.charts.errors import BUCKETS
+from pages.evaluate.charts import BUCKETS
+from pages.evaluate.data import format_score
 from pages.explore.trace import TraceView
 from pages.session import shared
 from pages.ui.formatting import percent, seconds
 from pages.ui.markup import escape, short
+from pages.ui.tables import table
 from storage.records.results import EvaluationRow, StoredEvaluation
 
 PAGE = 25
 ORDERS = {"position": "As in the file", "f1": "Lowest F1 first", "errors": "Most errors first", "slowest": "Slowest first"}
 
 
-def rows(run: StoredEvaluation) -> None:
+def draw_rows(run: StoredEvaluation) -> None:
     """A page of a run's questions; a chosen one is shown whole below."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = st.selectbox("Order", list(ORDERS), format_func=lambda o: ORDERS[o], key=f"evaluate.order.{run.id}", width=220)
@@ -42,7 +42,7 @@ def rows(run: StoredEvaluation) -> None:
     pages = -(-total // PAGE)
     page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
     found = store.evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
-    table = [
+    rows = [
         {
             "question": r.question,
             "id": r.question_id,
@@ -54,17 +54,13 @@ def rows(run: StoredEvaluation) -> None:
         }
         for r in found
     ]
-    st.dataframe(
-        pd.DataFrame(table),
-        hide_index=True,
-        width="stretch",
-        column_config={
-            "seconds": st.column_config.NumberColumn(format="%.2f"),
-            "question": st.column_config.TextColumn(width="large"),
-        },
-        alt=f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total}",
-    )
-    st.caption(f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total:,}")
+    shown = f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total:,}"
+    columns = {
+        "seconds": st.column_config.NumberColumn(format="%.2f"),
+        "question": st.column_config.TextColumn(width="large"),
+    }
+    table(rows, shown, columns=columns)
+    st.caption(shown)
     chosen = st.selectbox(
         "Show a question",
         [r.question_id for r in found],

@@ -3,6 +3,7 @@ run shows them."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.systems import entry_of
-from pages.explore.candidates import candidates_note, candidates_table
-from pages.explore.interpretations.grid import PassageGrid
-from pages.explore.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, draw_pruned, outcome_markdown
+from pages.explore.grid import PassageGrid
+from pages.explore.imagined import Imagined, ImaginedQuestions, draw_pruned, outcome
 from pages.ui.formatting import percent, seconds
 from pages.ui.markup import around, changes, escape, highlighted, short
+
+BAR_CELLS, MAX_CANDIDATES, NAME_CHARS = 10, 8, 40
+EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def draw_found(passages: Sequence[t.RetrievedPassage], answers: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -81,7 +84,7 @@ def draw_proposed(
     """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that none without a result is a failed call."""
     known = passages.get(found.passage_id)
     where = escape(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
-    said = f"**{escape(found.answer)}**: {escape(found.question)}" if found.answer else ""
+    text = f"**{escape(found.answer)}**: {escape(found.question)}" if found.answer else ""
     if found.failed:
         mark, why = ":red[:material/error: failed]", found.failed
     elif found.abstained and found.answer:  # it was proposed, then dropped
@@ -94,7 +97,7 @@ def draw_proposed(
         mark, why = ":orange[:material/cancel: rejected]", "its passage does not support it"
     else:
         mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
-    parts = [mark, said, f"({where})" if said else where, escape(short(why, 200))]
+    parts = [mark, text, f"({where})" if text else where, escape(short(why, 200))]
     place.caption(" · ".join(p for p in parts if p))
 
 
@@ -124,7 +127,7 @@ class TraceView:
         self._clarified: DeltaGenerator | None = None
         self._grids, self._grid = entry_of(system).view == "interpretations", None
         self._open: dict[int, Any] = {}
-        self._ranks, self._imagined = Ranks(), None
+        self._ranks, self._imagined = defaultdict[str, set[int]](set), None
         self._searched_for, self._checked = question, False
         self._failed = FailedCalls(place)
 
@@ -132,7 +135,8 @@ class TraceView:
         match event:
             case t.PassagesRetrieved():
                 self.passages.update({p.passage.id: p for p in event.passages})
-                self._ranks.note(event.passages)
+                for p in event.passages:
+                    self._ranks[p.passage.id].add(p.rank)
                 self._lists.append((self.place.empty(), event, "" if event.query == self._searched_for else event.query))
                 draw_passages(*self._lists[-1])
                 if self._imagined is not None:
@@ -152,7 +156,7 @@ class TraceView:
                 self._imagined.verified(event)
             case t.QuestionVerified(question=question):
                 alone = Imagined(question, decision=event)
-                self.place.caption(f"{escape(question)} {outcome_markdown(alone, self.passages, self._ranks)}")
+                self.place.caption(f"{escape(question)} {outcome(alone, self.passages, self._ranks)[1]}")
             case t.ModelCalled(role=role, error=error):
                 self._checked |= role == "verify"
                 if error and not (role == "interpret" and self._grid is not None):  # the grid says so of its passage
@@ -203,7 +207,7 @@ class TraceView:
         if self._grid is not None:
             self._grid.close()
         if self._imagined is not None:
-            self._imagined.close()
+            self._imagined.draw(ended=True)
 
     def _step(self, event: t.StepFinished) -> None:
         step, answer = event.step, event.answer
@@ -240,3 +244,46 @@ class TraceView:
             st.code(step.prompt, language=None, wrap_lines=True)
         elif step.number == 1 and step.candidates:
             st.caption("No answers so far: the prompt is the question alone.")
+
+
+# ---------------------------------------------------------------- the candidates of a step
+# As text: plotly's scripts and a chart a step would keep the browser busier than the models keep the server, on the same two cores.
+
+
+def bar(value: float, cells: int = BAR_CELLS) -> str:
+    """Block characters, `cells` of them for a probability of 1; to an eighth of a cell, and at least that above 0."""
+    eighths = round(min(1.0, max(0.0, value)) * cells * 8) or int(value > 0)
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def candidates_table(step: t.Step) -> str:
+    """Markdown: the likeliest first, the chosen one marked, [EOI] last (a system without it leaves its probability at 0); what the answering model
+    alone and the verifier say beside it, where a reranker weighed them."""
+    more = [n for n in ("model", "verifier") if any(getattr(c, n) is not None for c in step.candidates)]
+    lines = [f"| {' | '.join(['Candidate', 'Probability', *map(str.capitalize, more)])} |", "|:--|:--|" + "--:|" * len(more)]
+    for c in step.candidates[:MAX_CANDIDATES]:
+        chosen = step.choice is not None and c.text == step.choice.text
+        name = escape(short(c.text, NAME_CHARS))
+        signals = [getattr(c, n) for n in more]
+        lines.append(_row(f"**{name}**" if chosen else name, c.probability, "blue" if chosen else "gray", signals))
+    if step.eoi_probability or step.choice is None:
+        lines.append(_row(f"{escape(t.EOI)} no further answer", step.eoi_probability, "orange", [None] * len(more)))
+    return "\n".join(lines)
+
+
+def candidates_note(step: t.Step) -> str:
+    """Why the columns differ, in a line; "" where there is one only."""
+    if all(c.model is None for c in step.candidates):
+        return ""
+    verifier = (
+        ", and Verifier how sure another model is that the passage supports it"
+        if any(c.verifier is not None for c in step.candidates)
+        else ""
+    )
+    return f"Probability is what the reranker makes of all signals. Model is what the answering model alone says{verifier}."
+
+
+def _row(name: str, probability: float, colour: str, signals: Sequence[float | None]) -> str:
+    blocks = bar(probability)
+    more = "".join(f" {'' if p is None else percent(p)} |" for p in signals)
+    return f"| {name} | {f':{colour}[{blocks}] ' if blocks else ''}{percent(probability)} |{more}"

@@ -3,69 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
 from core.annotating.aliases import join_aliases, parse_aliases
-from core.errors import AmbiscopeError, InputError
+from core.errors import InputError
 from core.types import Annotation, QAPair
 from pages.annotate import stage_info
-from pages.manage.items import ERROR, MESSAGE
 from pages.session import shared
+from pages.session.actions import reported, say
 from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape, named
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Guidelines, Project
 
 CHARS = 20_000
-# what a stage's part says; each is put in where the project has the stage
-GENERATION = """\
-**Writing answers.** You see a question as somebody typed it. Find all the answers that it can have, and for each of them a question that has this answer only.
-
-1. **Search and read first.** Answer from the passages, not from memory. Open the passages that you use.
-2. **No answer**: the passages answer the question in no reading. **A single answer**: every reader would mean the same.
-   **Several answers**: the question can be read in several ways (other years, places, versions, persons of one name, parts of a whole).
-"""
-VALIDATION = """\
-**Validating.** You see what several people answered to one question, and make one answer set of it.
-
-1. **Combine** answers that say the same, and keep every spelling as an alias. **Separate** what is not the same.
-2. **Check each answer in the passages.** Correct or delete what they do not say; add an answer that everybody missed.
-3. **Keep the best question of each answer**, mend it, or strike it: it has this answer only.
-"""
-ANSWER_SETS = """\
-**Answers and their questions.**
-
-1. **Change the question as little as possible.** Keep its words and its question word; add what tells the readings apart: a year, a place, a title.
-2. **Answers are short**: a name, a date, a number. Part other spellings of the same answer with `|`.
-3. **Each question stands alone.** Do not write *other*, *another* or *the second one*.
-4. **Time.** Name years instead of *last* or *current*. Of a list that grows every year, give the three latest cases.
-5. **Two annotations agree** when both are of one kind, when their answers match one to one (an alias of one is an alias of the other, and of no
-   third answer), and when the questions of matching answers have the same words. An item on which everybody agrees needs no validation.
-"""
-JUDGING = """\
-**Judging.** You see what a system answered to a question as somebody typed it. Say of each answer, and of each rewritten question, what it is worth.
-
-1. **Read the passage of each answer first.** Judge by what it says, not from memory.
-2. **Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it.
-   **Unsupported**: may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set, in other words.
-3. **A rewritten question fits** where it has this answer and no other, and still asks what was asked.
-   **Still ambiguous**: other answers fit it too. **Changes the meaning**: it asks something else.
-4. **Add what is missing**: answers that the passages hold and the system did not give, short, with other spellings after `|`.
-5. **Two sets**: prefer the one with more right answers and fewer wrong ones; how many there are is no merit.
-"""
+TEMPLATE = Path(__file__).with_suffix(".md")  # a part for each stage, and one for those that write
 
 
 def template(stages: Sequence[WorkStage]) -> str:
     """The text that a project with these stages starts from."""
-    writes = {"generation", "validation"} & set(stages)
-    parts = (
-        (GENERATION, "generation" in stages),
-        (VALIDATION, "validation" in stages),
-        (ANSWER_SETS, bool(writes)),
-        (JUDGING, "judging" in stages),
-    )
-    return "\n".join(text for text, wanted in parts if wanted)
+    wanted = {name for stage in stages for name in stage_info.PARTS[stage]}
+    parts = stage_info.parts_of(TEMPLATE.read_text(encoding="utf-8"))
+    return "\n\n".join(body for name, body in parts if name in wanted) + "\n"
 
 
 def first_examples(stages: Sequence[WorkStage]) -> tuple[Example, ...]:
@@ -173,15 +134,12 @@ def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guid
     _store(project, who, _typed(project, found), examples, found)
 
 
+@reported
 def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
-    try:
-        saved = shared.store().projects.save_guidelines(
-            who, project.id, text, examples, expected_version=found.version if found else 0
-        )
-        reload_fields(_name(project))
-        st.session_state[MESSAGE] = f"Guidelines saved. Version {saved.version} is now in use."
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    version = found.version if found else 0
+    saved = shared.store().projects.save_guidelines(who, project.id, text, examples, expected_version=version)
+    reload_fields(_name(project))
+    say(f"Guidelines saved. Version {saved.version} is now in use.")
 
 
 def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
@@ -228,18 +186,10 @@ def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
     return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(found)), why.strip())  # type: ignore[arg-type]
 
 
+@reported
 def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None:
-    state = st.session_state
-    try:
-        example = example_of(
-            state.get(f"{key}.right") == "Right",
-            str(state.get(f"{key}.prompt") or ""),
-            str(state.get(f"{key}.pairs") or ""),
-            str(state.get(f"{key}.why") or ""),
-        )
-    except AmbiscopeError as error:
-        state[ERROR] = error
-        return
+    prompt, pairs, why = (str(st.session_state.get(f"{key}.{field}") or "") for field in ("prompt", "pairs", "why"))
+    example = example_of(st.session_state.get(f"{key}.right") == "Right", prompt, pairs, why)
     _keep(project, who, (*(found.examples if found else ()), example), found)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, get_args
 
-import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError
-from pages.manage.items import ERROR, MESSAGE
 from pages.session import connection, shared, sign_in
+from pages.session.actions import reported, say
 from pages.ui.markup import escape, named
+from pages.ui.tables import table
 from storage.access.log import ACTIONS
 from storage.records.enumerations import Role
 from storage.records.projects import Person, Project
@@ -24,13 +23,11 @@ ROLES: dict[Role, str] = {
 PAGE = 50
 
 
+@reported
 def _do(what: str, act: Callable[[], Any]) -> None:
     """Callback."""
-    try:
-        act()
-        st.session_state[MESSAGE] = what
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    act()
+    say(what)
 
 
 def _value(key: str) -> str:
@@ -172,20 +169,17 @@ def activity(project: Project | None, who: str) -> None:
     if not found:
         st.info("No activity matches.")
     else:
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    "Time": [f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}" for a in found],
-                    "Person": [a.who for a in found],
-                    "Action": [a.action for a in found],
-                    "Details": ["; ".join(f"{k}: {v}" for k, v in a.details.items()) for a in found],
-                    "Item": [a.item[:8] for a in found],
-                }
-            ),
-            hide_index=True,
-            width="stretch",
-            alt="Activity log, newest first",
-        )
+        rows = [
+            {
+                "Time": f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}",
+                "Person": a.who,
+                "Action": a.action,
+                "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
+                "Item": a.item[:8],
+            }
+            for a in found
+        ]
+        table(rows, "Activity log, newest first")
     with st.container(horizontal=True):
         st.button("Newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
         st.button(
