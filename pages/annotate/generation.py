@@ -87,14 +87,14 @@ def cite_buttons(work: Work, passage: Passage) -> None:
     st.caption("This passage is evidence for:")
     with st.container(horizontal=True):
         for number, pair in enumerate(pairs, 1):
-            held = passage.id in pair.passage_ids
+            is_evidence = passage.id in pair.passage_ids
             work.button(
                 escape(pair.answers[:40] or f"answer {number}"),
                 ("cite", pair.key, passage.id),
                 _cite,
                 pair.key,
                 passage.id,
-                icon=":material/check_box:" if held else ":material/check_box_outline_blank:",
+                icon=":material/check_box:" if is_evidence else ":material/check_box_outline_blank:",
             )
 
 
@@ -141,7 +141,9 @@ def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
         st.caption(f":orange[:material/warning: {escape(finding.message)}]")
 
 
-def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[Finding], errors: tuple[Finding, ...]) -> None:
+def _pair(
+    work: Work, number: int, pair: PairField, several: bool, own_findings: list[Finding], errors: tuple[Finding, ...]
+) -> None:
     with st.container(border=True, key=work.key("pair", pair.key)):
         if work.form.kind == "multiple":
             work.field(
@@ -155,7 +157,7 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
             )
             if pair.question.strip():
                 st.markdown(changes(work.task.question, pair.question))  # whole, where the field is too short
-            for finding in (f for f in found if f.field == "question"):
+            for finding in (f for f in own_findings if f.field == "question"):
                 _say(finding, errors)
         work.field(
             f"Answer {number + 1}" if work.form.kind == "multiple" else "Answer",
@@ -167,7 +169,7 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[F
             placeholder="answer | another spelling",
             help="Separate aliases of the same answer with |",
         )
-        for finding in (f for f in found if f.field == "answers"):
+        for finding in (f for f in own_findings if f.field == "answers"):
             _say(finding, errors)
         with st.container(horizontal=True, vertical_alignment="center"):
             if pair.passage_ids:

@@ -237,12 +237,12 @@ def _label_buttons(
 def _passages(work: Work, at: int, answer: ShownAnswer) -> None:
     """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
-    found = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
-    if not found:
+    sources = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
+    if not sources:
         st.caption(":material/link_off: The system gave no passage for it.")
         return
     shown = []
-    for passage in found:
+    for passage in sources:
         spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
         marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
         shown.append(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read

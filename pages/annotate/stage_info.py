@@ -75,18 +75,18 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
         st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
 
 
-def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
+def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
     """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
-    more = f", {len(found.examples)} examples at the end" if found and found.examples else ""
-    label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
+    more = f", {len(guidelines.examples)} examples at the end" if guidelines and guidelines.examples else ""
+    label = f"Guidelines{f' (version {guidelines.version}{more})' if guidelines else ''}"
     # long ones of a fixed height: the work below stays on the screen while one reads
-    long = found is not None and (len(found.text) > GUIDE_CHARS or bool(found.examples))
+    long = guidelines is not None and (len(guidelines.text) > GUIDE_CHARS or bool(guidelines.examples))
     height: int | Literal["content"] = GUIDE_PIXELS if long else "content"
     with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=height, border=False):
         st.markdown(IN_SHORT[stage])
-        if found is None:
+        if guidelines is None:
             return
-        own, rest = by_stage(found.text, stage)
+        own, rest = by_stage(guidelines.text, stage)
         if own:
             st.markdown(without_pictures(own))  # Markdown of a manager; unsafe_allow_html stays False
         if rest:
@@ -94,7 +94,7 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
                 st.caption("Guidelines for the other stages:" if own else "Guidelines for the whole project:")
             st.markdown(without_pictures(rest))
         for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
-            for example in (e for e in found.examples if e.right is right):
+            for example in (e for e in guidelines.examples if e.right is right):
                 _example(example, title, colour)
 
 
@@ -150,12 +150,12 @@ def _continue() -> None:
 
 def draw_feedback() -> bool:
     """After a gold item: how it went.  True while it is on the screen."""
-    found = st.session_state.get(FEEDBACK)
-    if not isinstance(found, Feedback):
+    shown = st.session_state.get(FEEDBACK)
+    if not isinstance(shown, Feedback):
         return False
-    feedback = found.feedback
+    feedback = shown.feedback
     state = feedback.qualification
-    st.subheader(escape(found.question))
+    st.subheader(escape(shown.question))
     if feedback.right:
         st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
@@ -165,11 +165,11 @@ def draw_feedback() -> bool:
     left, right = st.columns(2)
     with left:
         st.markdown("**Yours**")
-        _content(found.content, found.question)
+        _content(shown.content, shown.question)
     with right:
         st.markdown("**Reference**")
         for annotation in feedback.gold.annotations:
-            draw_annotation(annotation, found.question)
+            draw_annotation(annotation, shown.question)
         for (system, position), label in sorted(feedback.gold.labels.items()):
             st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(label)}**")
     if state.needed and state.passed is None:

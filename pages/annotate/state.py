@@ -70,7 +70,7 @@ class Work:
     refresh: bool = False  # a fragment asks for the whole page
     # what is on the screen
     query: str = ""
-    found: list[RetrievedPassage] | None = None
+    results: list[RetrievedPassage] | None = None
     reading: Passage | None = None
     known: dict[str, Passage] = field(default_factory=dict)  # passages met so far, for their titles
     looked: bool = False  # those of the item's predictions are among them
@@ -113,8 +113,8 @@ class Work:
 
 
 def current() -> Work | None:
-    found = st.session_state.get(KEY)
-    return found if isinstance(found, Work) else None
+    work = st.session_state.get(KEY)
+    return work if isinstance(work, Work) else None
 
 
 def on_screen(work: Work) -> str:

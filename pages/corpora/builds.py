@@ -47,20 +47,20 @@ class Upload:
 def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[str, str]:
     """Safe name -> name as uploaded: letters that are safe everywhere, a suffix among `kinds`, and a number where two would be
     one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
-    found: dict[str, str] = {}
+    originals: dict[str, str] = {}
     for number, name in enumerate(names, 1):
         lower = name.lower()
         suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
         if suffix is None:
             raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
         stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
-        taken = {n.lower() for n in found}
+        taken = {n.lower() for n in originals}
         if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
             stem = f"{stem}-{number}"
         while f"{stem}{suffix}".lower() in taken:
             stem += "_"
-        found[f"{stem}{suffix}"] = name
-    return found
+        originals[f"{stem}{suffix}"] = name
+    return originals
 
 
 def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
@@ -80,15 +80,15 @@ def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
 
 def pending_uploads(home: Path, corpus: str) -> list[Upload]:
     """Uploads whose build for this corpus did not end."""
-    found = []
+    uploads = []
     for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
         try:
             about = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if about.get("corpus") == corpus:
-            found.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
-    return found
+            uploads.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
+    return uploads
 
 
 def discard_uploads(home: Path, corpus: str) -> None:

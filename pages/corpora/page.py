@@ -26,7 +26,7 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"
 
 
-def overview(found: list[CorpusInfo], names: list[str]) -> None:
+def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
     rows = [
         {
             "Name": c.name,
@@ -38,9 +38,9 @@ def overview(found: list[CorpusInfo], names: list[str]) -> None:
             "Built": c.built[:16].replace("T", " "),
             "Source": c.source,
         }
-        for c in found
+        for c in corpora
     ]
-    if STARTER in names and STARTER not in [c.name for c in found]:
+    if STARTER in names and STARTER not in [c.name for c in corpora]:
         rows.append({"Name": STARTER, "State": "built when first used"})
     if rows:
         table(rows, "Corpora of this installation")
@@ -74,10 +74,10 @@ def search(name: str) -> None:
     query = " ".join(str(st.session_state.get("corpora.query") or "").split())
     if not query:
         return
-    found = shared.engine().corpus(name).search(query, int(k), mode)
-    if not found:
+    matches = shared.engine().corpus(name).search(query, int(k), mode)
+    if not matches:
         st.info("No passage has any of these words. Try dense or hybrid search.")
-    draw_found(found)
+    draw_found(matches)
 
 
 @action("delete corpora")
@@ -117,12 +117,12 @@ def incomplete(name: str) -> None:
         st.caption("To resume, upload the same files under the same name. Otherwise, delete it.")
 
 
-def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
-    every = list(dict.fromkeys([*names, *(c.name for c in found)]))
+def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
+    every = list(dict.fromkeys([*names, *(c.name for c in corpora)]))
     if not every:
         return
     chosen = st.selectbox("Corpus", every, key="corpora.chosen")
-    info = next((c for c in found if c.name == chosen), None)
+    info = next((c for c in corpora if c.name == chosen), None)
     if info is not None and not info.complete:
         if chosen not in jobs.going("builds"):
             incomplete(chosen)
@@ -193,9 +193,9 @@ def show_report(build: jobs.BackgroundJob) -> None:
         st.warning(escape(warning), icon=":material/translate:")
     if report.rejected_total:
         originals = build.about.originals
-        left = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
+        skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
         shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
-        st.warning(f"{left} skipped{shown}:")
+        st.warning(f"{skipped} skipped{shown}:")
         rows = [
             {"File": originals.get(r.file, r.file), "Unit": r.unit, "Number": r.number, "Reason": r.reason}
             for r in report.rejected
@@ -220,10 +220,10 @@ def watch() -> None:
 def main() -> None:
     st.header("Corpora")
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
-    found, names = shared.corpora(), shared.light_engine().library.names()
-    overview(found, names)
+    corpora, names = shared.corpora(), shared.light_engine().library.names()
+    overview(corpora, names)
     above = st.container()
-    inspect_corpus(found, names)
+    inspect_corpus(corpora, names)
     if elsewhere := shared.light_engine().elsewhere:
         st.info(escape(elsewhere), icon=":material/dns:")
     elif shared.store().may("build corpora"):

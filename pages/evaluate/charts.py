@@ -80,8 +80,8 @@ class EvaluationChart:
 @st.cache_data(show_spinner=False, max_entries=500)
 def summary_of(run_id: str, _store: Store | Door) -> Mapping[str, Any]:
     """A stored run never changes, and no two stores have one of the same id."""
-    found: Mapping[str, Any] = _store.evaluations.evaluation_report(run_id).get("summary") or {}
-    return found
+    summary: Mapping[str, Any] = _store.evaluations.evaluation_report(run_id).get("summary") or {}
+    return summary
 
 
 @st.cache_data(show_spinner=False, max_entries=100)
@@ -215,10 +215,10 @@ def _judged(request: ChartRequest) -> pd.DataFrame:
         {
             "interpretations of": f"{request.names[r.id]}: {cell}",
             "judgment": judgment,
-            "interpretations": found["right"] if judgment == "right" else found["n"] - found["right"],
+            "interpretations": counts["right"] if judgment == "right" else counts["n"] - counts["right"],
         }
         for r in request.chosen
-        for cell, found in request.summary(r, "judged").items()
+        for cell, counts in request.summary(r, "judged").items()
         for judgment in ("right", "wrong")
     )
 
@@ -243,10 +243,8 @@ def _reliability(request: ChartRequest) -> pd.DataFrame:
     for run in request.chosen:
         for probability, own in request.summary(run, "reliability").items():
             chance = by_chance([(b["n"], b["said"]) for b in own["bins"]])
-            error = f"error {own['error']:.3f} (chance {chance:.3f})"
             rows += [
                 {
-                    "line": f"{request.names[run.id]}, {probability}: {error}",
                     "run": request.names[run.id],
                     "probability of": probability,
                     "stated": b["said"],
@@ -394,10 +392,17 @@ CHARTS = (
         "Reliability of probabilities",
         _reliability,
         px.line,
-        {"x": "stated", "y": "right", "color": "line", "line_dash": "probability of", "markers": True, "hover_data": ["n"]},
+        {
+            "x": "stated",
+            "y": "right",
+            "color": "run",
+            "line_dash": "probability of",
+            "markers": True,
+            "hover_data": ["n", "calibration error", "by chance up to"],
+        },
         "Of the answers, of [EOI] (no answer remains) and of the verifier (the evidence supports the answer). Below the dashed line, the system is "
-        "overconfident. Error: the expected calibration error, the mean distance from that line. In brackets: what a perfectly calibrated system "
-        "stays below in 95 of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
+        "overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
+        "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
         layout={
             "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]
         },
@@ -446,18 +451,18 @@ def draw(chart: EvaluationChart, request: ChartRequest) -> None:
     st.subheader(title)
     if chart.caption:
         st.caption(escape(chart.caption))
-    labels = {"value": chart.value or axis(request.metric)}
+    labels = {"value": chart.value or axis(request.metric), "stated": "stated probability", "right": "share that was right"}
     parts = frame.groupby("source", sort=False) if "source" in frame else [("", frame)]
     for number, (source, part) in enumerate(parts):
         if number:
             st.caption(f"**{escape(source)}**")
-        made = drawing.figure(chart.draw, part, labels=labels, layout=chart.layout, **chart.marks)
-        show(made, f"{chart.key}.{number}" if number else chart.key, title, chart.caption)
+        chart_figure = drawing.figure(chart.draw, part, labels=labels, layout=chart.layout, **chart.marks)
+        show(chart_figure, f"{chart.key}.{number}" if number else chart.key, title, chart.caption)
     with st.container(horizontal=True, vertical_alignment="center"):
         csv_button(frame, title, f"evaluate.csv.{chart.key}")
         with st.popover(named("Data", f"of {title}"), icon=":material/table:"):
             table(frame, f"Data of the chart: {title}")
 
 
-def show(made: go.Figure, key: str, title: str, caption: str) -> None:
-    drawing.show(made, f"evaluate.chart.{key}", f"{title}. {caption} The same data are in the table under Data.")
+def show(chart_figure: go.Figure, key: str, title: str, caption: str) -> None:
+    drawing.show(chart_figure, f"evaluate.chart.{key}", f"{title}. {caption} The same data are in the table under Data.")

@@ -28,16 +28,16 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if len(runs) < 2:
         st.info("A comparison needs two stored runs. Choose Start and store to start another one, or to store a run folder.")
         return
-    called = names(runs)
+    run_names = names(runs)
     ids = [r.id for r in runs]
     left, right = st.columns(2)
     with left:
         first, second = default_pair(runs, metric, scope)
-        a = st.selectbox("Run A", ids, index=ids.index(first), format_func=called.__getitem__, key="evaluate.a")
+        a = st.selectbox("Run A", ids, index=ids.index(first), format_func=run_names.__getitem__, key="evaluate.a")
     with right:
         others = [i for i in ids if i != a]
         start = others.index(second) if second in others else 0
-        b = st.selectbox("Run B", others, index=start, format_func=called.__getitem__, key="evaluate.b")
+        b = st.selectbox("Run B", others, index=start, format_func=run_names.__getitem__, key="evaluate.b")
     by_id = {r.id: r for r in runs}
     common = [m for m in metrics_of([by_id[a]]) if m in by_id[b].scores]
     if not common:
@@ -49,15 +49,15 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
     st.caption(
-        f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {SAMPLES:,} bootstrap samples, seed 0."
+        f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}; {SAMPLES:,} bootstrap samples, seed 0."
     )
     st.caption(
         f"p (Holm): corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at once (Holm 1979)."
     )
     _metrics(differences)
     if judges.is_judged(common):
-        judges.draw([by_id[a], by_id[b]], called)
-    _questions(a, b, metric if metric in common else common[0], called)
+        judges.draw([by_id[a], by_id[b]], run_names)
+    _questions(a, b, metric if metric in common else common[0], run_names)
 
 
 @st.cache_data(show_spinner="Comparing", max_entries=64)
@@ -102,7 +102,7 @@ def _metrics(differences: Mapping[str, MetricDifference]) -> None:
     if not drawn:
         return
     st.subheader("Difference between the means")
-    made = drawing.figure(
+    chart_figure = drawing.figure(
         px.bar,
         pd.DataFrame(drawn),
         x="A - B",
@@ -110,10 +110,10 @@ def _metrics(differences: Mapping[str, MetricDifference]) -> None:
         orientation="h",
         labels={"A - B": "A - B, in points, with the 95% interval of the paired bootstrap"},
     )
-    drawing.show(made, "evaluate.chart.differences", "Difference of each metric. The table above has the same data.")
+    drawing.show(chart_figure, "evaluate.chart.differences", "Difference of each metric. The table above has the same data.")
 
 
-def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
+def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> None:
     store = source.store()
     values_a, values_b = store.evaluations.paired_values(a, b, metric)
     differences = sorted((scaled(metric, x - y) or 0.0 for x, y in zip(values_a, values_b, strict=True)), reverse=True)
@@ -127,7 +127,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     frame["better"] = ["A" if d > 0 else "B" for d in differences]
     thinned = frame.iloc[:: max(1, -(-len(frame) // MAX_BARS))]  # evenly, so that the shape stays
     labels = {"rank": "questions, sorted by difference", "A - B": f"A - B, {axis(metric)}"}
-    made = drawing.figure(
+    chart_figure = drawing.figure(
         px.bar,
         thinned,
         x="rank",
@@ -137,7 +137,7 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
         barmode="relative",
         layout={"bargap": 0, "height": 320},
     )
-    charts.show(made, "question-differences", "Question by question", "")
+    charts.show(chart_figure, "question-differences", "Question by question", "")
     pages = max(1, -(-len(differences) // PAGE))
     page = st.pagination(pages, key=f"evaluate.pairs.{a}.{b}.{metric}") if pages > 1 else 1
     rows = store.evaluations.paired_rows(a, b, metric, PAGE, (page - 1) * PAGE)
@@ -162,5 +162,5 @@ def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
     if chosen in labels:
         for place, run, letter in zip(st.columns(2), (a, b), "AB", strict=True):
             with place:
-                st.subheader(f"{letter}: {escape(called[run])}")
+                st.subheader(f"{letter}: {escape(run_names[run])}")
             question(place.container(border=True), run, str(chosen), f"pair.{letter}.{run}", narrow=True)

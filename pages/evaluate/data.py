@@ -22,8 +22,8 @@ def names(runs: Sequence[StoredEvaluation]) -> dict[str, str]:
 
 def metrics_of(runs: Sequence[StoredEvaluation]) -> list[str]:
     """The metrics that some run has, F1 answer first."""
-    found = dict.fromkeys(m for run in runs for m in run.scores)
-    return sorted(found, key=lambda m: m != "F1 answer")
+    metrics = dict.fromkeys(m for run in runs for m in run.scores)
+    return sorted(metrics, key=lambda m: m != "F1 answer")
 
 
 def is_share(metric: str) -> bool:

@@ -42,10 +42,10 @@ def judge_of(about: Mapping[str, Any]) -> str:
 
 def prompts_of(about: Mapping[str, Any]) -> str:
     """The versions of the judge's prompts."""
-    found = about.get("prompts")
-    if not isinstance(found, dict):
+    versions = about.get("prompts")
+    if not isinstance(versions, dict):
         return "none: no language model is used" if about else UNKNOWN
-    kept = {role: found[role] for role in ROLES if role in found} or found
+    kept = {role: versions[role] for role in ROLES if role in versions} or versions
     return ", ".join(f"{role} {version}" for role, version in kept.items())
 
 
@@ -81,16 +81,16 @@ def _judges(ids: tuple[str, ...], _store: Store) -> Judges:
     return Judges(judges_of(_store, ids), judge_agreement(_store, ids[:MAX_RUNS], samples=SAMPLES))
 
 
-def rows(runs: Sequence[StoredEvaluation], called: Mapping[str, str], found: Judges) -> list[dict[str, Any]]:
+def rows(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str], judged: Judges) -> list[dict[str, Any]]:
     out = []
     for run in runs:
-        about, a = found.about.get(run.id), found.agreement.get(run.id)
+        about, a = judged.about.get(run.id), judged.agreement.get(run.id)
         if about is None:
             continue
         kappa = a.row.kappa if a is not None else Figure("", None, None, 0, NOT_CALCULATED)
         out.append(
             {
-                "Run": called[run.id],
+                "Run": run_names[run.id],
                 "Judge": judge_of(about),
                 "Prompt versions": prompts_of(about),
                 "Kappa with people": value(kappa),
@@ -103,20 +103,22 @@ def rows(runs: Sequence[StoredEvaluation], called: Mapping[str, str], found: Jud
     return out
 
 
-def draw(runs: Sequence[StoredEvaluation], called: Mapping[str, str]) -> None:
+def draw(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str]) -> None:
     """A line for each run that a judge decided something of."""
-    found = judges(runs)
-    if not found.about:
+    judged = judges(runs)
+    if not judged.about:
         return
     st.markdown("**Judge of the grounded metrics, and its agreement with people**")
-    table(rows(runs, called, found), "The judge of each run, its prompt versions, and Cohen's kappa with people's judgments")
+    table(
+        rows(runs, run_names, judged), "The judge of each run, its prompt versions, and Cohen's kappa with people's judgments"
+    )
     st.caption(
         f"These metrics depend on the judge: {escape(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
         "people (is it correct?) on the same questions, answers and passages; n counts them. Undefined is not zero: the reason is given beside it."
     )
-    if len(found.about) > MAX_RUNS:
+    if len(judged.about) > MAX_RUNS:
         st.caption(
-            f"Kappa is calculated for the first {MAX_RUNS} of {len(found.about)} judged runs. Use the filters in the sidebar to see others."
+            f"Kappa is calculated for the first {MAX_RUNS} of {len(judged.about)} judged runs. Use the filters in the sidebar to see others."
         )
-    if found.truncated:
+    if judged.truncated:
         st.caption(f"Only people's latest {MAX_LABELS:,} judgments are used.")

@@ -61,9 +61,9 @@ def filters() -> EvaluationFilter:
 
 def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     """The runs, the best first; those without the metric last."""
-    called = names(runs)
+    run_names = names(runs)
     ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
-    rows = [_row(place, run, called[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
+    rows = [_row(place, run, run_names[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
     places = "%.1f" if is_share(metric) else "%.2f"
     table(
         rows,
@@ -81,7 +81,7 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
     )
     csv_button(rows, "runs", "evaluate.csv.runs")
     if metric in judges.JUDGED:
-        judges.draw(ranked, called)
+        judges.draw(ranked, run_names)
 
 
 def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
@@ -132,17 +132,17 @@ MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
 def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
     report = source.store().evaluations.evaluation_report(run.id)
-    made = report.get("provenance", {})
+    provenance = report.get("provenance", {})
     facts = {
         "system": run.system,
         "questions": run.questions,
         "corpus": run.corpus,
         "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}",
         "checkpoint": f"{run.checkpoint or 'none'} {run.checkpoint_digest[:16]}",
-        "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if made.get('changed_since_commit') else ''}",
+        "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if provenance.get('changed_since_commit') else ''}",
         "seed": run.seed,
         "seconds (median, p95)": f"{_seconds(run.seconds_median)}, {_seconds(run.seconds_p95)}",
-        "made on": ", ".join(f"{n} {made[n]}" for n in MADE_ON if made.get(n)) or "unknown",
+        "made on": ", ".join(f"{n} {provenance[n]}" for n in MADE_ON if provenance.get(n)) or "unknown",
         "peak memory": f"{run.peak_memory_mb:,.0f} MB" if run.peak_memory_mb else "unknown",
         "parameters": f"{run.parameters:,}" if run.parameters else "unknown",
         "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",
@@ -165,7 +165,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         table(means, "Mean of each metric of the run")
     judges.draw([run], {run.id: name})
     with st.expander("System settings"):
-        st.json(made.get("settings", {}))
+        st.json(provenance.get("settings", {}))
     if source.chosen() == source.SHIPPED or not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -19,17 +19,17 @@ NO_TABLE = "none"
 
 def draw_charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     by_rank = sorted(runs, key=lambda r: -(r.mean(metric, scope) if r.mean(metric, scope) is not None else -1.0))
-    called = names(runs)
+    run_names = names(runs)
     place = st.container()
     selected = st.multiselect(
         "Runs in the charts",
         [r.id for r in by_rank],
         default=[r.id for r in by_rank[:MAX_DRAWN]],
-        format_func=lambda key: called.get(key, key),
+        format_func=lambda key: run_names.get(key, key),
         key="evaluate.drawn",
         max_selections=20,
     )
-    request = charts.ChartRequest(runs, [r for r in by_rank if r.id in set(selected)], called, metric, scope, source.store())
+    request = charts.ChartRequest(runs, [r for r in by_rank if r.id in set(selected)], run_names, metric, scope, source.store())
     menu = charts.menu(request) if request.chosen else []
     if not menu:
         place.info("Choose at least one run." if not request.chosen else "These runs have nothing to draw for this metric.")
@@ -52,18 +52,18 @@ def draw_charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
         for chart in drawn:
             charts.draw(chart, request)
         if any(judges.is_judged(c.metrics or (metric,)) for c in drawn):
-            judges.draw(request.chosen, called)
+            judges.draw(request.chosen, run_names)
 
 
 def one(runs: Sequence[StoredEvaluation]) -> None:
-    called = names(runs)
-    chosen = st.selectbox("Run", [r.id for r in runs], format_func=lambda key: called.get(key, key), key="evaluate.one")
+    run_names = names(runs)
+    chosen = st.selectbox("Run", [r.id for r in runs], format_func=lambda key: run_names.get(key, key), key="evaluate.one")
     run = next((r for r in runs if r.id == chosen), None)
     if run is None:
         return
-    leaderboard.about(run, called[run.id])
+    leaderboard.about(run, run_names[run.id])
     (reliability,) = (c for c in charts.CHARTS if c.key == "reliability")
-    charts.draw(reliability, charts.ChartRequest([run], [run], called, "F1 answer", "all", source.store()))
+    charts.draw(reliability, charts.ChartRequest([run], [run], run_names, "F1 answer", "all", source.store()))
     st.subheader("Questions")
     rows.draw_rows(run)
 

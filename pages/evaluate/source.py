@@ -92,13 +92,13 @@ def adopt() -> None:
 
 def choose() -> None:
     """Draws the choice in the sidebar; without own runs the shipped ones are chosen.  While they are loaded the page is about own ones."""
-    wanted = SHIPPED
+    source = SHIPPED
     if hidden() or not runs.ARCHIVE.is_file():
-        wanted = OWN
+        source = OWN
     elif shared.store().evaluations.count_evaluations():
         st.session_state.setdefault(KEY, OWN)
-        wanted = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
-    st.session_state[NOW] = SHIPPED if wanted == SHIPPED and _there() else OWN
+        source = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
+    st.session_state[NOW] = SHIPPED if source == SHIPPED and _there() else OWN
 
 
 def _there() -> bool:
@@ -120,10 +120,10 @@ def about() -> None:
     """What the shipped runs are, where they are chosen."""
     if chosen() != SHIPPED:
         return
-    made = runs.about()
-    asked = f"the first {made.limit} questions of each file" if made.limit else "all questions of each file"
+    archive = runs.about()
+    extent = f"the first {archive.limit} questions of each file" if archive.limit else "all questions of each file"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f":blue-badge[{SHIPPED}] commit {made.commit[:7]}, {asked}. These runs are not yours.", width="stretch")
+        st.markdown(f":blue-badge[{SHIPPED}] commit {archive.commit[:7]}, {extent}. These runs are not yours.", width="stretch")
         if shared.store().may("run evaluations"):
             st.button("Add them to mine", key="evaluate.adopt", on_click=adopt, icon=":material/library_add:")
         st.button("Hide", key="evaluate.hide", on_click=hide, icon=":material/visibility_off:")

@@ -36,13 +36,13 @@ KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
 def question_files() -> dict[str, Path]:
     """What can be asked: the starter's questions, downloaded data sets, uploaded files."""
     settings = shared.settings()
-    found = {"Starter questions": settings.starter_dir / "questions.json"}
+    files = {"Starter questions": settings.starter_dir / "questions.json"}
     for name in DATASETS:
-        found |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
+        files |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
     uploaded = settings.home / "questions"
     if uploaded.is_dir():
-        found |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
-    return {name: path for name, path in found.items() if path.is_file()}
+        files |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
+    return {name: path for name, path in files.items() if path.is_file()}
 
 
 # ---------------------------------------------------------------- starting
@@ -124,16 +124,16 @@ def tags(text: str) -> dict[str, object]:
     >>> tags("training questions=100, zero-shot=true, ablation=none")
     {'training questions': 100.0, 'zero-shot': True, 'ablation': 'none'}
     """
-    found: dict[str, object] = {}
+    facts: dict[str, object] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (x.strip() for x in part.partition("="))
         if not equals or not name or not value:
             raise InputError(f"the tag '{part[:60]}' has no value; write name=value, separated by commas")
         try:
-            found[name] = float(value)
+            facts[name] = float(value)
         except ValueError:
-            found[name] = {"true": True, "false": False}.get(value.lower(), value)
-    return found
+            facts[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return facts
 
 
 def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
@@ -212,19 +212,19 @@ def _resume(name: str) -> None:
 
 @action("run evaluations")
 def _store_folder(path: Path) -> None:
-    made = import_run(shared.store().evaluations, path)
-    words = "stored" if made.new else "already stored"
-    say(f"{path.name}: {words}, {made.system}, {made.n} questions.")
+    imported = import_run(shared.store().evaluations, path)
+    words = "stored" if imported.new else "already stored"
+    say(f"{path.name}: {words}, {imported.system}, {imported.n} questions.")
 
 
 def folders() -> None:
     """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
     running = jobs.going("evaluations")
-    found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
-    if not found:
+    states = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
+    if not states:
         st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")
         return
-    for state in found[:30]:
+    for state in states[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
             if state.finished is not None:
@@ -243,8 +243,8 @@ def folders() -> None:
                     args=(state.name,),
                     icon=":material/play_arrow:",
                 )
-    if len(found) > 30:
-        st.caption(f"{len(found) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
+    if len(states) > 30:
+        st.caption(f"{len(states) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
 
 
 def _described(state: RunState) -> str:

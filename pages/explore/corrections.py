@@ -39,8 +39,8 @@ class Corrections:
 
 
 def _added(prefix: str) -> dict[int, str]:
-    found: dict[int, str] = st.session_state.setdefault(f"{prefix}.added", {})
-    return found
+    texts: dict[int, str] = st.session_state.setdefault(f"{prefix}.added", {})
+    return texts
 
 
 def corrections_of(prefix: str, judged: Mapping[int, Sequence[Judgment]]) -> Corrections:
@@ -50,19 +50,19 @@ def corrections_of(prefix: str, judged: Mapping[int, Sequence[Judgment]]) -> Cor
     return Corrections(frozenset(struck), _added(prefix))
 
 
-def corrected(question: t.Question, answers: tuple[t.Answer, ...], wanted: Corrections) -> t.Question:
+def corrected(question: t.Question, answers: tuple[t.Answer, ...], corrections: Corrections) -> t.Question:
     """The question to run on with: pinned are the answers before the first change, and every added one; banned the struck ones.
 
     What a person had pinned or banned before stays so, unless they now say otherwise.
     """
     pinned: list[str] = []
     for position, answer in enumerate(answers):
-        if position not in wanted.struck and (position < wanted.first or answer.pinned):
+        if position not in corrections.struck and (position < corrections.first or answer.pinned):
             pinned.append(answer.text)
-        if position in wanted.added:
-            pinned.append(wanted.added[position])
-    pinned += [text for position, text in sorted(wanted.added.items()) if position >= len(answers) or position < 0]
-    struck = [answers[p].text for p in sorted(wanted.struck)]
+        if position in corrections.added:
+            pinned.append(corrections.added[position])
+    pinned += [text for position, text in sorted(corrections.added.items()) if position >= len(answers) or position < 0]
+    struck = [answers[p].text for p in sorted(corrections.struck)]
     keep = {answer_key(p) for p in pinned}
     banned = [b for b in dict.fromkeys([*question.banned, *struck]) if answer_key(b) not in keep]
     unique = {answer_key(p): p for p in reversed(pinned)}
@@ -102,11 +102,11 @@ def adder(prefix: str, position: int, name: str = "an answer") -> None:
         )
 
 
-def bar(prefix: str, prediction: t.Prediction, wanted: Corrections) -> None:
+def bar(prefix: str, prediction: t.Prediction, corrections: Corrections) -> None:
     """What the corrections mean, and the button that continues; nothing where there are none."""
-    if not wanted:
+    if not corrections:
         return
-    question = corrected(prediction.question, prediction.answers, wanted)
+    question = corrected(prediction.question, prediction.answers, corrections)
     with st.container(border=True):
         names = [("keeping", question.pinned), ("excluding", question.banned)]
         parts = "; ".join(f"{what} {', '.join(f'**{escape(x)}**' for x in texts)}" for what, texts in names if texts)
@@ -118,21 +118,21 @@ def bar(prefix: str, prediction: t.Prediction, wanted: Corrections) -> None:
                 type="primary",
                 icon=":material/play_arrow:",
                 on_click=_continue,
-                args=(question, prediction.system, wanted),
+                args=(question, prediction.system, corrections),
                 help="Answers that you added are labelled correct, unless you gave them a label.",
             )
-            if wanted.added:
+            if corrections.added:
                 st.button("Discard the added answers", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
 
 
 @action("ask questions")
-def _continue(question: t.Question, info: t.SystemInfo, wanted: Corrections) -> None:
-    live.start([_plan(question, info, wanted)])
+def _continue(question: t.Question, info: t.SystemInfo, corrections: Corrections) -> None:
+    live.start([_plan(question, info, corrections)])
 
 
-def _plan(question: t.Question, info: t.SystemInfo, wanted: Corrections) -> Plan:
+def _plan(question: t.Question, info: t.SystemInfo, corrections: Corrections) -> Plan:
     """A run on from what a person corrected."""
-    return Plan(question, info.name, info.corpus, options_of(info), tuple(wanted.added.values()))
+    return Plan(question, info.name, info.corpus, options_of(info), tuple(corrections.added.values()))
 
 
 @action("run the loop")
@@ -141,9 +141,9 @@ def learn(sides: Sequence[tuple[t.Prediction, str, str]]) -> None:
     `sides`: prediction, its stored id, prefix of its keys."""
     plans = []
     for prediction, saved, prefix in sides:
-        wanted = corrections_of(prefix, labels.load(saved))
-        if wanted.added:
-            plans.append(_plan(corrected(prediction.question, prediction.answers, wanted), prediction.system, wanted))
+        corrections = corrections_of(prefix, labels.load(saved))
+        if corrections.added:
+            plans.append(_plan(corrected(prediction.question, prediction.answers, corrections), prediction.system, corrections))
     if not plans:
         learning.begin()
         return

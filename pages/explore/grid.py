@@ -60,9 +60,9 @@ class PassageGrid:
         self._counts.caption(" · ".join(parts))
 
     def _draw(self, passage_id: str, ended: bool = False) -> None:
-        found = self._found[passage_id]
+        retrieved = self._found[passage_id]
         with self._cells[passage_id].container(border=True):
-            st.markdown(f"{found.rank}\\. {escape(short(found.passage.title or passage_id, 50))}")
+            st.markdown(f"{retrieved.rank}\\. {escape(short(retrieved.passage.title or passage_id, 50))}")
             for one in self._results.get(passage_id, ()):
                 kind = outcome(one)
                 if kind == "interpreted":

@@ -22,15 +22,15 @@ class Imagined:
     """What is known so far of one imagined question."""
 
     question: str
-    found: tuple[str, ...] | None = None  # ids of the passages that its search found; None before its search
-    kept: int | None = None  # how many of these pruning left; None where nothing was pruned
+    passage_ids: tuple[str, ...] | None = None  # ids of the passages that its search found; None before its search
+    remaining: int | None = None  # how many of these pruning left; None where nothing was pruned
     why: str = ""  # what the kept passages are
     decision: t.QuestionVerified | None = None
 
 
 def outcome(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks, ended: bool = False) -> tuple[str, str]:
     """What became of it in a word, and with what made it as Markdown."""
-    found, decision = listed(len(one.found or ()), "passage"), one.decision
+    count, decision = listed(len(one.passage_ids or ()), "passage"), one.decision
     if decision is not None and decision.failed:
         why = escape(short(decision.failed, WHY_CHARS))
         return "failed", f":red[:material/error: failed]: it could not be verified, {why}"
@@ -41,16 +41,16 @@ def outcome(one: Imagined, passages: Mapping[str, t.RetrievedPassage], ranks: Ra
         return "verified", f":green[:material/check_circle: verified]: answered by {titles}{more}"
     if decision is not None:
         return "rejected", ":orange[:material/cancel: rejected]: verification found no passage that answers it"
-    if one.found is None:
+    if one.passage_ids is None:
         return ("not searched", ":gray[not searched]") if ended else ("waiting", ":gray[:material/hourglass_empty: waiting]")
-    if not one.found:
+    if not one.passage_ids:
         return "nothing found", ":gray[:material/search_off: nothing found]: the corpus has no passage for it"
-    if one.kept is None:
-        return "searched", f":gray[:material/search: searched]: {found} found"
-    if one.kept:
-        return "kept", f":blue[:material/filter_alt: kept]: {one.kept} of its {found} read on"
+    if one.remaining is None:
+        return "searched", f":gray[:material/search: searched]: {count} found"
+    if one.remaining:
+        return "kept", f":blue[:material/filter_alt: kept]: {one.remaining} of its {count} read on"
     why = escape(short(one.why, WHY_CHARS))
-    return "pruned", f":orange[:material/filter_alt_off: pruned]: {found} found, none of them among {why}"
+    return "pruned", f":orange[:material/filter_alt_off: pruned]: {count} found, none of them among {why}"
 
 
 class ImaginedQuestions:
@@ -76,15 +76,15 @@ class ImaginedQuestions:
         """A search for one of them; one for another question is of passages that all of them share."""
         ids = tuple(p.passage.id for p in event.passages)
         own = [i for i in self._all if i.question == event.query]
-        for one in own or [i for i in self._all if i.found is None]:
-            one.found = ids
+        for one in own or [i for i in self._all if i.passage_ids is None]:
+            one.passage_ids = ids
         self.draw()
 
     def pruned(self, event: t.PassagesPruned) -> None:
         """What verification prunes afterwards is told by the verifier."""
         for one in self._all:
-            if one.found and one.decision is None:
-                one.kept, one.why = len(set(one.found) & set(event.kept)), event.why
+            if one.passage_ids and one.decision is None:
+                one.remaining, one.why = len(set(one.passage_ids) & set(event.kept)), event.why
         self.draw()
 
     def verified(self, event: t.QuestionVerified) -> None:
@@ -119,8 +119,8 @@ def draw_pruned(
 
 def title_with_ranks(passage_id: str, passages: Mapping[str, t.RetrievedPassage], ranks: Ranks) -> str:
     """Title and rank of a passage; its ranks where several searches found it."""
-    found, at = passages.get(passage_id), sorted(ranks.get(passage_id, ()))
-    name = escape(short((found.passage.title if found else "") or passage_id, TITLE_CHARS))
+    retrieved, at = passages.get(passage_id), sorted(ranks.get(passage_id, ()))
+    name = escape(short((retrieved.passage.title if retrieved else "") or passage_id, TITLE_CHARS))
     if not at:
         return f"{name} :gray-badge[not retrieved]"
     return f"{name} :gray-badge[rank{'s' if len(at) > 1 else ''} {', '.join(map(str, at))}]"

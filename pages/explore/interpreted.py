@@ -58,8 +58,8 @@ def has_choices(prediction: t.Prediction) -> bool:
 
 def proposed(prediction: t.Prediction) -> list[t.Interpretation]:
     """What passages proposed, in the order that the map counts."""
-    found = (e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed))
-    return [i for i in found if i.answer and not i.abstained and not i.failed]
+    interpretations = (e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed))
+    return [i for i in interpretations if i.answer and not i.abstained and not i.failed]
 
 
 def made_with(info: t.SystemInfo) -> Consolidation:
@@ -72,10 +72,10 @@ def made_with(info: t.SystemInfo) -> Consolidation:
         return Consolidation()
 
 
-def reclustered(found: Sequence[t.Interpretation], how: Consolidation) -> Consolidated:
+def reclustered(interpretations: Sequence[t.Interpretation], how: Consolidation) -> Consolidated:
     """Clusters anew, from embeddings that the encoder remembers; nothing is read.  Raises CheckpointError."""
-    vectors = shared.engine().embed([text_of(i, how.embed) for i in found])
-    return consolidate(found, np.asarray(vectors, np.float32), how)
+    vectors = shared.engine().embed([text_of(i, how.embed) for i in interpretations])
+    return consolidate(interpretations, np.asarray(vectors, np.float32), how)
 
 
 def recluster(prefix: str, made_with: Consolidation) -> Consolidation:
@@ -103,35 +103,37 @@ class Rejections:
 
 
 def rejections_of(prefix: str) -> Rejections:
-    found: Rejections = st.session_state.setdefault(f"{prefix}.choices", Rejections())
-    return found
+    rejections: Rejections = st.session_state.setdefault(f"{prefix}.choices", Rejections())
+    return rejections
 
 
 def draw(prediction: t.Prediction, prefix: str) -> None:
     """Everything above the answers' cards and the trace."""
-    found, how = proposed(prediction), made_with(prediction.system)
+    interpretations, how = proposed(prediction), made_with(prediction.system)
     why = next((e.why for e in prediction.events if isinstance(e, t.InterpretationsChosen)), "")
-    if not found:
+    if not interpretations:
         _nothing(prediction, why)
         return
     place = st.container()
-    with st.expander("Map of the interpretations", icon=":material/bubble_chart:", expanded=len(found) > 1):
-        wanted = recluster(prefix, how)
+    with st.expander("Map of the interpretations", icon=":material/bubble_chart:", expanded=len(interpretations) > 1):
+        clustering = recluster(prefix, how)
         placed = next((e.placed for e in prediction.events if isinstance(e, t.InterpretationsClustered)), ())
         final = list(prediction.interpretations)
-        if wanted != how or len(placed) != len(found):
+        if clustering != how or len(placed) != len(interpretations):
             try:
-                result = reclustered(found, wanted)
+                result = reclustered(interpretations, clustering)
             except AmbiscopeError as error:
                 shared.show_error(error)
             else:
-                placed, final = result.placed, _worded([found[i] for i in result.kept], final)
+                placed, final = result.placed, _worded([interpretations[i] for i in result.kept], final)
                 st.caption("Clustered again from the same interpretations. The stored prediction is unchanged.")
         clusters = {p.cluster for p in placed} - {-1}
         alone = sum(p.cluster < 0 for p in placed)
-        counts = f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered."
+        counts = f"{len(interpretations)} interpretations, {len(clusters)} clusters, {alone} unclustered."
         charts.show(
-            interpretation_map(placed, found), f"{prefix}.map", f"Map: {counts} The list of passages below has the same."
+            interpretation_map(placed, interpretations),
+            f"{prefix}.map",
+            f"Map: {counts} The list of passages below has the same.",
         )
         st.caption(
             f"{counts} Points close together have similar questions and answers; "
@@ -157,7 +159,7 @@ def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations
         for p in sorted(placed, key=lambda p: (p.cluster < 0, p.cluster))
     )
     bare = {"showticklabels": False, "title": None, "zeroline": False}
-    made = charts.figure(
+    chart_figure = charts.figure(
         px.scatter,
         frame,
         x="x",
@@ -172,8 +174,8 @@ def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations
         layout={"xaxis": bare, "yaxis": bare},
         chars=120,
     )
-    made.update_traces(textposition="top center", marker_size=12)
-    return made
+    chart_figure.update_traces(textposition="top center", marker_size=12)
+    return chart_figure
 
 
 def _worded(kept: list[t.Interpretation], final: Sequence[t.Interpretation]) -> list[t.Interpretation]:

@@ -26,10 +26,10 @@ def _key(prediction_id: str, position: int, what: str) -> str:
 
 def load(prediction_id: str) -> dict[int, list[Judgment]]:
     """All judgments of a prediction by position.  Raises StorageError."""
-    found: dict[int, list[Judgment]] = {}
+    by_position: dict[int, list[Judgment]] = {}
     for judgment in shared.store().labels.judgments(prediction_id):
-        found.setdefault(judgment.position, []).append(judgment)
-    return found
+        by_position.setdefault(judgment.position, []).append(judgment)
+    return by_position
 
 
 def _save(prediction_id: str, position: int, version: int) -> None:

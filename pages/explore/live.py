@@ -61,8 +61,8 @@ def save(run: QuestionRun) -> None:
     except Exception as error:
         run.save_error = error
         return
-    wanted = {answer_key(text) for text in run.plan.added}
-    labels.label_added(run.saved, [i for i, a in enumerate(prediction.answers) if answer_key(a.text) in wanted])
+    added = {answer_key(text) for text in run.plan.added}
+    labels.label_added(run.saved, [i for i, a in enumerate(prediction.answers) if answer_key(a.text) in added])
 
 
 class _Side:

@@ -60,12 +60,12 @@ class Choices:
         return [Plan(question, system, self.corpus, options) for system, options in self.sides]
 
 
-def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
+def ready_systems(statuses: Sequence[SystemStatus], default: str) -> list[str]:
     """Names to choose from, the default first; a hidden system can be chosen only by being the setting."""
-    names = [s.name for s in found if s.ready]
-    if wanted not in [s.name for s in found]:
-        names.insert(0, wanted)
-    return sorted(names, key=lambda name: name != wanted)
+    names = [s.name for s in statuses if s.ready]
+    if default not in [s.name for s in statuses]:
+        names.insert(0, default)
+    return sorted(names, key=lambda name: name != default)
 
 
 class _Fields:
@@ -173,7 +173,7 @@ def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
 
 
 def sidebar() -> Choices:
-    settings, found = shared.settings(), shared.systems()
+    settings, statuses = shared.settings(), shared.systems()
     names = shared.light_engine().library.names()
     if not names:
         st.sidebar.warning("There is no corpus yet. Upload one on the Corpora page.")
@@ -188,7 +188,7 @@ def sidebar() -> Choices:
         )
         read = st.container()
         count = shared.passages_of(str(corpus))
-        ready = ready_systems(found, settings.system)
+        ready = ready_systems(statuses, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:
             st.subheader("How to answer", anchor=False)
@@ -199,7 +199,7 @@ def sidebar() -> Choices:
                 sides.append(second)
         with reset:
             fields.reset_button()
-        waiting = [s for s in found if not s.ready]
+        waiting = [s for s in statuses if not s.ready]
         if waiting:
             with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:

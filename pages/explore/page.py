@@ -70,21 +70,25 @@ def linked() -> list[StoredPrediction]:
     if tuple(ids) != st.session_state.get("explore.link", ("", "")):  # another link was opened in this tab
         live.drop()
         st.session_state["explore.link"] = tuple(ids)
-        found = [shared.store().predictions.get_prediction(i) for i in ids if i]
-        if found:
-            st.session_state["explore.question"] = found[0].prediction.question.text
-        return found
+        stored = [shared.store().predictions.get_prediction(i) for i in ids if i]
+        if stored:
+            st.session_state["explore.question"] = stored[0].prediction.question.text
+        return stored
     return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
 
 
 def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun]) -> None:
     """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
-    found = [p for p, *_ in sides if p is not None]
+    predictions = [p for p, *_ in sides if p is not None]
     both: tuple[Set[int], ...] | None = None
     if len(sides) > 1:
-        both = aligned.in_both(found[0].answers, found[1].answers) if len(found) == 2 else (frozenset(), frozenset())
-    if len(found) == 2:
-        aligned.draw(*found)
+        both = (
+            aligned.in_both(predictions[0].answers, predictions[1].answers)
+            if len(predictions) == 2
+            else (frozenset(), frozenset())
+        )
+    if len(predictions) == 2:
+        aligned.draw(*predictions)
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
     for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, places)):
         if runs:

@@ -23,15 +23,15 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def draw_found(passages: Sequence[t.RetrievedPassage], answers: Mapping[str, Sequence[str]] | None = None) -> None:
     """Retrieved passages: rank, title, score and which of the run's `answers` (by passage id) it supports, the text when opened."""
-    for found in passages:
-        title = short(found.passage.title or found.passage.id, 80)
+    for retrieved in passages:
+        title = short(retrieved.passage.title or retrieved.passage.id, 80)
         supported = "".join(
-            f" :green-badge[supports {escape(short(a, 40))}]" for a in (answers or {}).get(found.passage.id, ())
+            f" :green-badge[supports {escape(short(a, 40))}]" for a in (answers or {}).get(retrieved.passage.id, ())
         )
-        cosine = "" if found.similarity is None else f" :gray-badge[cosine {found.similarity:.2f}]"
-        with st.expander(f"{found.rank}. **{escape(title)}**  :gray-badge[score {found.score:.3f}]{cosine}{supported}"):
-            st.markdown(escape(found.passage.text))
-            st.caption(f"Passage {escape(found.passage.id)}")
+        cosine = "" if retrieved.similarity is None else f" :gray-badge[cosine {retrieved.similarity:.2f}]"
+        with st.expander(f"{retrieved.rank}. **{escape(title)}**  :gray-badge[score {retrieved.score:.3f}]{cosine}{supported}"):
+            st.markdown(escape(retrieved.passage.text))
+            st.caption(f"Passage {escape(retrieved.passage.id)}")
 
 
 def draw_passages(
@@ -52,12 +52,12 @@ def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.Retrie
     for e in evidence:
         spans.setdefault(e.passage_id, []).append((e.start, e.end))
     for position, (passage_id, places) in enumerate(spans.items()):
-        found = passages.get(passage_id)
-        if found is None:
+        retrieved = passages.get(passage_id)
+        if retrieved is None:
             st.caption(f"Passage {escape(passage_id)} was not retrieved.")
             continue
-        text = found.passage.text
-        st.markdown(f"**{escape(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
+        text = retrieved.passage.text
+        st.markdown(f"**{escape(retrieved.passage.title or passage_id)}** :gray-badge[rank {retrieved.rank}]")
         st.markdown(highlighted(text, places) if whole and position == 0 else around(text, places))
 
 
@@ -79,21 +79,25 @@ def round_trip(c: t.Clarification) -> None:
 
 
 def draw_proposed(
-    place: DeltaGenerator, found: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
+    place: DeltaGenerator, interpretation: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
 ) -> None:
     """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that none without a result is a failed call."""
-    known = passages.get(found.passage_id)
-    where = escape(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
-    text = f"**{escape(found.answer)}**: {escape(found.question)}" if found.answer else ""
-    if found.failed:
-        mark, why = ":red[:material/error: failed]", found.failed
-    elif found.abstained and found.answer:  # it was proposed, then dropped
-        mark, why = ":orange[:material/filter_alt_off: dropped]", found.abstained
-    elif found.abstained or not found.answer:
-        mark, why = ":gray[:material/do_not_disturb_on: abstained]", found.abstained or "it gave no answer"
-    elif found.verified:
+    known = passages.get(interpretation.passage_id)
+    where = (
+        escape(short((known.passage.title if known else "") or interpretation.passage_id, 80))
+        if interpretation.passage_id
+        else "No passage"
+    )
+    text = f"**{escape(interpretation.answer)}**: {escape(interpretation.question)}" if interpretation.answer else ""
+    if interpretation.failed:
+        mark, why = ":red[:material/error: failed]", interpretation.failed
+    elif interpretation.abstained and interpretation.answer:  # it was proposed, then dropped
+        mark, why = ":orange[:material/filter_alt_off: dropped]", interpretation.abstained
+    elif interpretation.abstained or not interpretation.answer:
+        mark, why = ":gray[:material/do_not_disturb_on: abstained]", interpretation.abstained or "it gave no answer"
+    elif interpretation.verified:
         mark, why = ":green[:material/check_circle: verified]", ""
-    elif found.verified is False:
+    elif interpretation.verified is False:
         mark, why = ":orange[:material/cancel: rejected]", "its passage does not support it"
     else:
         mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
@@ -177,12 +181,12 @@ class TraceView:
                     self._clarified.markdown("**Disambiguated questions** :gray[changes to your question]")
                 with self._clarified:
                     draw_clarification(clarification, self.question)
-            case t.InterpretationProposed(interpretation=found) if self._grid is not None and self._grid.knows(
-                found.passage_id
+            case t.InterpretationProposed(interpretation=proposed) if self._grid is not None and self._grid.knows(
+                proposed.passage_id
             ):
-                self._grid.fill(found)
-            case t.InterpretationProposed(interpretation=found):
-                draw_proposed(self.place, found, self.passages, self._checked)
+                self._grid.fill(proposed)
+            case t.InterpretationProposed(interpretation=proposed):
+                draw_proposed(self.place, proposed, self.passages, self._checked)
             case t.InterpretationsClustered(placed=placed):
                 clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
                 self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")

@@ -149,8 +149,8 @@ def going(kind: str) -> dict[str, BackgroundJob]:
 def progress_text(job: BackgroundJob) -> str:
     """What it is doing, for how long, and how long it will take."""
     stage = "stopping" if job.stopping else job.stage
-    left = f" · about {duration(job.seconds_left)} left" if job.seconds_left is not None and not job.stopping else ""
-    return f"{escape(stage)} · {duration(job.seconds)}{left}"
+    remaining = f" · about {duration(job.seconds_left)} left" if job.seconds_left is not None and not job.stopping else ""
+    return f"{escape(stage)} · {duration(job.seconds)}{remaining}"
 
 
 def show(place: DeltaGenerator, job: BackgroundJob) -> DeltaGenerator:

@@ -71,16 +71,16 @@ EXAMPLES = (
 def draw(project: Project, who: str) -> None:
     stored = shared.store().projects.guidelines(project.id)
     name = _name(project)
-    found = loaded_version(
+    loaded = loaded_version(
         name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored)
     )
-    key = _key(project, found)
+    key = _key(project, loaded)
     st.caption(f"Version {stored.version} is in use." if stored else "There are no guidelines yet.")
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(
             "Text (Markdown)",
-            value=_text(project, found),
+            value=_text(project, loaded),
             key=f"{key}.text",
             height=420,
             max_chars=CHARS,
@@ -90,15 +90,15 @@ def draw(project: Project, who: str) -> None:
             key=f"{key}.save",
             type="primary",
             on_click=_save,
-            args=(project, who, found),
+            args=(project, who, loaded),
         )
     with right:
         st.caption("As annotators see it")
         with st.container(border=True):
-            version = found.version if found else 0
-            preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
+            version = loaded.version if loaded else 0
+            preview = Guidelines(project.id, version, text or "", loaded.examples if loaded else (), who, project.created)
             stage_info.draw_guidelines(preview, project.stages[0], expanded=True)
-    _examples(project, who, found, key)
+    _examples(project, who, loaded, key)
     _versions(project)
 
 
@@ -106,21 +106,21 @@ def _name(project: Project) -> str:
     return f"guide.{project.id}"
 
 
-def _key(project: Project, found: Guidelines | None) -> str:
-    return f"{_name(project)}.{found.version if found else 0}"
+def _key(project: Project, loaded: Guidelines | None) -> str:
+    return f"{_name(project)}.{loaded.version if loaded else 0}"
 
 
-def _text(project: Project, found: Guidelines | None) -> str:
-    return found.text if found else template(project.stages)
+def _text(project: Project, loaded: Guidelines | None) -> str:
+    return loaded.text if loaded else template(project.stages)
 
 
-def _typed(project: Project, found: Guidelines | None) -> str:
+def _typed(project: Project, loaded: Guidelines | None) -> str:
     """What stands in the field that began from `found`."""
-    return str(st.session_state.get(f"{_key(project, found)}.text", _text(project, found)))
+    return str(st.session_state.get(f"{_key(project, loaded)}.text", _text(project, loaded)))
 
 
-def _save(project: Project, who: str, found: Guidelines | None) -> None:
-    _store(project, who, _typed(project, found), found.examples if found else (), found)
+def _save(project: Project, who: str, loaded: Guidelines | None) -> None:
+    _store(project, who, _typed(project, loaded), loaded.examples if loaded else (), loaded)
 
 
 def _over(project: Project, who: str, stored: Guidelines | None) -> None:
@@ -129,22 +129,22 @@ def _over(project: Project, who: str, stored: Guidelines | None) -> None:
     _store(project, who, _typed(project, held), stored.examples if stored else (), stored)
 
 
-def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
+def _keep(project: Project, who: str, examples: tuple[Example, ...], loaded: Guidelines | None) -> None:
     """These examples, with the text as it stands in the field: what was typed there and not saved yet must not be lost."""
-    _store(project, who, _typed(project, found), examples, found)
+    _store(project, who, _typed(project, loaded), examples, loaded)
 
 
 @reported
-def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
-    version = found.version if found else 0
+def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], loaded: Guidelines | None) -> None:
+    version = loaded.version if loaded else 0
     saved = shared.store().projects.save_guidelines(who, project.id, text, examples, expected_version=version)
     reload_fields(_name(project))
     say(f"Guidelines saved. Version {saved.version} is now in use.")
 
 
-def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
+def _examples(project: Project, who: str, loaded: Guidelines | None, key: str) -> None:
     st.markdown("**Examples** :gray[right and wrong answer sets, shown below the text]")
-    examples = found.examples if found else ()
+    examples = loaded.examples if loaded else ()
     for number, example in enumerate(examples):
         with st.container(border=True):
             st.markdown(f"{'Right' if example.right else 'Wrong'}: **{escape(example.prompt)}**")
@@ -156,7 +156,7 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
                 named("Delete", f"example {number + 1}"),
                 key=f"{key}.drop.{number}",
                 on_click=_keep,
-                args=(project, who, rest, found),
+                args=(project, who, rest, loaded),
             )
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
         st.segmented_control("This example is", ["Right", "Wrong"], default="Right", required=True, key=f"{key}.right")
@@ -168,29 +168,29 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
             placeholder="Who wrote the play in 1953? → Arthur Miller",
         )
         st.text_input("Why", key=f"{key}.why", max_chars=2_000)
-        st.form_submit_button("Add example", on_click=_add, args=(project, who, found, key))
+        st.form_submit_button("Add example", on_click=_add, args=(project, who, loaded, key))
 
 
 def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
     """Raises InputError without a question, or for a line without an answer."""
     if not prompt.strip():
         raise InputError("the example has no question; write one as somebody would ask it")
-    found = []
+    answer_pairs = []
     for number, line in enumerate((x for x in pairs.splitlines() if x.strip()), 1):
         question, arrow, answers = line.replace("->", "→").rpartition("→")
         aliases = parse_aliases(answers)
         if not aliases:
             raise InputError(f"line {number} of the answers has no answer; write: question → answer")
-        found.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
-    kind = {0: "none", 1: "single"}.get(len(found), "multiple")
-    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(found)), why.strip())  # type: ignore[arg-type]
+        answer_pairs.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
+    kind = {0: "none", 1: "single"}.get(len(answer_pairs), "multiple")
+    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(answer_pairs)), why.strip())  # type: ignore[arg-type]
 
 
 @reported
-def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None:
+def _add(project: Project, who: str, loaded: Guidelines | None, key: str) -> None:
     prompt, pairs, why = (str(st.session_state.get(f"{key}.{field}") or "") for field in ("prompt", "pairs", "why"))
     example = example_of(st.session_state.get(f"{key}.right") == "Right", prompt, pairs, why)
-    _keep(project, who, (*(found.examples if found else ()), example), found)
+    _keep(project, who, (*(loaded.examples if loaded else ()), example), loaded)
 
 
 def _versions(project: Project) -> None:

@@ -44,7 +44,7 @@ def draw(project: Project, who: str) -> None:
         state = st.selectbox("State", ["any", *STATES], format_func=str.capitalize, key="manage.state", width=160)
         text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
-    found = shared.store().items.items(
+    summaries = shared.store().items.items(
         project.id,
         who,
         stage=stage,
@@ -53,17 +53,17 @@ def draw(project: Project, who: str) -> None:
         limit=PAGE + 1,
         offset=(page - 1) * PAGE,
     )
-    if not found:
+    if not summaries:
         st.info("No item matches." if page == 1 else "No more items.")
     else:
-        _table(found[:PAGE], project, stage, who)
-    if len(found) > PAGE or page > 1:
-        st.pagination(page + (len(found) > PAGE), key="manage.page")
+        _table(summaries[:PAGE], project, stage, who)
+    if len(summaries) > PAGE or page > 1:
+        st.pagination(page + (len(summaries) > PAGE), key="manage.page")
     add_questions(project, who)
 
 
-def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
-    bare = shared.store().intake.unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
+def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
+    bare = shared.store().intake.unanswered(who, project.id, [i.id for i in summaries]) if stage == "judging" else frozenset()
     rows = [
         {
             "No.": i.position + 1,
@@ -75,7 +75,7 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
             "Margin": i.margin,
             "Disagreement": i.disagreement,
         }
-        for i in found
+        for i in summaries
     ]
     # columns that say nothing would push the others out of sight
     shown = pd.DataFrame(rows).drop(columns=[name for name in ABOUT if all(row[name] is None for row in rows)])
@@ -92,8 +92,8 @@ def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: st
     more = [ABOUT[name] for name in ABOUT if name in shown]
     st.caption(" ".join(["Select a row to see what was submitted.", *more]))
     place = selected(chosen)
-    if place is not None and place < len(found):
-        detail(found[place], project, stage, who)
+    if place is not None and place < len(summaries):
+        detail(summaries[place], project, stage, who)
 
 
 def selected(chosen: DataframeState) -> int | None:
@@ -152,22 +152,22 @@ def predictions_of(content: JudgingWork, item: str, who: str) -> dict[str, Predi
     store = shared.store()
     order = [p.prediction_id for p in store.items.get_item(item, who).predictions]
     order += sorted({a.prediction_id for a in content.answers} - set(order))
-    found = ((name, store.predictions.find_prediction(name)) for name in order)
-    return {name: stored.prediction for name, stored in found if stored is not None}
+    stored_predictions = ((name, store.predictions.find_prediction(name)) for name in order)
+    return {name: stored.prediction for name, stored in stored_predictions if stored is not None}
 
 
 def _judgments(submission: Submission, content: JudgingWork, who: str) -> None:
-    found = predictions_of(content, submission.item, who)
-    given = sorted(content.answers, key=lambda a: a.position)
-    for name, prediction in found.items():
-        if len(found) > 1:
+    predictions = predictions_of(content, submission.item, who)
+    answers = sorted(content.answers, key=lambda a: a.position)
+    for name, prediction in predictions.items():
+        if len(predictions) > 1:
             better = " :blue-badge[preferred]" if name == content.preferred else ""
             st.markdown(f"Answers of **{escape(prediction.system.name)}**{better}")
-        own = [a for a in given if a.prediction_id == name]
+        own = [a for a in answers if a.prediction_id == name]
         if not prediction.answers:
             st.caption("The system found no answer.")
         st.markdown("\n".join(_line(a, prediction, submission.question) for a in own))
-    if lost := [a for a in given if a.prediction_id not in found]:
+    if lost := [a for a in answers if a.prediction_id not in predictions]:
         st.markdown("\n".join(_line(a, None, submission.question) for a in lost))
     if content.preference == "tie":
         st.caption("Both sets are equally good.")

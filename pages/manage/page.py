@@ -16,18 +16,20 @@ def main() -> None:
     st.header("Manage", anchor=False)
     who, store = shared.annotator(), shared.store()
     store.people.require(who, "manager")
-    found = {p.id: p for p in store.projects.projects(limit=200)}
-    new_project.draw(who, first=not found)
-    if not found:
+    projects = {p.id: p for p in store.projects.projects(limit=200)}
+    new_project.draw(who, first=not projects)
+    if not projects:
         st.caption("You can manage people and see the activity log before there is a project:")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )
         people.people(who) if section == "People" else people.activity(None, who)
         return
-    names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in found.items()}
-    chosen = st.selectbox("Project", list(found), format_func=names.__getitem__, key="manage.project", persist_state="session")
-    project = found[chosen]
+    names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in projects.items()}
+    chosen = st.selectbox(
+        "Project", list(projects), format_func=names.__getitem__, key="manage.project", persist_state="session"
+    )
+    project = projects[chosen]
     progress.draw(project, who)
     section = st.segmented_control(
         "Section",

@@ -42,9 +42,9 @@ def people(who: str) -> None:
             "everybody has to sign in.",
             icon=":material/lock_open:",
         )
-    if found := connection.subject():
+    if subject := connection.subject():
         st.caption("The sign-in provider knows you as:")
-        st.code(found, language=None, wrap_lines=True)
+        st.code(subject, language=None, wrap_lines=True)
     for person in store.people.people(who, limit=200):
         _person(person, who)
     _add_form(who)
@@ -158,7 +158,7 @@ def activity(project: Project | None, who: str) -> None:
         name = st.text_input("Person", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
         action = st.selectbox("Action", ["everything", *ACTIONS], format_func=str.capitalize, key="manage.log.action")
     before = st.session_state.get("manage.log.before")
-    found = shared.store().people.activity(
+    entries = shared.store().people.activity(
         who,
         project=project.id if project else None,
         who=(name or "").strip() or None,
@@ -166,7 +166,7 @@ def activity(project: Project | None, who: str) -> None:
         before=before,
         limit=PAGE,
     )
-    if not found:
+    if not entries:
         st.info("No activity matches.")
     else:
         rows = [
@@ -177,7 +177,7 @@ def activity(project: Project | None, who: str) -> None:
                 "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
                 "Item": a.item[:8],
             }
-            for a in found
+            for a in entries
         ]
         table(rows, "Activity log, newest first")
     with st.container(horizontal=True):
@@ -186,8 +186,8 @@ def activity(project: Project | None, who: str) -> None:
             "Older",
             key="manage.log.older",
             on_click=_page,
-            args=(found[-1].id if found else None,),
-            disabled=len(found) < PAGE,
+            args=(entries[-1].id if entries else None,),
+            disabled=len(entries) < PAGE,
         )
 
 

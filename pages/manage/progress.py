@@ -19,10 +19,10 @@ RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Qualification")
 
 def draw(project: Project, who: str) -> None:
     """Counts by stage; the numbers of SQL, not of what is on the page."""
-    found = shared.store().items.progress(project.id, who)
+    stages = shared.store().items.progress(project.id, who)
     bare = len(shared.store().intake.unanswered(who, project.id)) if "judging" in project.stages else 0
     if bare:
-        _warn(project, bare, found["judging"].items)
+        _warn(project, bare, stages["judging"].items)
     rows = [
         {
             "Stage": STAGES[p.stage],
@@ -39,7 +39,7 @@ def draw(project: Project, who: str) -> None:
             "Extra": p.over,
             "Qualification": p.gold,
         }
-        for p in found.values()
+        for p in stages.values()
     ]
     shown = [{name: cell for name, cell in row.items() if name not in RARE or any(r[name] for r in rows)} for row in rows]
     help = {

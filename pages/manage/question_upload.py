@@ -49,8 +49,8 @@ def _keep(key: str, field: str) -> None:
 
 
 def uploaded_file(key: str) -> builds.Uploaded | None:
-    found: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
-    return found
+    file: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
+    return file
 
 
 def discard(key: str) -> None:

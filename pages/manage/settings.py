@@ -52,8 +52,8 @@ def _names(what: str) -> list[str]:
     """Corpora or systems to choose from."""
     if what == "systems":
         ready = [s.name for s in shared.systems() if s.ready]
-        wanted = shared.settings().system
-        return ready if wanted in ready else [wanted, *ready]
+        default = shared.settings().system
+        return ready if default in ready else [default, *ready]
     return list(dict.fromkeys([STARTER, *shared.light_engine().library.names()]))
 
 
@@ -65,11 +65,11 @@ def fields(key: str, project: Project | None) -> None:
         chosen = project.corpus if project and project.corpus else shared.settings().corpus
         corpora = corpora if chosen in corpora else [chosen, *corpora]
         st.selectbox("Corpus to search", corpora, index=corpora.index(chosen), key=f"{key}.corpus")
-        held = list(project.systems) if project else []
+        selected = list(project.systems) if project else []
         st.multiselect(
             "Systems (up to two)",
-            list(dict.fromkeys([*held, *systems])),
-            default=held,
+            list(dict.fromkeys([*selected, *systems])),
+            default=selected,
             max_selections=2,
             select_all=False,  # offered by Streamlit however few may be chosen
             key=f"{key}.systems",

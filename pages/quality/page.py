@@ -48,12 +48,12 @@ def choose() -> Filters:
     )
 
 
-def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = False) -> None:
-    """A table with its CSV file, or why there is none.  `whole`: no cell is cut off, so it may have to be moved sideways."""
+def table(rows: Sequence[dict[str, Any]], name: str, empty: str, is_complete: bool = False) -> None:
+    """A table with its CSV file, or why there is none.  `is_complete`: no cell is cut off, so it may have to be moved sideways."""
     if not rows:
         st.info(empty)
         return
-    draw_table(rows, name, columns=fitted(rows, help=tables.HELP) if whole else None)
+    draw_table(rows, name, columns=fitted(rows, help=tables.HELP) if is_complete else None)
     csv_button(rows, name, f"quality.csv.{name}")
 
 
@@ -71,9 +71,9 @@ def computed_quality(filters: Filters, who: str, _store: Store) -> Quality:
     )
 
 
-def anything(found: Quality) -> bool:
+def anything(result: Quality) -> bool:
     """Whether somebody wrote or judged something."""
-    return bool(found.types or found.times or found.systems or found.pairs or found.label_pairs)
+    return bool(result.types or result.times or result.systems or result.pairs or result.label_pairs)
 
 
 @st.cache_data(show_spinner="Preparing an example")
@@ -84,28 +84,28 @@ def of_example(file: Path) -> Quality:
     return quality(store, practice.MAKER, project=project.id if project else "", samples=SAMPLES)
 
 
-def draw_chart(made: go.Figure | None, key: str, name: str) -> None:
-    if made is not None:
-        charts.show(made, key, f"{name}. The table below has the same data.")
+def draw_chart(chart_figure: go.Figure | None, key: str, name: str) -> None:
+    if chart_figure is not None:
+        charts.show(chart_figure, key, f"{name}. The table below has the same data.")
 
 
 def agreement(filters: Filters) -> None:
-    found = computed_quality(filters, shared.annotator(), shared.store().store_for("see others' work"))
-    defined = any(f.defined for f in (*found.figures, found.labels))
-    if not anything(found) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
-        found = of_example(shared.settings().home / "shipped" / f"people-{practice.digest()}.db")
+    result = computed_quality(filters, shared.annotator(), shared.store().store_for("see others' work"))
+    defined = any(f.defined for f in (*result.figures, result.labels))
+    if not anything(result) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
+        result = of_example(shared.settings().home / "shipped" / f"people-{practice.digest()}.db")
         st.info(
             "No two people have annotated or judged the same here yet. **This is an example:** three invented people on twelve starter "
             "questions. It is not among your data.",
             icon=":material/school:",
         )
-    for gap in found.truncated:
+    for gap in result.truncated:
         st.caption(escape(f"Not everything is shown: {gap}."))
     overall, people, items, over_time, work, systems = st.tabs(
         ["Overall", "Pairs of people", "Questions", "Over time", "Types and time spent", "Systems and judges"]
     )
     with overall:
-        table(tables.overall(found), "Agreement", "", whole=True)
+        table(tables.overall(result), "Agreement", "", is_complete=True)
         st.caption(
             "Alpha is Krippendorff's, with the MASI distance between answer sets. Kappa is Cohen's for two people and Fleiss' for more. Both are "
             "1 for perfect agreement and 0 for agreement by chance. Intervals are 95% bootstrap intervals over questions. n counts what at "
@@ -113,30 +113,30 @@ def agreement(filters: Filters) -> None:
         )
     with people:
         table(
-            tables.pairs(found),
+            tables.pairs(result),
             "Pairs of people",
             "No two people have annotated the same question or judged the same answer yet.",
         )
     with items:
-        table(tables.items(found), "Questions", "No question has been annotated by two people yet.")
+        table(tables.items(result), "Questions", "No question has been annotated by two people yet.")
         st.caption("The questions with the least agreement come first.")
     with over_time:
-        draw_chart(tables.periods_chart(found), "quality.periods", "Agreement over time")
-        table(tables.periods(found), "Over time", "No question has been annotated by two people yet.")
+        draw_chart(tables.periods_chart(result), "quality.periods", "Agreement over time")
+        table(tables.periods(result), "Over time", "No question has been annotated by two people yet.")
     with work:
-        draw_chart(tables.types_chart(found), "quality.types", "Shares of the types")
-        table(tables.types(found), "Types", "Nothing has been annotated yet.")
+        draw_chart(tables.types_chart(result), "quality.types", "Shares of the types")
+        table(tables.types(result), "Types", "Nothing has been annotated yet.")
         st.caption("AmbigNQ: the shares that its authors told their annotators to expect.")
-        table(tables.times(found), "Time spent", "No task has been finished yet.")
+        table(tables.times(result), "Time spent", "No task has been finished yet.")
     with systems:
-        draw_chart(tables.systems_chart(found), "quality.systems", "Labels of each system's answers")
-        table(tables.systems(found), "Systems", "No prediction has been judged or annotated yet.", whole=True)
+        draw_chart(tables.systems_chart(result), "quality.systems", "Labels of each system's answers")
+        table(tables.systems(result), "Systems", "No prediction has been judged or annotated yet.", is_complete=True)
         st.caption(
             "Correct is the share of a question's judged answers that most people label correct, averaged over questions. Each question counts "
             "the same, so this differs from all correct answers divided by all judged ones. Answers on whose label people are tied are left out. "
             f"'{tables.ADDED}' counts the answers that annotators added because the system did not give them."
         )
-        table(tables.judges(found), "Judges", "", whole=True)
+        table(tables.judges(result), "Judges", "", is_complete=True)
         st.caption(
             "A judge is a model, or a system's check of its own answers. It is compared with the majority of the people who judged the same answer."
         )

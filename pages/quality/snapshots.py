@@ -39,7 +39,7 @@ def _take(filters: Filters) -> None:
     state = st.session_state
     chosen = replace(
         filters,
-        minimum_agreement=state.get("quality.snapshot.agreement") or None,
+        minimum_agreement=float(state.get("quality.snapshot.agreement") or 0.0) / 100 or None,
         pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
     )
     note = str(state.get("quality.snapshot.note") or "").strip()
@@ -66,11 +66,11 @@ def draw(filters: Filters) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input("Purpose", key="quality.snapshot.note", max_chars=200, width=300)
             st.number_input(
-                "Minimum agreement (F1)",
+                "Minimum agreement (F1, %)",
                 min_value=0.0,
-                max_value=1.0,
+                max_value=100.0,
                 value=0.0,
-                step=0.05,
+                step=5.0,
                 key="quality.snapshot.agreement",
                 width=180,
                 help="Above 0, only questions with two or more annotators whose answer sets agree at least this much are included.",
@@ -80,8 +80,8 @@ def draw(filters: Filters) -> None:
     if jobs.going("snapshots"):
         jobs.watch("snapshots")
     _ended()
-    found = store.exports.snapshots(limit=100)
-    if not found:
+    taken = store.exports.snapshots(limit=100)
+    if not taken:
         st.info("There is no snapshot yet.")
         return
     rows = [
@@ -93,10 +93,10 @@ def draw(filters: Filters) -> None:
             "Purpose": s.note,
             "Digest": s.sha256[:16],
         }
-        for s in found
+        for s in taken
     ]
     table(rows, "Snapshots")
-    number = st.selectbox("Download files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
+    number = st.selectbox("Download files of snapshot", [s.number for s in taken], key="quality.snapshot.number", width=200)
     try:
         files = store.exports.snapshot_files(number, shared.settings().home / "snapshots")
     except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole

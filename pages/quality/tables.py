@@ -47,16 +47,16 @@ def value_with_interval(figure: Figure) -> str:
     return value(figure) if figure.interval is None else f"{value(figure)} ({interval(figure)})"
 
 
-def number(found: float | None, measure: str = "") -> str:
+def number(figure: float | None, measure: str = "") -> str:
     """F1 in percent, as on every page; coefficients of agreement as they are."""
-    if found is None:
+    if figure is None:
         return UNDEFINED
-    return f"{100 * found:.1f}" if "F1" in measure else f"{found:.3f}"
+    return f"{100 * figure:.1f}" if "F1" in measure else f"{figure:.3f}"
 
 
-def figure_rows(found: Sequence[Figure]) -> list[Row]:
+def figure_rows(figures: Sequence[Figure]) -> list[Row]:
     return [
-        {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why} for f in found
+        {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why} for f in figures
     ]
 
 

@@ -124,9 +124,9 @@ def _ended(run: jobs.BackgroundJob) -> None:
     jobs.close_button("loops", "loop")
 
 
-def result(made: LoopResult) -> None:
-    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[made.verdict]
-    show(escape(made.words()))
+def result(outcome: LoopResult) -> None:
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[outcome.verdict]
+    show(escape(outcome.words()))
     rows = [
         {
             "Metric": d.metric,
@@ -137,16 +137,16 @@ def result(made: LoopResult) -> None:
             "p": "" if d.p_value is None else f"{d.p_value:.3f}",
             "n": d.n,
         }
-        for d in made.differences
+        for d in outcome.differences
     ]
     table(rows, "Each metric before and after training")
-    left = f"{made.left_out} questions were left out because the model was trained on them. " if made.left_out else ""
+    excluded = f"{outcome.left_out} questions were left out because the model was trained on them. " if outcome.left_out else ""
     st.caption(
-        f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
+        f"Learned from {outcome.trained_on} questions of snapshot {outcome.snapshot}. {excluded}"
         + (
             ""
-            if made.verdict in ("unchanged", "worse")
-            else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
+            if outcome.verdict in ("unchanged", "worse")
+            else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(outcome.checkpoint))}."
         )
     )
     if "evaluate" in shared.PAGES:

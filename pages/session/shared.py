@@ -227,5 +227,5 @@ def prefer(what: str, value: str) -> None:
 
 def annotator() -> str:
     """The name of who is here: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
-    found = visitor()
-    return found.name if found else ""
+    known = visitor()
+    return known.name if known else ""

@@ -17,7 +17,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7
 NEUTRAL = "#9AA0A6"
 FONT = "Arial, Helvetica, sans-serif"  # a saved image has no web fonts: with those of the page its labels would be cut
 LABEL_CHARS = 44
-BAR_PIXELS = 22  # of a horizontal bar with its gap
+BAR_PIXELS, GAP_PIXELS = 13, 14  # of a horizontal bar, and between two groups of them
 
 
 def figure(
@@ -35,32 +35,33 @@ def figure(
     sideways = marks.get("orientation") == "h"
     data = frame.map(lambda cell: chart_text(cell, chars) if isinstance(cell, str) else cell)
     value = "x" if sideways else "y"
-    if {"low", "high"} <= set(data):
+    if {"low", "high"} <= set(data) and data["low"].notna().any():
         ends = {"above": data["high"] - data[marks[value]], "below": data[marks[value]] - data["low"]}
         data = data.assign(**{name: end.fillna(0.0) for name, end in ends.items()})
         marks = {f"error_{value}": "above", f"error_{value}_minus": "below", **marks}
     if draw is px.bar:
         marks = {"barmode": "group", **marks}
-    made = draw(data, color_discrete_sequence=PALETTE, labels=labels or {}, **marks)
-    groups = 1 if marks.get("barmode") == "stack" else len(made.data)
-    made.update_layout(
-        height=120 + max(2, data[marks["y"]].nunique() * groups) * BAR_PIXELS if sideways else 420,
+    chart_figure = draw(data, color_discrete_sequence=PALETTE, labels=labels or {}, **marks)
+    groups = 1 if marks.get("barmode") == "stack" else len(chart_figure.data)
+    chart_figure.update_layout(
+        height=120 + max(2, data[marks["y"]].nunique()) * (GAP_PIXELS + BAR_PIXELS * groups) if sideways else 420,
         font={"family": FONT},
-        margin={"l": 8, "r": 8, "t": 48, "b": 8},
+        margin={"l": 8, "r": 44, "t": 24, "b": 8},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},  # beside the plot: above it, it would cover the legend
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "title": None, "traceorder": "normal"},
     )
-    made.update_xaxes(automargin=True, hoverformat=".4~g", rangemode="tozero" if sideways else None)
-    made.update_yaxes(automargin=True, hoverformat=".4~g", autorange="reversed" if sideways else None)
+    chart_figure.update_xaxes(automargin=True, hoverformat=".4~g", rangemode="tozero" if sideways else None)
+    chart_figure.update_yaxes(automargin=True, hoverformat=".4~g", autorange="reversed" if sideways else None)
     if sideways:
-        made.update_yaxes(title=None)
-    made.update_layout(layout or {})
-    return made
+        chart_figure.update_yaxes(title=None)
+    chart_figure.update_layout(layout or {})
+    return chart_figure
 
 
-def show(made: go.Figure, key: str, alt: str) -> None:
+def show(chart_figure: go.Figure, key: str, alt: str) -> None:
     """The camera in its corner saves it as PNG."""
     st.plotly_chart(
-        made,
+        chart_figure,
         width="stretch",
         key=key,
         config={

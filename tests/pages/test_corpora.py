@@ -39,13 +39,6 @@ class File:
         return memoryview(self._content)
 
 
-def test_launches_on_an_empty_home(open_app: Open) -> None:
-    app = open_app("corpora")
-    assert not app.exception
-    assert not app.error
-    assert names(app) == ["starter"]
-
-
 def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
     app = upload(open_app("corpora"), "films", ("my films.tsv", tsv(ROWS).encode()))
     assert not app.exception

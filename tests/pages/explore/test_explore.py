@@ -268,19 +268,6 @@ def test_an_unexpected_error_shows_a_log_number(app: AppTest, monkeypatch: pytes
     assert "secret" not in app.error[0].value
 
 
-def test_database_of_a_newer_version(open_app: Open, corpus: str, settings: Settings, store: Store) -> None:
-    import sqlite3
-
-    store.close()
-    with sqlite3.connect(settings.url.removeprefix("sqlite:///")) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")
-    app = open_app()
-    assert not app.exception
-    assert "newer" in texts(app)
-    assert not app.text_input  # who may do what is not known: nothing is offered
-    assert not app.button
-
-
 def test_a_full_disk_keeps_the_result_on_the_page(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     full = threading.Event()
     full.set()
@@ -370,16 +357,3 @@ def test_a_run_that_waits_can_be_cancelled(corpus: str, another: threading.Event
     assert run.wait(60)
     assert isinstance(run.error, CancelledError)
     assert run.events == []
-
-
-def test_a_question_behind_another_is_answered_on_the_page(app: AppTest, another: threading.Event) -> None:
-    def let_go() -> None:
-        until(lambda: len(LINE._order) > 1)
-        another.set()
-
-    thread = threading.Thread(target=let_go)
-    thread.start()
-    ask(app)
-    thread.join(10)
-    assert not app.exception
-    assert "3 answers" in texts(app)

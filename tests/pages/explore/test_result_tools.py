@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.evaluation.cost import times_of
 from pages.explore import share, sides
-from storage.store import Store
 
 Open = Callable[..., AppTest]
 DAY = date(2026, 1, 31)
@@ -32,18 +31,6 @@ def test_answers_are_aligned_by_any_spelling() -> None:
     assert sides.in_both(left, right) == ({0, 2}, {1, 2})
     assert sides.align([], []) == []
     assert sides.align([], right[:1]) == [(None, 0)]
-
-
-def test_two_stored_runs_stand_side_by_side(corpus: str, open_app: Open, store: Store) -> None:
-    first = store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Rachel Zegler")))
-    second = store.predictions.save_prediction(predict(QUESTION, ("natalie wood", "Carol Lawrence"), system="other"))
-    app = open_app(prediction=first, other=second)
-    assert not app.exception
-    shown = texts(app)
-    assert "1 in both, 1 only left, 1 only right" in shown
-    rows = [line for line in shown.splitlines() if line.startswith("| :")]
-    assert [("Natalie Wood" in r, "both" in r) for r in rows] == [(True, True), (False, False), (False, False)]
-    assert shown.count("this side only") == 2
 
 
 def test_time_by_part_adds_up() -> None:

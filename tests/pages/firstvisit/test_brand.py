@@ -16,12 +16,17 @@ Open = Callable[..., AppTest]
 
 
 @pytest.mark.parametrize("page", shared.PAGES)
-def test_the_version_leads_to_what_is_new(open_app: Open, page: str) -> None:
+def test_every_page_launches_with_the_version(open_app: Open, page: str) -> None:
     app = open_app(page)
     assert not app.exception
+    assert not app.error
+    assert application_version().lower() in app.button(key=brand.CHANGELOG).label
+
+
+def test_the_version_leads_to_what_is_new(open_app: Open) -> None:
+    app = open_app()
     app.button(key=brand.CHANGELOG).click().run()
     assert not app.exception
-    assert application_version().lower() in app.button(key=brand.CHANGELOG).label
     assert "Keep a Changelog" in texts(app)
 
 
