@@ -18,11 +18,12 @@ if __name__ != "__main__":
     PagesManager.uses_pages_directory = False
     app = st.App(__file__, middleware=[*server.middleware(), Middleware(TabIcon)])
 else:
+    from core.errors import AmbiscopeError
     from core.settings import ROOT
     from pages.explore import tour
     from pages.frame import brand
     from pages.server import admission
-    from pages.session import shared, sign_in
+    from pages.session import actions, shared, sign_in
 
     page = shared.navigation()
     brand.name(page)
@@ -35,6 +36,9 @@ else:
         st.stop()
     admission.warn()
     tour.draw(page.url_path)
-    with shared.inside_app():
+    actions.show_outcome()
+    try:
         page.run()
+    except AmbiscopeError as error:
+        shared.show_error(error)
     brand.footer()

@@ -18,8 +18,6 @@ from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import changes, escape, named
 from storage.records.annotation import GenerationWork
 
-LIVE = "500ms"
-CHARS = 2_000
 KINDS = {"none": ("No answer", "1"), "single": ("A single answer", "2"), "multiple": ("Several answers", "3")}
 KEYS = (
     ("1–3", "no answer, a single answer, several answers"),
@@ -89,13 +87,14 @@ def cite_buttons(work: Work, passage: Passage) -> None:
     st.caption("This passage is evidence for:")
     with st.container(horizontal=True):
         for number, pair in enumerate(pairs, 1):
-            held = passage.id in pair.passage_ids
-            st.button(
+            is_evidence = passage.id in pair.passage_ids
+            work.button(
                 escape(pair.answers[:40] or f"answer {number}"),
-                key=work.key("cite", pair.key, passage.id),
-                icon=":material/check_box:" if held else ":material/check_box_outline_blank:",
-                on_click=_cite,
-                args=(work, pair.key, passage.id),
+                ("cite", pair.key, passage.id),
+                _cite,
+                pair.key,
+                passage.id,
+                icon=":material/check_box:" if is_evidence else ":material/check_box_outline_blank:",
             )
 
 
@@ -110,25 +109,15 @@ def pane(work: Work) -> None:
     st.markdown("**Your annotation**")
     with st.container(horizontal=True):
         for kind, (label, key) in KINDS.items():
-            st.button(
-                label,
-                key=work.key("kind", kind),
-                type="primary" if work.form.kind == kind else "secondary",
-                shortcut=key,
-                on_click=_kind,
-                args=(work, kind),
+            work.button(
+                label, ("kind", kind), _kind, kind, type="primary" if work.form.kind == kind else "secondary", shortcut=key
             )
     pairs = work.form.shown()
     for number, pair in enumerate(pairs):
         _pair(work, number, pair, len(pairs) > 1, [f for f in (*shown, *doubtful) if f.pair == number], shown)
     if work.form.kind == "multiple":
-        st.button(
-            "Add an answer",
-            key=work.key("add"),
-            icon=":material/add:",
-            shortcut="P",
-            on_click=state.attempt,
-            args=(work, lambda: form_of.add_pair(work.form)),
+        work.button(
+            "Add an answer", ("add",), state.attempt, lambda: form_of.add_pair(work.form), icon=":material/add:", shortcut="P"
         )
     elif work.form.kind == "none":
         st.caption("You say that the passages do not answer this question in any reading of it.")
@@ -152,44 +141,46 @@ def _say(finding: Finding, errors: tuple[Finding, ...]) -> None:
         st.caption(f":orange[:material/warning: {escape(finding.message)}]")
 
 
-def _pair(work: Work, number: int, pair: PairField, several: bool, found: list[Finding], errors: tuple[Finding, ...]) -> None:
+def _pair(
+    work: Work, number: int, pair: PairField, several: bool, own_findings: list[Finding], errors: tuple[Finding, ...]
+) -> None:
     with st.container(border=True, key=work.key("pair", pair.key)):
         if work.form.kind == "multiple":
-            st.text_input(  # over the whole width: what was changed is often at the end
+            work.field(
                 f"Question {number + 1}",
-                key=state.show_field(work.key("question", pair.key), pair.question),
+                ("question", pair.key),
+                pair.question,
+                _typed,
+                pair.key,
+                "question",
                 placeholder="The question, changed so that it has only this answer",
-                max_chars=CHARS,
-                live=LIVE,
-                on_change=_typed,
-                args=(work, pair.key, "question"),
             )
             if pair.question.strip():
                 st.markdown(changes(work.task.question, pair.question))  # whole, where the field is too short
-            for finding in (f for f in found if f.field == "question"):
+            for finding in (f for f in own_findings if f.field == "question"):
                 _say(finding, errors)
-        st.text_input(
+        work.field(
             f"Answer {number + 1}" if work.form.kind == "multiple" else "Answer",
-            key=state.show_field(work.key("answers", pair.key), pair.answers),
+            ("answers", pair.key),
+            pair.answers,
+            _typed,
+            pair.key,
+            "answers",
             placeholder="answer | another spelling",
             help="Separate aliases of the same answer with |",
-            max_chars=CHARS,
-            live=LIVE,
-            on_change=_typed,
-            args=(work, pair.key, "answers"),
         )
-        for finding in (f for f in found if f.field == "answers"):
+        for finding in (f for f in own_findings if f.field == "answers"):
             _say(finding, errors)
         with st.container(horizontal=True, vertical_alignment="center"):
             if pair.passage_ids:
                 titles = "; ".join(escape(search.title(work, i)) for i in pair.passage_ids)
                 st.caption(f":material/menu_book: {titles}")
             if work.form.kind == "multiple" and several:
-                st.button(
+                work.button(
                     named("Delete", f"answer {number + 1}"),
-                    key=work.key("delete", pair.key),
+                    ("delete", pair.key),
+                    state.attempt,
+                    lambda: form_of.delete_pair(work.form, pair.key),
                     icon=":material/delete:",
                     type="tertiary",
-                    on_click=state.attempt,
-                    args=(work, lambda: form_of.delete_pair(work.form, pair.key)),
                 )

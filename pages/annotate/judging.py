@@ -16,8 +16,6 @@ from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import changes, escape, highlighted, named
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
-LIVE = "500ms"
-CHARS = 2_000
 ANSWER_LABELS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
 QUESTION_LABELS: dict[QuestionLabel, tuple[str, str]] = {
     "fits": ("Fits", "5"),
@@ -157,13 +155,13 @@ def pane(work: Work) -> None:
         st.markdown("**Which set is better?**")
         with st.container(horizontal=True):
             for preference, (label, key) in PREFERENCES.items():
-                st.button(
+                work.button(
                     label,
-                    key=work.key("prefer", preference),
+                    ("prefer", preference),
+                    _prefer,
+                    preference,
                     shortcut=key,
                     type="primary" if work.form.preference == preference else "secondary",
-                    on_click=_prefer,
-                    args=(work, preference),
                 )
     _below(work)
     if work.tried:
@@ -171,8 +169,8 @@ def pane(work: Work) -> None:
             submit_bar.show_mistake(problem)
     submit_bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
     with st.container(horizontal=True):
-        st.button("Next answer", key=work.key("next"), shortcut="N", type="tertiary", on_click=_move, args=(work, 1))
-        st.button("Previous answer", key=work.key("previous"), shortcut="P", type="tertiary", on_click=_move, args=(work, -1))
+        work.button("Next answer", ("next",), _move, 1, shortcut="N", type="tertiary")
+        work.button("Previous answer", ("previous",), _move, -1, shortcut="P", type="tertiary")
     keys = [
         (f"1–{len(LABELS)}", ", ".join(LABELS)),
         ("5–7", "question fits, still ambiguous, changes the meaning"),
@@ -206,14 +204,7 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
             type="tertiary",
             key=work.key("note.open", at),
         ):
-            st.text_input(
-                f"Note on answer {at + 1}",
-                key=state.show_field(work.key("note", at), work.form.notes.get(unit.key, "")),
-                max_chars=CHARS,
-                live=LIVE,
-                on_change=_note_answer,
-                args=(work, at),
-            )
+            work.field(f"Note on answer {at + 1}", ("note", at), work.form.notes.get(unit.key, ""), _note_answer, at)
 
 
 def _name(at: int, answer: ShownAnswer) -> str:
@@ -231,26 +222,27 @@ def _label_buttons(
     of = _name(at, units(work)[at][1])
     with st.container(horizontal=True, key=work.key(what, at)):
         for value, (label, key) in choices.items():
-            st.button(
+            work.button(
                 named(label, f"for {of}" if what == "answer" else f"for the question of {of}"),
-                key=work.key(what, at, value),
+                (what, at, value),
+                _judge_question if what == "question" else _judge,
+                at,
+                value,
                 icon=ICONS[value],
                 type="primary" if chosen == value else "secondary",
                 shortcut=key if now else None,
-                on_click=_judge_question if what == "question" else _judge,
-                args=(work, at, value),
             )
 
 
 def _passages(work: Work, at: int, answer: ShownAnswer) -> None:
     """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
-    found = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
-    if not found:
+    sources = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
+    if not sources:
         st.caption(":material/link_off: The system gave no passage for it.")
         return
     shown = []
-    for passage in found:
+    for passage in sources:
         spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
         marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
         shown.append(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
@@ -267,15 +259,14 @@ def _below(work: Work) -> None:
     lines = work.form.missing.splitlines()
     st.markdown("**Missing answers** :gray[one per field; separate aliases with |]")
     for line, text in enumerate([*lines, ""]):
-        st.text_input(
+        work.field(
             f"Missing answer {line + 1}",
-            key=state.show_field(work.key("missing", line), text),
+            ("missing", line),
+            text,
+            _missing,
+            line,
             label_visibility="collapsed",
             placeholder="answer | alias",
-            max_chars=CHARS,
-            live=LIVE,
-            on_change=_missing,
-            args=(work, line),
         )
     submit_bar.note(work)
     with st.expander(f"All passages the systems read ({len(work.sheet.passages) if work.sheet else 0})"):

@@ -41,15 +41,15 @@ def choose() -> tuple[Project, WorkStage] | None:
         practising.offer()
     named = {p.id: p for p in projects}
     ids = list(named)
-    wanted = _from_address("project")
-    if wanted and wanted not in ids:
+    project_id = _from_address("project")
+    if project_id and project_id not in ids:
         raise InputError("the project in this address is closed or does not exist; choose another one")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = "annotate.project"
         choice = st.selectbox(
             "Project",
             ids,
-            index=ids.index(wanted) if wanted else 0,
+            index=ids.index(project_id) if project_id else 0,
             format_func=lambda i: named[i].name,
             key=key,
             on_change=_note,
@@ -58,11 +58,11 @@ def choose() -> tuple[Project, WorkStage] | None:
         )
         project = named[choice]
         stages = list(project.stages)
-        asked = _from_address("stage")
+        stage_name = _from_address("stage")
         stage = st.segmented_control(
             "Stage",
             stages,
-            default=next((s for s in stages if s == asked), stages[0]),
+            default=next((s for s in stages if s == stage_name), stages[0]),
             required=True,
             format_func=lambda s: stage_info.STAGES[s],
             key=f"annotate.stage.{project.id}",
@@ -77,19 +77,19 @@ def choose() -> tuple[Project, WorkStage] | None:
 def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
     """The work of this tab, or the next item.  Raises the store's errors."""
     store = place.store()
-    wanted = st.session_state.pop(WANTED, "") or _from_address("item")
+    item_id = st.session_state.pop(WANTED, "") or _from_address("item")
     if "item" in st.query_params:
         del st.query_params["item"]
     work = state.current()
     same = work is not None and (work.project.id, work.stage, work.who) == (project.id, stage, who)
-    if work is not None and same and wanted in ("", work.task.item):
+    if work is not None and same and item_id in ("", work.task.item):
         work.count_time()
         return work
     if work is not None:
         _give_back(work)
     state.close()
-    if wanted:
-        task = store.queue.claim_item(wanted, who, stage)
+    if item_id:
+        task = store.queue.claim_item(item_id, who, stage)
         if task is None:
             st.warning("Other people have this item, or it waits for the previous stage. Here is your next item.")
         else:
@@ -168,8 +168,4 @@ def main() -> None:
     draw(work)
 
 
-shared.enter("annotate")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -11,10 +11,8 @@ from pages.session.actions import action
 from storage.records.annotation import GoldFeedback, Submission
 from storage.shipped import beside, practice
 
-ERROR = "annotate.error"
 
-
-@action("annotate", ERROR)
+@action("annotate")
 def start() -> None:
     """Callback: makes the practice project at its first time, and goes there."""
     beside.made(place.practice_file(), practice.practice)
@@ -29,7 +27,7 @@ def leave() -> None:
         st.query_params.pop(name, None)
 
 
-@action("annotate", ERROR)
+@action("annotate")
 def remove() -> None:
     """Callback: removes this person's practice project with all that was done in it, and nothing else."""
     leave()

@@ -32,14 +32,14 @@ def look_up(work: Work, passage_id: str) -> Passage | None:
 
 def _read_by_systems(work: Work) -> dict[str, Passage]:
     """Passages of the item's predictions: as they were read, and without opening the corpus."""
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for linked in work.item.predictions:
         try:
             prediction = place.store().predictions.get_prediction(linked.prediction_id).prediction
         except AmbiscopeError:
             continue
-        found |= {p.passage.id: p.passage for p in prediction.passages}
-    return found
+        passages |= {p.passage.id: p.passage for p in prediction.passages}
+    return passages
 
 
 def title(work: Work, passage_id: str) -> str:
@@ -55,17 +55,17 @@ def _search(work: Work) -> None:
     work.reading, work.problem = None, None
     work.count_time()
     if not work.query:
-        work.found = None
+        work.results = None
         return
     try:
         if len(work.query) > shared.settings().max_question_chars:
             raise InputError("the search is too long; use a few words")
-        work.found = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
+        work.results = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
         place.store().drafts.log_search(work.task.item, work.who, work.stage, work.query)
     except AmbiscopeError as error:
-        work.found, work.problem = None, error
+        work.results, work.problem = None, error
         return
-    work.known.update({r.passage.id: r.passage for r in work.found})
+    work.known.update({r.passage.id: r.passage for r in work.results})
 
 
 def open_passage(work: Work, passage: Passage) -> None:
@@ -118,14 +118,14 @@ def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[
         on_change=_search,
         args=(work,),
     )
-    if work.found is None:
+    if work.results is None:
         st.caption(
             "Look for every reading of the question: other years, places, versions. Open the passages you use: only opened ones count as read."
         )
-    elif not work.found:
+    elif not work.results:
         st.info("No passage has these words. Try other words.")
-    for found in work.found or ():
-        _row(work, found.passage)
+    for result in work.results or ():
+        _row(work, result.passage)
     if work.opened:
         st.caption("Opened so far: " + "; ".join(escape(title(work, i)) for i in sorted(work.opened)))
 
@@ -136,12 +136,7 @@ def _row(work: Work, passage: Passage) -> None:
         with st.container():
             st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
             st.caption(around(passage.text, _hits(work, passage), 70))
-        st.button(
-            named("Open", passage.title or passage.id),
-            key=work.key("open", passage.id),
-            on_click=open_passage,
-            args=(work, passage),
-        )
+        work.button(named("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
 
 
 def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
@@ -150,11 +145,10 @@ def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
 
 
 def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
-    st.button(
+    work.button(
         "Back to the search results" if work.item.passages is None else "Back to the passages",
-        key=work.key("back"),
-        on_click=_back,
-        args=(work,),
+        ("back",),
+        _back,
         icon=":material/arrow_back:",
         shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )

@@ -46,17 +46,24 @@ PARTS: dict[WorkStage, tuple[str, ...]] = {
 }
 
 
-def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
-    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what stands before the
-    first heading is for everybody, and comes first."""
+def parts_of(text: str) -> list[tuple[str, str]]:
+    """(heading, text with it) of each part; "" for what is before the first one."""
     starts = list(_PART.finditer(text))
-    if PARTS[stage][0] not in {m[1] for m in starts}:
+    ends = [m.start() for m in starts] + [len(text)]
+    before = text[: ends[0]].strip()
+    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends[1:])]
+    return [("", before), *parts] if before else parts
+
+
+def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
+    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what is before the
+    first heading is for everybody, and comes first."""
+    parts = parts_of(text)
+    if PARTS[stage][0] not in dict(parts):
         return "", text.strip()
-    ends = [m.start() for m in starts[1:]] + [len(text)]
-    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends)]
-    own = [text[: starts[0].start()].strip()] + [body for name, body in parts if name in PARTS[stage]]
-    rest = [body for name, body in parts if name not in PARTS[stage]]
-    return "\n\n".join(filter(None, own)), "\n\n".join(rest)
+    wanted = ("", *PARTS[stage])
+    own, rest = ("\n\n".join(body for name, body in parts if (name in wanted) is is_own) for is_own in (True, False))
+    return own, rest
 
 
 def draw_annotation(annotation: Annotation, prompt: str) -> None:
@@ -68,18 +75,18 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
         st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
 
 
-def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
+def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
     """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
-    more = f", {len(found.examples)} examples at the end" if found and found.examples else ""
-    label = f"Guidelines{f' (version {found.version}{more})' if found else ''}"
+    more = f", {len(guidelines.examples)} examples at the end" if guidelines and guidelines.examples else ""
+    label = f"Guidelines{f' (version {guidelines.version}{more})' if guidelines else ''}"
     # long ones of a fixed height: the work below stays on the screen while one reads
-    long = found is not None and (len(found.text) > GUIDE_CHARS or bool(found.examples))
+    long = guidelines is not None and (len(guidelines.text) > GUIDE_CHARS or bool(guidelines.examples))
     height: int | Literal["content"] = GUIDE_PIXELS if long else "content"
     with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=height, border=False):
         st.markdown(IN_SHORT[stage])
-        if found is None:
+        if guidelines is None:
             return
-        own, rest = by_stage(found.text, stage)
+        own, rest = by_stage(guidelines.text, stage)
         if own:
             st.markdown(without_pictures(own))  # Markdown of a manager; unsafe_allow_html stays False
         if rest:
@@ -87,7 +94,7 @@ def draw_guidelines(found: Guidelines | None, stage: WorkStage, expanded: bool) 
                 st.caption("Guidelines for the other stages:" if own else "Guidelines for the whole project:")
             st.markdown(without_pictures(rest))
         for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
-            for example in (e for e in found.examples if e.right is right):
+            for example in (e for e in guidelines.examples if e.right is right):
                 _example(example, title, colour)
 
 
@@ -110,10 +117,10 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
         for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
         if n
     ]
-    said = (
+    summary = (
         f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,} done"
     )
-    st.progress(min(1.0, share), text=said)
+    st.progress(min(1.0, share), text=summary)
     return mine
 
 
@@ -143,12 +150,12 @@ def _continue() -> None:
 
 def draw_feedback() -> bool:
     """After a gold item: how it went.  True while it is on the screen."""
-    found = st.session_state.get(FEEDBACK)
-    if not isinstance(found, Feedback):
+    shown = st.session_state.get(FEEDBACK)
+    if not isinstance(shown, Feedback):
         return False
-    feedback = found.feedback
+    feedback = shown.feedback
     state = feedback.qualification
-    st.subheader(escape(found.question))
+    st.subheader(escape(shown.question))
     if feedback.right:
         st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
@@ -158,11 +165,11 @@ def draw_feedback() -> bool:
     left, right = st.columns(2)
     with left:
         st.markdown("**Yours**")
-        _content(found.content, found.question)
+        _content(shown.content, shown.question)
     with right:
         st.markdown("**Reference**")
         for annotation in feedback.gold.annotations:
-            draw_annotation(annotation, found.question)
+            draw_annotation(annotation, shown.question)
         for (system, position), label in sorted(feedback.gold.labels.items()):
             st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(label)}**")
     if state.needed and state.passed is None:

@@ -32,7 +32,8 @@ from storage.records.annotation import (
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Item, Project
 
-IDLE = 120.0  # seconds: a longer pause counts as this much
+IDLE_SECONDS = 120.0  # a longer pause counts as this much
+MAX_FIELD_CHARS = 2_000
 KEY = "annotate.work"
 READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "generation": generation.from_json,
@@ -69,7 +70,7 @@ class Work:
     refresh: bool = False  # a fragment asks for the whole page
     # what is on the screen
     query: str = ""
-    found: list[RetrievedPassage] | None = None
+    results: list[RetrievedPassage] | None = None
     reading: Passage | None = None
     known: dict[str, Passage] = field(default_factory=dict)  # passages met so far, for their titles
     looked: bool = False  # those of the item's predictions are among them
@@ -90,9 +91,20 @@ class Work:
         whose = f"{zlib.crc32(self.who.encode()):08x}"  # another person in the same tab starts with empty fields
         return ".".join(["work", self.task.item[:12], self.stage, whose, str(self.nonce), *map(str, parts)])
 
+    def button(self, label: str, parts: tuple[object, ...], do: Callable[..., None], *args: object, **look: Any) -> None:
+        """`parts`: of its key; pressed, `do` gets this work and `args`; `look`: Streamlit's other options."""
+        st.button(label, key=self.key(*parts), on_click=do, args=(self, *args), **look)
+
+    def field(
+        self, label: str, parts: tuple[object, ...], text: str, do: Callable[..., None], *args: object, **look: Any
+    ) -> None:
+        """A text field that begins with `text` and is taken over while somebody types; else as `button`."""
+        options = {"max_chars": MAX_FIELD_CHARS, "live": "500ms", **look}
+        st.text_input(label, key=show_field(self.key(*parts), text), on_change=do, args=(self, *args), **options)
+
     def count_time(self) -> float:
         now = time.monotonic()
-        self.spent += min(IDLE, now - self.touched)
+        self.spent += min(IDLE_SECONDS, now - self.touched)
         self.touched = now
         return self.spent
 
@@ -101,8 +113,8 @@ class Work:
 
 
 def current() -> Work | None:
-    found = st.session_state.get(KEY)
-    return found if isinstance(found, Work) else None
+    work = st.session_state.get(KEY)
+    return work if isinstance(work, Work) else None
 
 
 def on_screen(work: Work) -> str:
@@ -260,10 +272,8 @@ def show_problem(work: Work) -> None:
             st.caption(name)
             st.markdown(escape("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
     with st.container(horizontal=True):
-        st.button("Keep this window's draft", key=work.key("mine"), on_click=keep_mine, args=(work,))
-        st.button(
-            "Use the other draft", key=work.key("theirs"), on_click=take_theirs, args=(work,), disabled=error.theirs is None
-        )
+        work.button("Keep this window's draft", ("mine",), keep_mine)
+        work.button("Use the other draft", ("theirs",), take_theirs, disabled=error.theirs is None)
 
 
 def texts_of(value: Any) -> list[str]:

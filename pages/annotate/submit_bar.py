@@ -11,19 +11,19 @@ from core.errors import AmbiscopeError
 from pages.annotate import place, practising, state
 from pages.annotate.state import Feedback, Work
 from pages.session import shared
+from pages.session.actions import ERROR
 from pages.ui.keyboard import SUBMIT
 from pages.ui.markup import escape
 from storage.records.annotation import Content, SourcesChangedError, SubmissionConflictError
 
 LAST, MESSAGE, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
-ERROR, WANTED, WHO = "annotate.error", "annotate.wanted", "annotate.who"
+WANTED, WHO = "annotate.wanted", "annotate.who"
 REASON_CHARS = 500
-NOTE_CHARS = 2_000
 
 
-def _leave(work: Work, said: str, undoable: bool = True) -> None:
+def _leave(work: Work, text: str, undoable: bool = True) -> None:
     """The item is done with: the page draws the next one."""
-    st.session_state[MESSAGE] = said
+    st.session_state[MESSAGE] = text
     st.session_state[LAST] = (work.task.item, work.stage) if undoable else None
     state.close()
     work.refresh = True
@@ -109,15 +109,7 @@ def show_mistake(text: str) -> None:
 
 
 def undo_button(work: Work) -> None:
-    st.button(
-        "Undo",
-        key=work.key("undo"),
-        shortcut="U",
-        icon=":material/undo:",
-        disabled=not work.history.before,
-        on_click=state.undo,
-        args=(work,),
-    )
+    work.button("Undo", ("undo",), state.undo, shortcut="U", icon=":material/undo:", disabled=not work.history.before)
 
 
 def _noted(work: Work) -> None:
@@ -126,52 +118,31 @@ def _noted(work: Work) -> None:
 
 def note(work: Work) -> None:
     """A word to the manager, of a form that has `note`."""
-    st.text_input(
-        "Note to the manager (optional)",
-        key=state.show_field(work.key("note"), work.form.note),
-        max_chars=NOTE_CHARS,
-        live="500ms",
-        on_change=_noted,
-        args=(work,),
-    )
+    work.field("Note to the manager (optional)", ("note",), work.form.note, _noted)
 
 
 def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
     """`blocked`: errors stand in the way; they are drawn by the form."""
     state.show_problem(work)
     if isinstance(work.problem, (SubmissionConflictError, SourcesChangedError)):
-        st.button("Reload item", key=work.key("reload"), on_click=_reload, args=(work,))
+        work.button("Reload item", ("reload",), _reload)
     if work.tried and blocked():
         st.error("Not submitted yet. Correct what is marked in red.", icon=":material/error:")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Submit",
-            key=work.key("submit"),
-            type="primary",
-            shortcut=SUBMIT,
-            icon=":material/send:",
-            on_click=_submit,
-            args=(work, make, blocked),
-        )
+        work.button("Submit", ("submit",), _submit, make, blocked, type="primary", shortcut=SUBMIT, icon=":material/send:")
         undo_button(work)
         with st.popover("Skip", icon=":material/skip_next:", key=work.key("skip")):
             st.text_input("Reason for skipping", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
-            st.button(
-                "Skip this item",
-                key=work.key("skip.it"),
-                on_click=_skip,
-                args=(work,),
-                disabled=not str(st.session_state.get(work.key("reason")) or "").strip(),
+            work.button(
+                "Skip this item", ("skip.it",), _skip, disabled=not str(st.session_state.get(work.key("reason")) or "").strip()
             )
         st.caption(escape(state.saved_line(work)))
 
 
 def after() -> None:
     """Above the next item: what became of the last one."""
-    if said := st.session_state.pop(MESSAGE, None):
-        st.toast(escape(said), icon=":material/check:")
-    if error := st.session_state.pop(ERROR, None):
-        shared.show_error(error)
+    if text := st.session_state.pop(MESSAGE, None):
+        st.toast(escape(text), icon=":material/check:")
     if st.session_state.get(LAST):
         st.button(
             "Reopen my last item", key="annotate.reopen", icon=":material/undo:", shortcut="Z", type="tertiary", on_click=reopen

@@ -28,10 +28,10 @@ def as_offer(suggestion: Suggestion) -> OfferedSuggestion:
 
 def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
     """The same answer of two systems is one suggestion: the first of each list is shown.  The most probable ones come first."""
-    found: dict[str, list[Suggestion]] = {}
+    by_answer: dict[str, list[Suggestion]] = {}
     for suggestion in suggestions:
-        found.setdefault(answer_key(suggestion.text), []).append(suggestion)
-    return sorted(found.values(), key=lambda same: -max(s.probability for s in same))
+        by_answer.setdefault(answer_key(suggestion.text), []).append(suggestion)
+    return sorted(by_answer.values(), key=lambda same: -max(s.probability for s in same))
 
 
 def uses(work: Work) -> tuple[SuggestionUse, ...]:
@@ -66,11 +66,11 @@ def draw(work: Work) -> None:
         return
     lists = merged_by_answer(work.suggestions)
     states = [form_of.decision_on(work.form, as_offer(same[0])) for same in lists]
-    left = [number for number, became in enumerate(states) if became is None]
-    st.markdown(f"**Suggestions** :gray[from a model: check each against its passage · {len(left)} of {len(lists)} left]")
-    with st.container(height=PIXELS if len(left) > TALL else "content", border=False):
-        for number in left:
-            _card(work, number, lists[number][0], number == left[0])
+    undecided = [number for number, became in enumerate(states) if became is None]
+    st.markdown(f"**Suggestions** :gray[from a model: check each against its passage · {len(undecided)} of {len(lists)} left]")
+    with st.container(height=PIXELS if len(undecided) > TALL else "content", border=False):
+        for number in undecided:
+            _card(work, number, lists[number][0], number == undecided[0])
         for number, became in enumerate(states):
             if became is not None:
                 _decided(work, number, lists[number][0], became)
@@ -95,22 +95,18 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
         _evidence(work, suggestion)
         with st.container(horizontal=True):
             for label, what, key in (("Accept", "accept", "A"), ("Reject", "reject", "X")):
-                st.button(
-                    named(label, suggestion.text),
-                    key=work.key(what, number),
-                    shortcut=key if first else None,
-                    on_click=_decide,
-                    args=(work, offer, what),
+                work.button(
+                    named(label, suggestion.text), (what, number), _decide, offer, what, shortcut=key if first else None
                 )
             if offer.passage_ids:
-                st.button(
+                work.button(
                     named("Read the evidence", f"for {suggestion.text}"),
-                    key=work.key("read", number),
+                    ("read", number),
+                    _read,
+                    offer,
                     icon=":material/menu_book:",
                     type="tertiary",
                     shortcut="E" if first else None,
-                    on_click=_read,
-                    args=(work, offer),
                 )
 
 

@@ -16,8 +16,6 @@ from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import changes, escape, named
 from storage.records.annotation import ValidationWork
 
-LIVE = "500ms"
-CHARS = 2_000
 KEYS_1 = (
     ("1–9", "select an answer"),
     ("M", "combine the selected"),
@@ -155,7 +153,7 @@ def pane(work: Work) -> None:
     if work.step == 2 and len(sheet.groups) < 2:
         work.step = 1
     if work.source is not None:
-        _who_said(work)
+        _sources(work)
     if work.step == 1:
         _step_1(work, sheet)
     else:
@@ -168,22 +166,21 @@ def _people(work: Work) -> dict[str, str]:
     return {name: chr(ord("A") + i % 26) for i, name in enumerate(names)}
 
 
-def _who_said(work: Work) -> None:
+def _sources(work: Work) -> None:
     people = _people(work)
-    said = []
+    counts = []
     for name, annotation in work.source.annotations if work.source else ():
         count = len(annotation.pairs)
         kind = {"none": "no answer", "single": "a single answer"}.get(annotation.type, f"{count} answers")
-        said.append(f"{people[name]}: {kind}")
-    st.caption("Annotators: " + " · ".join(said))
+        counts.append(f"{people[name]}: {kind}")
+    st.caption("Annotators: " + " · ".join(counts))
     with st.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
         st.selectbox("Whose annotation?", list(people), format_func=lambda n: people[n], key=work.key("return.whom"))
         st.text_input("What should they change?", key=work.key("return.reason"), max_chars=500, live="300ms")
-        st.button(
+        work.button(
             "Send back",
-            key=work.key("return.it"),
-            on_click=_return,
-            args=(work,),
+            ("return.it",),
+            _return,
             disabled=not str(st.session_state.get(work.key("return.reason")) or "").strip(),
         )
 
@@ -197,8 +194,10 @@ def _step_1(work: Work, sheet: Sheet) -> None:
     if not sheet.groups:
         st.info("No answer is left. If you submit now, you say that there is no answer.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Add a missing answer", key=work.key("added"), placeholder="answer | alias", max_chars=CHARS)
-        st.button(named("Add", "the missing answer"), key=work.key("add"), on_click=_add, args=(work,))
+        st.text_input(
+            "Add a missing answer", key=work.key("added"), placeholder="answer | alias", max_chars=state.MAX_FIELD_CHARS
+        )
+        work.button(named("Add", "the missing answer"), ("add",), _add)
     count = len(work.chosen)
     with st.container(horizontal=True):
         for label, key, what, enough in (
@@ -206,26 +205,12 @@ def _step_1(work: Work, sheet: Sheet) -> None:
             ("Separate", "S", "separate", any(len(sheet.groups[i].parts) > 1 for i in work.chosen if i < len(sheet.groups))),
             ("Delete", "X", "delete", count > 0),
         ):
-            st.button(
-                named(label, "the selected answers"),
-                key=work.key(what),
-                shortcut=key,
-                disabled=not enough,
-                on_click=_chosen,
-                args=(work, what),
-            )
-        st.button(
-            "Start over",
-            key=work.key("restart"),
-            icon=":material/restart_alt:",
-            type="tertiary",
-            on_click=_restart,
-            args=(work,),
-        )
+            work.button(named(label, "the selected answers"), (what,), _chosen, what, shortcut=key, disabled=not enough)
+        work.button("Start over", ("restart",), _restart, icon=":material/restart_alt:", type="tertiary")
     if len(sheet.groups) > 1:
         state.show_problem(work)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button("Go to step 2", key=work.key("to2"), type="primary", shortcut=SUBMIT, on_click=_step, args=(work, 2))
+            work.button("Go to step 2", ("to2",), _step, 2, type="primary", shortcut=SUBMIT)
             submit_bar.undo_button(work)
             st.caption(escape(state.saved_line(work)))
     else:
@@ -239,37 +224,36 @@ def _answer(work: Work, at: int, group: Group) -> None:
     chosen = at in work.chosen
     with st.container(border=True, key=work.key("group", at)):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
+            work.button(
                 f"Answer {at + 1}",
-                key=work.key("choose", at),
+                ("choose", at),
+                _choose,
+                at,
                 icon=":material/check_box:" if chosen else ":material/check_box_outline_blank:",
                 type="primary" if chosen else "secondary",
                 shortcut=str(at + 1) if at < 9 else None,
-                on_click=_choose,
-                args=(work, at),
             )
             by = ", ".join(people.get(name, "?") for name in group.by) or "you"
             st.caption(f"from {by}", width="content")
             if len(group.parts) > 1:
-                st.button(
+                work.button(
                     named("Separate", f"answer {at + 1}"),
-                    key=work.key("separate", at),
+                    ("separate", at),
+                    _separate,
+                    at,
                     icon=":material/call_split:",
                     type="tertiary",
-                    on_click=_separate,
-                    args=(work, at),
                 )
         for number, part in enumerate(group.parts):
-            key = work.key("aliases", at, number)
-            st.text_input(
-                # of several people's: whose words they are
+            # of several people's: whose words they are
+            work.field(
                 f"Answer {at + 1} as {people.get(part.by, 'you')} wrote it",
-                key=state.show_field(key, join_aliases(part.aliases)),
+                ("aliases", at, number),
+                join_aliases(part.aliases),
+                _correct,
+                at,
+                number,
                 label_visibility="visible" if len(group.parts) > 1 else "collapsed",
-                max_chars=CHARS,
-                live=LIVE,
-                on_change=_correct,
-                args=(work, at, number),
             )
         if group.passage_ids:
             titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
@@ -303,19 +287,17 @@ def _step_2(work: Work, sheet: Sheet) -> None:
                 st.text_input(
                     f"Another question for answer {at + 1}",
                     key=work.key("asked", at),
-                    max_chars=CHARS,
+                    max_chars=state.MAX_FIELD_CHARS,
                     label_visibility="collapsed",
                     placeholder="Another wording",
                 )
-                st.button(
-                    named("Add", f"a question for answer {at + 1}"), key=work.key("ask", at), on_click=_ask, args=(work, at)
-                )
+                work.button(named("Add", f"a question for answer {at + 1}"), ("ask", at), _ask, at)
             for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
                 if finding in wrong:
                     submit_bar.show_mistake(finding.message)
                 else:
                     st.caption(f":orange[:material/warning: {escape(finding.message)}]")
-    st.button("Back to step 1", key=work.key("to1"), shortcut="Q", type="tertiary", on_click=_step, args=(work, 1))
+    work.button("Back to step 1", ("to1",), _step, 1, shortcut="Q", type="tertiary")
     submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
     legend(KEYS_2)
     capture_keys(state.on_screen(work))
@@ -323,23 +305,24 @@ def _step_2(work: Work, sheet: Sheet) -> None:
 
 def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
+        work.button(
             named("Kept" if variant.included else "Struck out", f"question {number + 1} of answer {at + 1}"),
-            key=work.key("keep", at, number),
+            ("keep", at, number),
+            _toggle,
+            at,
+            variant,
             icon=":material/check_box:" if variant.included else ":material/check_box_outline_blank:",
             shortcut=shortcut,
-            on_click=_toggle,
-            args=(work, at, variant),
         )
-        st.text_input(
+        work.field(
             f"Question {number + 1} of answer {at + 1}",
-            key=state.show_field(work.key("wording", at, number), variant.text),
+            ("wording", at, number),
+            variant.text,
+            _edit,
+            at,
+            number,
             label_visibility="collapsed",
-            max_chars=CHARS,
-            live=LIVE,
             disabled=not variant.included,
-            on_change=_edit,
-            args=(work, at, number),
         )
     if variant.included:
         st.caption(changes(work.task.question, variant.text))

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from core.engine import Engine
-from core.errors import CancelledError, InputError, StorageError
+from core.errors import InputError, StorageError
 from core.retrieval.build import BuildReport
 from core.retrieval.readers import UPLOADED
-from pages.jobs.worker import Worker
-from pages.session import shared
+from pages.jobs.background import BackgroundJob
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
@@ -48,20 +47,20 @@ class Upload:
 def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[str, str]:
     """Safe name -> name as uploaded: letters that are safe everywhere, a suffix among `kinds`, and a number where two would be
     one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
-    found: dict[str, str] = {}
+    originals: dict[str, str] = {}
     for number, name in enumerate(names, 1):
         lower = name.lower()
         suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
         if suffix is None:
             raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
         stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
-        taken = {n.lower() for n in found}
+        taken = {n.lower() for n in originals}
         if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
             stem = f"{stem}-{number}"
         while f"{stem}{suffix}".lower() in taken:
             stem += "_"
-        found[f"{stem}{suffix}"] = name
-    return found
+        originals[f"{stem}{suffix}"] = name
+    return originals
 
 
 def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
@@ -81,15 +80,15 @@ def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
 
 def pending_uploads(home: Path, corpus: str) -> list[Upload]:
     """Uploads whose build for this corpus did not end."""
-    found = []
+    uploads = []
     for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
         try:
             about = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if about.get("corpus") == corpus:
-            found.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
-    return found
+            uploads.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
+    return uploads
 
 
 def discard_uploads(home: Path, corpus: str) -> None:
@@ -97,32 +96,21 @@ def discard_uploads(home: Path, corpus: str) -> None:
         shutil.rmtree(upload.folder, ignore_errors=True)
 
 
-class Build(Worker):
-    """A build that has begun; then `report` or `error`."""
+def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> BackgroundJob:
+    """Not begun yet; its result is a BuildReport, and what it is about the upload."""
+    name = upload.corpus
 
-    report: BuildReport | None = None
+    def work(job: BackgroundJob) -> BuildReport:
+        def progress(done: int, total: int, stage: str) -> None:
+            job.progress(done, total, f"{stage}: {done:,}{f' of {total:,}' if total else ''} passages")
 
-    def __init__(self, engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> None:
-        self.upload, self.name = upload, upload.corpus
-        super().__init__(f"build-{self.name}")
-        self._engine, self._create = engine, create or engine.library.create
-        self.start()
-
-    def _progress(self, done: int, total: int, stage: str) -> None:
-        self.share = min(1.0, done / total) if total else None
-        self.stage = f"{stage}: {done:,} of {total:,} passages" if total else f"{stage}: {done:,} passages"
-        if self.stopping:
-            raise CancelledError(f"the build of corpus '{self.name}' was stopped; finished work is kept, and you can resume it")
-
-    def work(self) -> None:
         try:
-            self.report = self._create(self.name, self.upload.paths, self._progress)
+            report = (create or engine.library.create)(name, upload.paths, progress)
         except InputError:  # these files will never make this corpus
-            shutil.rmtree(self.upload.folder, ignore_errors=True)
+            shutil.rmtree(upload.folder, ignore_errors=True)
             raise
-        discard_uploads(self._engine.settings.home, self.name)
+        discard_uploads(engine.settings.home, name)
+        return report
 
-
-def running() -> dict[str, Build]:
-    """Builds that this process has begun, by the corpus's name."""
-    return shared.running("builds")
+    stopped = f"the build of corpus '{name}' was stopped; finished work is kept, and you can resume it"
+    return BackgroundJob(work, name, stopped=stopped, about=upload)

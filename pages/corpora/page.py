@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
+from core.retrieval.build import BuildReport
 from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import UPLOADED
 from pages.corpora import builds as corpus_builds
 from pages.explore.trace import draw_found
 from pages.jobs import background as jobs
 from pages.session import shared
-from pages.session.actions import action
+from pages.session.actions import action, say
 from pages.ui.formatting import seconds
 from pages.ui.markup import escape
+from pages.ui.tables import table
 
 PAGE = 25  # passages a page of the table
 POLL_SECONDS = 0.2  # seconds
@@ -25,7 +26,7 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"
 
 
-def table(found: list[CorpusInfo], names: list[str]) -> None:
+def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
     rows = [
         {
             "Name": c.name,
@@ -37,12 +38,12 @@ def table(found: list[CorpusInfo], names: list[str]) -> None:
             "Built": c.built[:16].replace("T", " "),
             "Source": c.source,
         }
-        for c in found
+        for c in corpora
     ]
-    if STARTER in names and STARTER not in [c.name for c in found]:
+    if STARTER in names and STARTER not in [c.name for c in corpora]:
         rows.append({"Name": STARTER, "State": "built when first used"})
     if rows:
-        st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", alt="Corpora of this installation")
+        table(rows, "Corpora of this installation")
     else:
         st.info("There is no corpus yet. Upload files below.")
 
@@ -55,14 +56,10 @@ def passages(name: str) -> None:
     pages = max(1, -(-len(corpus) // PAGE))
     page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
     rows = corpus.passages((page - 1) * PAGE, PAGE)
-    st.dataframe(
-        pd.DataFrame({"ID": [p.id for p in rows], "Title": [p.title for p in rows], "Text": [p.text for p in rows]}),
-        hide_index=True,
-        width="stretch",
-        column_config={"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")},
-        alt=f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus)}",
-    )
-    st.caption(f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}")
+    shown = f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}"
+    columns = {"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")}
+    table([{"ID": p.id, "Title": p.title, "Text": p.text} for p in rows], shown, columns=columns)
+    st.caption(shown)
 
 
 def search(name: str) -> None:
@@ -77,26 +74,24 @@ def search(name: str) -> None:
     query = " ".join(str(st.session_state.get("corpora.query") or "").split())
     if not query:
         return
-    found = shared.engine().corpus(name).search(query, int(k), mode)
-    if not found:
+    matches = shared.engine().corpus(name).search(query, int(k), mode)
+    if not matches:
         st.info("No passage has any of these words. Try dense or hybrid search.")
-    draw_found(found)
+    draw_found(matches)
 
 
-@action("delete corpora", "corpora.error")
+@action("delete corpora")
 def _delete(name: str) -> None:
     typed = str(st.session_state.get(f"corpora.typed.{name}") or "").strip()
     if typed != name:
         raise InputError(f"'{typed[:80]}' is not the corpus name '{name}'; nothing was deleted")
-    build = corpus_builds.running().get(name)
-    if build is not None and not build.done:
-        raise InputError(f"corpus '{name}' is being built; stop the build first")
+    jobs.check_free("builds", name)
     engine = shared.light_engine()
     engine.forget(name)
     engine.library.delete(name)
     corpus_builds.discard_uploads(shared.settings().home, name)
-    corpus_builds.running().pop(name, None)
-    st.session_state["corpora.said"] = f"Corpus '{name}' was deleted."
+    jobs.jobs_of("builds").pop(name, None)
+    say(f"Corpus '{name}' was deleted.")
 
 
 def delete(name: str) -> None:
@@ -122,15 +117,14 @@ def incomplete(name: str) -> None:
         st.caption("To resume, upload the same files under the same name. Otherwise, delete it.")
 
 
-def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
-    every = list(dict.fromkeys([*names, *(c.name for c in found)]))
+def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
+    every = list(dict.fromkeys([*names, *(c.name for c in corpora)]))
     if not every:
         return
     chosen = st.selectbox("Corpus", every, key="corpora.chosen")
-    info = next((c for c in found if c.name == chosen), None)
-    build = corpus_builds.running().get(chosen)
+    info = next((c for c in corpora if c.name == chosen), None)
     if info is not None and not info.complete:
-        if build is None or build.done:
+        if chosen not in jobs.going("builds"):
             incomplete(chosen)
         if shared.store().may("delete corpora"):
             delete(chosen)
@@ -149,27 +143,23 @@ def inspect_corpus(found: list[CorpusInfo], names: list[str]) -> None:
 # ---------------------------------------------------------------- uploading and building
 
 
-@action("build corpora", "corpora.error")
+@action("build corpora")
 def _resume(upload: corpus_builds.Upload) -> None:
-    corpus_builds.running()[upload.corpus] = corpus_builds.Build(shared.engine(), upload)
+    jobs.begin("builds", upload.corpus, corpus_builds.build(shared.engine(), upload))
 
 
-@action("build corpora", "corpora.error")
+@action("build corpora")
 def _upload() -> None:
     """Callback of the form."""
     name = str(st.session_state.get("corpora.name") or "").strip()
     files = st.session_state.get("corpora.files") or []
-    st.session_state.pop("corpora.error", None)
     if not name:
         raise InputError("the corpus has no name; enter one made of a-z, 0-9, '_' and '-'")
     if not files:
         raise InputError("no file is selected; choose at least one")
-    running = corpus_builds.running().get(name)
-    if running is not None and not running.done:
-        raise InputError(f"corpus '{name}' is already being built; wait until it is finished")
-    corpus_builds.running()[name] = corpus_builds.Build(
-        shared.engine(), corpus_builds.save_upload(shared.settings().home, name, files)
-    )
+    jobs.check_free("builds", name)
+    upload = corpus_builds.save_upload(shared.settings().home, name, files)
+    jobs.begin("builds", name, corpus_builds.build(shared.engine(), upload))
 
 
 def upload_form() -> None:
@@ -192,29 +182,25 @@ def upload_form() -> None:
         st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload)
 
 
-def show_report(build: corpus_builds.Build) -> None:
-    name = escape(build.name)
+def show_report(build: jobs.BackgroundJob) -> None:
+    name = escape(build.title)
     if jobs.ended(build):
         return
-    report = build.report
-    if report is None:
-        return
+    report: BuildReport = build.result
     count = f"{report.passages:,} passage{'' if report.passages == 1 else 's'}"
     st.success(f"Corpus {name} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
     for warning in report.warnings:
         st.warning(escape(warning), icon=":material/translate:")
     if report.rejected_total:
-        originals = build.upload.originals
-        left = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
+        originals = build.about.originals
+        skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
         shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
-        st.warning(f"{left} skipped{shown}:")
-        rows = [(originals.get(r.file, r.file), r.unit, r.number, r.reason) for r in report.rejected]
-        st.dataframe(
-            pd.DataFrame(rows, columns=["File", "Unit", "Number", "Reason"]),
-            hide_index=True,
-            width="stretch",
-            alt="Skipped rows with the reason",
-        )
+        st.warning(f"{skipped} skipped{shown}:")
+        rows = [
+            {"File": originals.get(r.file, r.file), "Unit": r.unit, "Number": r.number, "Reason": r.reason}
+            for r in report.rejected
+        ]
+        table(rows, "Skipped rows with the reason")
 
 
 def watch() -> None:
@@ -223,10 +209,10 @@ def watch() -> None:
         bars = {name: jobs.bar("builds", name, build) for name, build in running.items()}
         while going := jobs.going("builds"):
             for name in bars.keys() & going.keys():
-                jobs.show(bars[name], name, going[name])
+                jobs.show(bars[name], going[name])
             next(iter(going.values())).wait(POLL_SECONDS)
         st.rerun()
-    for name, build in list(corpus_builds.running().items()):
+    for name, build in list(jobs.jobs_of("builds").items()):
         show_report(build)
         jobs.close_button("builds", name)
 
@@ -234,14 +220,10 @@ def watch() -> None:
 def main() -> None:
     st.header("Corpora")
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
-    if said := st.session_state.pop("corpora.said", None):
-        st.success(escape(said), icon=":material/check:")
-    if error := st.session_state.pop("corpora.error", None):
-        shared.show_error(error)
-    found, names = shared.corpora(), shared.light_engine().library.names()
-    table(found, names)
+    corpora, names = shared.corpora(), shared.light_engine().library.names()
+    overview(corpora, names)
     above = st.container()
-    inspect_corpus(found, names)
+    inspect_corpus(corpora, names)
     if elsewhere := shared.light_engine().elsewhere:
         st.info(escape(elsewhere), icon=":material/dns:")
     elif shared.store().may("build corpora"):
@@ -250,8 +232,4 @@ def main() -> None:
         watch()
 
 
-shared.enter("corpora")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -5,60 +5,70 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
+import plotly.express as px
 import streamlit as st
 
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
-from core.metrics.significance.compare import MetricDifference
-from pages.evaluate import judges, source
-from pages.evaluate.charts.base import ALL, MULTI, SCOPES, Chart, format_score, is_share, layout
-from pages.evaluate.data import draw, metrics_of, names
+from core.metrics.significance.compare import MetricDifference, compare_values, corrected
+from pages.evaluate import charts, judges, source
+from pages.evaluate.data import SCOPES, axis, format_score, is_share, metrics_of, names, scaled
 from pages.evaluate.rows import question
 from pages.session import shared
+from pages.ui import charts as drawing
 from pages.ui.markup import escape, short
+from pages.ui.tables import table
 from storage.records.results import StoredEvaluation
+from storage.store import SessionStore
 
 PAGE = 25
-MOST = 500  # questions in the chart
+MAX_BARS = 500  # questions in the chart
+SAMPLES = 2000  # of the paired bootstrap and the permutation test
 
 
 def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if len(runs) < 2:
         st.info("A comparison needs two stored runs. Choose Start and store to start another one, or to store a run folder.")
         return
-    called = names(runs)
+    run_names = names(runs)
     ids = [r.id for r in runs]
     left, right = st.columns(2)
     with left:
-        first, second = to_begin_with(runs, metric, scope)
-        a = st.selectbox("Run A", ids, index=ids.index(first), format_func=called.__getitem__, key="evaluate.a")
+        first, second = default_pair(runs, metric, scope)
+        a = st.selectbox("Run A", ids, index=ids.index(first), format_func=run_names.__getitem__, key="evaluate.a")
     with right:
         others = [i for i in ids if i != a]
         start = others.index(second) if second in others else 0
-        b = st.selectbox("Run B", others, index=start, format_func=called.__getitem__, key="evaluate.b")
+        b = st.selectbox("Run B", others, index=start, format_func=run_names.__getitem__, key="evaluate.b")
     by_id = {r.id: r for r in runs}
     common = [m for m in metrics_of([by_id[a]]) if m in by_id[b].scores]
     if not common:
         st.info("These runs have no metric in common.")
         return
-    found = shared.compared(a, b, tuple(common), scope, source.store())
-    if not any(d.comparison.n for d in found.values()):
+    shared.store().allow("see evaluations")
+    differences = {name: d for name, d in _compared(a, b, tuple(common), scope, source.store()).items() if d.comparison.n}
+    if not differences:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
     st.caption(
-        f"A: {escape(called[a])}. B: {escape(called[b])}. {SCOPES[scope].capitalize()}; {BOOTSTRAP_SAMPLES:,} bootstrap samples, seed 0."
+        f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}; {BOOTSTRAP_SAMPLES:,} bootstrap samples, seed 0."
     )
     st.caption(
-        f"p (Holm): corrected for {sum(d.holm is not None for d in found.values())} metrics compared at once (Holm 1979)."
+        f"p (Holm): corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at once (Holm 1979)."
     )
-    draw(_metrics(found))
+    _metrics(differences)
     if judges.is_judged(common):
-        judges.draw([by_id[a], by_id[b]], called)
-    chosen = metric if metric in common else common[0]
-    _questions(a, b, chosen, called)
+        judges.draw([by_id[a], by_id[b]], run_names)
+    _questions(a, b, metric if metric in common else common[0], run_names)
 
 
-def to_begin_with(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> tuple[str, str]:
+@st.cache_data(show_spinner="Comparing", max_entries=64)
+def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: SessionStore) -> dict[str, MetricDifference]:
+    """A stored run never changes, and no two stores have one of the same id."""
+    values = {m: _runs.evaluations.paired_values(a, b, m, multi=scope == "multi") for m in metrics}
+    return corrected({m: compare_values(*both) for m, both in values.items()})
+
+
+def default_pair(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> tuple[str, str]:
     """The two that matter: the newest run of the default system, and the best one of another system over the same questions.  Without them the
     first two.  `runs`: at least two, the newest first."""
     default = shared.settings().system
@@ -70,114 +80,88 @@ def to_begin_with(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> 
     return ours.id, best.id
 
 
-def _metrics(found: Mapping[str, MetricDifference]) -> Chart:
-    rows, kept = [], []
-    for name, d in found.items():
+def _metrics(differences: Mapping[str, MetricDifference]) -> None:
+    rows, drawn = [], []
+    for name, d in differences.items():
         c = d.comparison
-        if not c.n:
-            continue
+        low, high = c.interval or (None, None)
+        signed = {"A - B": c.difference, "low": low, "high": high}
         rows.append(
             {
                 "metric": name,
                 "A": format_score(name, d.a),
                 "B": format_score(name, d.b),
-                "A - B": _signed(name, c.difference),
-                "low": _signed(name, c.interval[0]) if c.interval else "",
-                "high": _signed(name, c.interval[1]) if c.interval else "",
+                **{column: format_score(name, value, "+") for column, value in signed.items()},
                 "p (permutation)": f"{c.p_value:.4f}" if c.p_value is not None else "",
                 "p (Holm)": f"{d.holm:.4f}" if d.holm is not None else "",
                 "n": c.n,
             }
         )
         if is_share(name) and c.difference is not None:
-            kept.append((name, c))
-    table = pd.DataFrame(rows)
-    st.dataframe(table, hide_index=True, width="stretch", alt="Each metric in both runs, with difference, interval and p-value")
-    figure = go.Figure(
-        go.Scatter(
-            y=[n for n, _ in kept],
-            x=[c.difference for _, c in kept],
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [(c.interval[1] - c.difference) if c.interval else 0 for _, c in kept],
-                "arrayminus": [(c.difference - c.interval[0]) if c.interval else 0 for _, c in kept],
-            },
-            mode="markers",
-            marker={"size": 10, "color": ALL},
-            hovertemplate="%{y}: %{x:+.3f}<extra></extra>",
-        )
+            drawn.append({"metric": name, **{column: scaled(name, value) for column, value in signed.items()}})
+    table(rows, "Each metric in both runs, with difference, interval and p-value")
+    if not drawn:
+        return
+    st.subheader("Difference between the means")
+    chart_figure = drawing.figure(
+        px.bar,
+        pd.DataFrame(drawn),
+        x="A - B",
+        y="metric",
+        orientation="h",
+        labels={"A - B": "A - B, in points, with the 95% interval of the paired bootstrap"},
     )
-    figure.add_vline(x=0, line_color="#888", line_width=1)
-    layout(
-        figure,
-        130 + 28 * len(kept),
-        yaxis={"autorange": "reversed", "automargin": True},
-        xaxis={"title": "A - B, with the 95% interval of the paired bootstrap"},
-    )
-    return Chart("differences", "Difference between the means", figure, table)
+    drawing.show(chart_figure, "evaluate.chart.differences", "Difference of each metric. The table above has the same data.")
 
 
-def _signed(metric: str, value: float | None) -> str:
-    return "" if value is None else f"{100 * value:+.1f}" if is_share(metric) else f"{value:+.2f}"
-
-
-def _questions(a: str, b: str, metric: str, called: Mapping[str, str]) -> None:
+def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> None:
     store = source.store()
     values_a, values_b = store.evaluations.paired_values(a, b, metric)
-    differences = sorted((x - y for x, y in zip(values_a, values_b, strict=True)), reverse=True)
+    differences = sorted((scaled(metric, x - y) or 0.0 for x, y in zip(values_a, values_b, strict=True)), reverse=True)
     better, worse = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    shown_ = _thinned(differences)
-    figure = go.Figure(
-        go.Bar(
-            x=[i for i, _ in shown_],
-            y=[d for _, d in shown_],
-            marker_color=[ALL if d > 0 else MULTI for _, d in shown_],
-            hovertemplate="%{y:+.3f}<extra></extra>",
-        )
+    equal = len(differences) - better - worse
+    st.subheader("Question by question")
+    st.caption(
+        escape(f"{metric}: A is better on {better} questions and B on {worse}; {equal} of {len(differences)} are equal.")
     )
-    layout(figure, 320, bargap=0, xaxis={"title": "questions, sorted by difference"}, yaxis={"title": f"{metric}: A - B"})
-    caption = f"{metric}: A is better on {better} questions and B on {worse}; {len(differences) - better - worse} of {len(differences)} are equal."
-    draw(
-        Chart(
-            "question-differences",
-            "Question by question",
-            figure,
-            pd.DataFrame({"rank": range(1, len(differences) + 1), "A - B": differences}),
-            caption,
-        )
+    frame = pd.DataFrame({"rank": range(1, len(differences) + 1), "A - B": differences})
+    frame["better"] = ["A" if d > 0 else "B" for d in differences]
+    thinned = frame.iloc[:: max(1, -(-len(frame) // MAX_BARS))]  # evenly, so that the shape stays
+    labels = {"rank": "questions, sorted by difference", "A - B": f"A - B, {axis(metric)}"}
+    chart_figure = drawing.figure(
+        px.bar,
+        thinned,
+        x="rank",
+        y="A - B",
+        color="better",
+        labels=labels,
+        barmode="relative",
+        layout={"bargap": 0, "height": 320},
     )
+    charts.show(chart_figure, "question-differences", "Question by question", "")
     pages = max(1, -(-len(differences) // PAGE))
     page = st.pagination(pages, key=f"evaluate.pairs.{a}.{b}.{metric}") if pages > 1 else 1
     rows = store.evaluations.paired_rows(a, b, metric, PAGE, (page - 1) * PAGE)
-    st.dataframe(
-        pd.DataFrame(
+    table(
+        [
             {
-                "A - B": [r.difference for r in rows],
-                "A": [r.a for r in rows],
-                "B": [r.b for r in rows],
-                "question": [r.question for r in rows],
-                "ambiguous": [r.ambiguous for r in rows],
-                "id": [r.question_id for r in rows],
+                "A - B": format_score(metric, r.difference, "+"),
+                "A": format_score(metric, r.a),
+                "B": format_score(metric, r.b),
+                "question": r.question,
+                "ambiguous": r.ambiguous,
+                "id": r.question_id,
             }
-        ),
-        hide_index=True,
-        width="stretch",
-        column_config={n: st.column_config.NumberColumn(format="%.3f") for n in ("A - B", "A", "B")},
-        alt=f"Questions by the size of their difference in {metric}",
+            for r in rows
+        ],
+        f"Questions by the size of their difference in {metric}",
     )
-    texts = {r.question_id: f"{r.difference:+.2f}  {short(r.question, 90)}" for r in rows}
+    labels = {r.question_id: f"{format_score(metric, r.difference, '+')}  {short(r.question, 90)}" for r in rows}
     chosen = st.selectbox(
-        "Show a question", list(texts), index=None, format_func=lambda key: texts.get(key, str(key)), key="evaluate.pair"
+        "Show a question", list(labels), index=None, format_func=lambda key: labels.get(key, str(key)), key="evaluate.pair"
     )
-    if chosen in texts:
+    if chosen in labels:
         for place, run, letter in zip(st.columns(2), (a, b), "AB", strict=True):
             with place:
-                st.subheader(f"{letter}: {escape(called[run])}")
+                st.subheader(f"{letter}: {escape(run_names[run])}")
             question(place.container(border=True), run, str(chosen), f"pair.{letter}.{run}", narrow=True)
-
-
-def _thinned(values: Sequence[float]) -> list[tuple[int, float]]:
-    """At most MOST bars, evenly drawn from the sorted values: their shape stays."""
-    step = max(1, -(-len(values) // MOST))
-    return [(i + 1, values[i]) for i in range(0, len(values), step)]

@@ -1,19 +1,14 @@
-"""What the evaluate page's parts share: runs and their names, and how a chart is shown and its data kept."""
+"""What the evaluate page's parts share: runs and their names, metrics and their scale."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
-import pandas as pd
-import streamlit as st
-
-from pages.evaluate.charts.base import Chart
-from pages.ui.markup import escape, named
-from storage.exchange.exports.tables import safe_cell
+from core.metrics import COUNT_METRICS
 from storage.records.results import StoredEvaluation
 
 VIEWS = ("Leaderboard", "Charts", "Two runs", "One run", "Start and store")
+SCOPES = {"all": "all questions", "multi": "ambiguous questions (multi)"}
 
 
 def names(runs: Sequence[StoredEvaluation]) -> dict[str, str]:
@@ -27,48 +22,25 @@ def names(runs: Sequence[StoredEvaluation]) -> dict[str, str]:
 
 def metrics_of(runs: Sequence[StoredEvaluation]) -> list[str]:
     """The metrics that some run has, F1 answer first."""
-    found = dict.fromkeys(m for run in runs for m in run.scores)
-    return sorted(found, key=lambda m: m != "F1 answer")
+    metrics = dict.fromkeys(m for run in runs for m in run.scores)
+    return sorted(metrics, key=lambda m: m != "F1 answer")
 
 
-def csv(table: pd.DataFrame) -> bytes:
-    """Text cells and headings that a spreadsheet would take for a formula begin with an apostrophe; numbers stay numbers."""
-    safe = table.map(lambda cell: safe_cell(cell) if isinstance(cell, str) else cell)
-    safe.columns = [safe_cell(str(c)) for c in table.columns]
-    out = io.StringIO()
-    safe.to_csv(out, index=False)
-    return out.getvalue().encode("utf-8-sig")
+def is_share(metric: str) -> bool:
+    return metric not in COUNT_METRICS
 
 
-def draw(chart: Chart) -> None:
-    """The chart with its data below; the camera in its corner saves it as PNG."""
-    st.subheader(chart.title)
-    if chart.figure is None:
-        st.info(escape(chart.empty), icon=":material/bar_chart_off:")
-        return
-    if chart.caption:
-        st.caption(escape(chart.caption))
-    st.plotly_chart(
-        chart.figure,
-        width="stretch",
-        key=f"evaluate.chart.{chart.key}",
-        config={
-            "displaylogo": False,
-            "displayModeBar": True,
-            "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
-            "toImageButtonOptions": {"format": "png", "filename": f"ambiscope-{chart.key}", "scale": 2},
-        },
-        alt=f"{chart.title}. {chart.caption} The same data are in the table under Data.",
-    )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            named("Data as CSV", f"of {chart.title}"),
-            data=csv(chart.table),
-            file_name=f"ambiscope-{chart.key}.csv",
-            mime="text/csv",
-            key=f"evaluate.csv.{chart.key}",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        with st.popover(named("Data", f"of {chart.title}"), icon=":material/table:"):
-            st.dataframe(chart.table, hide_index=True, alt=f"Data of the chart: {chart.title}")
+def scaled(metric: str, value: float | None) -> float | None:
+    """A share in percent, a count as it is: the one scale of every table and chart."""
+    return 100 * value if value is not None and is_share(metric) else value
+
+
+def format_score(metric: str, value: float | None, sign: str = "") -> str:
+    """`sign`: "+" for a difference."""
+    if value is None:
+        return "–"
+    return f"{scaled(metric, value):{sign}.{1 if is_share(metric) else 2}f}"
+
+
+def axis(metric: str) -> str:
+    return f"{metric} (%)" if is_share(metric) else metric

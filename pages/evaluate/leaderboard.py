@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.evaluate import judges, source
-from pages.evaluate.charts.base import SCOPES, format_score
-from pages.evaluate.data import csv, metrics_of, names
+from pages.evaluate.data import SCOPES, format_score, is_share, metrics_of, names, scaled
 from pages.session import shared
-from pages.session.actions import action
+from pages.session.actions import action, say
 from pages.ui.markup import escape
+from pages.ui.tables import csv_button, table
 from storage.records.results import EvaluationFilter, StoredEvaluation
 
-MOST = 500  # runs in the table
+MAX_RUNS = 500  # runs in the table
 
 
 def filters() -> EvaluationFilter:
@@ -62,39 +61,27 @@ def filters() -> EvaluationFilter:
 
 def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     """The runs, the best first; those without the metric last."""
-    called = names(runs)
+    run_names = names(runs)
     ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
-    rows = [_row(place, run, called[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
-    if judged := metric in judges.JUDGED:
-        rows = judges.with_judge_columns(ranked, rows)
-    table = pd.DataFrame(rows)
-    st.dataframe(
-        table,
-        hide_index=True,
-        width="stretch",
+    rows = [_row(place, run, run_names[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
+    places = "%.1f" if is_share(metric) else "%.2f"
+    table(
+        rows,
+        f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
         key="evaluate.leaderboard",
-        column_config={
-            metric: st.column_config.NumberColumn(format="%.3f", help=f"Mean over {SCOPES[scope]}"),
-            "low": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
-            "high": st.column_config.NumberColumn(format="%.3f", help="95% interval"),
+        columns={
+            metric: st.column_config.NumberColumn(format=places, help=f"Mean over {SCOPES[scope]}"),
+            "low": st.column_config.NumberColumn(format=places, help="95% interval"),
+            "high": st.column_config.NumberColumn(format=places, help="95% interval"),
             "s per question": st.column_config.NumberColumn(format="%.2f", help="Median seconds per question"),
             "p95 (s)": st.column_config.NumberColumn(format="%.2f", help="Seconds: 95% of the questions took less"),
             "memory (MB)": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process, in MB"),
             "parameters": st.column_config.NumberColumn(format="compact"),
         },
-        alt=f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
     )
-    st.download_button(
-        "Table as CSV",
-        data=csv(table),
-        file_name="ambiscope-runs.csv",
-        mime="text/csv",
-        key="evaluate.csv.runs",
-        icon=":material/download:",
-        on_click="ignore",
-    )
-    if judged:
-        judges.explain(ranked)
+    csv_button(rows, "runs", "evaluate.csv.runs")
+    if metric in judges.JUDGED:
+        judges.draw(ranked, run_names)
 
 
 def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
@@ -103,9 +90,9 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
         "#": place if score else None,
         "run": name,
         "system": run.system,
-        metric: score.mean if score else None,
-        "low": score.low if score else None,
-        "high": score.high if score else None,
+        metric: scaled(metric, score.mean) if score else None,
+        "low": scaled(metric, score.low) if score else None,
+        "high": scaled(metric, score.high) if score else None,
         "n": score.n if score else run.n,
         "failed": run.failed,
         "s per question": run.seconds_median,
@@ -125,18 +112,18 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
 # ---------------------------------------------------------------- one run
 
 
-@action("change evaluations", "evaluate.error")
+@action("change evaluations")
 def _rename(key: str) -> None:
     shared.store().evaluations.label_evaluation(key, str(st.session_state.get(f"evaluate.label.{key}") or ""))
-    st.session_state["evaluate.said"] = "The run was renamed."
+    say("The run was renamed.")
 
 
-@action("change evaluations", "evaluate.error")
+@action("change evaluations")
 def _delete(key: str, name: str) -> None:
     if not st.session_state.get(f"evaluate.sure.{key}"):
         raise InputError("nothing was deleted; tick the box first")
     shared.store().evaluations.delete_evaluation(key)
-    st.session_state["evaluate.said"] = f"The run {name} was deleted from the database. Its run folder is kept."
+    say(f"The run {name} was deleted from the database. Its run folder is kept.")
 
 
 MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
@@ -145,17 +132,17 @@ MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
 def about(run: StoredEvaluation, name: str) -> None:
     """Everything a run was made with, and its name."""
     report = source.store().evaluations.evaluation_report(run.id)
-    made = report.get("provenance", {})
+    provenance = report.get("provenance", {})
     facts = {
         "system": run.system,
         "questions": run.questions,
         "corpus": run.corpus,
         "questions asked": f"{run.n if run.n is not None else 'unknown'}, failed {run.failed or 0}, not judged completely {report.get('judge_failed', 0)}",
         "checkpoint": f"{run.checkpoint or 'none'} {run.checkpoint_digest[:16]}",
-        "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if made.get('changed_since_commit') else ''}",
+        "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if provenance.get('changed_since_commit') else ''}",
         "seed": run.seed,
         "seconds (median, p95)": f"{_seconds(run.seconds_median)}, {_seconds(run.seconds_p95)}",
-        "made on": ", ".join(f"{n} {made[n]}" for n in MADE_ON if made.get(n)) or "unknown",
+        "made on": ", ".join(f"{n} {provenance[n]}" for n in MADE_ON if provenance.get(n)) or "unknown",
         "peak memory": f"{run.peak_memory_mb:,.0f} MB" if run.peak_memory_mb else "unknown",
         "parameters": f"{run.parameters:,}" if run.parameters else "unknown",
         "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",
@@ -165,13 +152,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         st.warning(escape(trouble), icon=":material/warning:")
     left, right = st.columns(2)
     with left:
-        st.dataframe(
-            pd.DataFrame({"fact": list(facts), "value": [str(v) for v in facts.values()]}),
-            hide_index=True,
-            width="stretch",
-            height="content",
-            alt="Facts about the run",
-        )
+        table({"fact": list(facts), "value": [str(v) for v in facts.values()]}, "Facts about the run")
     with right:
         means = [
             {
@@ -181,10 +162,10 @@ def about(run: StoredEvaluation, name: str) -> None:
             }
             for metric in metrics_of([run])
         ]
-        st.dataframe(pd.DataFrame(means), hide_index=True, width="stretch", alt="Mean of each metric of the run")
+        table(means, "Mean of each metric of the run")
     judges.draw([run], {run.id: name})
     with st.expander("System settings"):
-        st.json(made.get("settings", {}))
+        st.json(provenance.get("settings", {}))
     if source.chosen() == source.SHIPPED or not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):

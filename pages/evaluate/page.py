@@ -3,81 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from core.errors import AmbiscopeError
-from core.evaluation.published import PublishedTable, tables_of
-from pages.evaluate import compare, judges, leaderboard, rows, source, start_form
-from pages.evaluate.charts import reliability
-from pages.evaluate.charts.base import SCOPES, ChartRequest
-from pages.evaluate.charts.catalogue import CHARTS, MENU
-from pages.evaluate.data import VIEWS, draw, metrics_of, names
+from pages.evaluate import charts, compare, judges, leaderboard, rows, source, start_form
+from pages.evaluate.data import SCOPES, VIEWS, metrics_of, names
 from pages.session import shared
 from pages.ui.markup import escape
 from storage.records.results import StoredEvaluation
 
-DRAWN = 8  # runs in a chart to begin with
+MAX_DRAWN = 8  # runs in a chart at the start
 NO_TABLE = "none"
 
 
-def _published(place: DeltaGenerator, kind: str, metric: str = "") -> PublishedTable | None:
-    """Which of the papers' tables to draw beside ours."""
-    tables = [t for t in tables_of(kind) if not metric or metric in t.metrics]
-    if not tables:
-        return None
-    labels = {t.label: t for t in tables}
-    chosen = place.selectbox(
-        "Published results to compare",
-        [*labels, NO_TABLE],
-        key=f"evaluate.published.{kind}",
-        help="The papers measured these on other data and other machines.",
-    )
-    table = labels.get(str(chosen))
-    if table is not None and table.note:
-        place.caption(f"About these results: {escape(table.note)}.")
-    return table
-
-
-def charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
+def draw_charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     by_rank = sorted(runs, key=lambda r: -(r.mean(metric, scope) if r.mean(metric, scope) is not None else -1.0))
-    called = names(runs)
-    kept = st.multiselect(
+    run_names = names(runs)
+    place = st.container()
+    selected = st.multiselect(
         "Runs in the charts",
         [r.id for r in by_rank],
-        default=[r.id for r in by_rank[:DRAWN]],
-        format_func=lambda key: called.get(key, key),
+        default=[r.id for r in by_rank[:MAX_DRAWN]],
+        format_func=lambda key: run_names.get(key, key),
         key="evaluate.drawn",
         max_selections=20,
     )
-    chosen = [r for r in by_rank if r.id in set(kept)]
-    if not chosen:
-        st.info("Choose at least one run.")
+    request = charts.ChartRequest(runs, [r for r in by_rank if r.id in set(selected)], run_names, metric, scope, source.store())
+    menu = charts.menu(request) if request.chosen else []
+    if not menu:
+        place.info("Choose at least one run." if not request.chosen else "These runs have nothing to draw for this metric.")
         return
-    left, right = st.columns(2)
-    view = left.selectbox("Chart", MENU, key="evaluate.kind")
-    records = [r for r in CHARTS if r.menu == view]
-    table = next((_published(right, r.published, metric if r.by_metric else "") for r in records if r.published), None)
-    request = ChartRequest(runs, chosen, called, metric, scope, source.store(), table)
-    for record in records:
-        draw(record.chart(request))
-    judged = next((r for r in records if judges.is_judged((metric,) if r.by_metric else r.metrics)), None)
-    if judged is not None:
-        judges.draw(judged.of(request), called)
+    with place:
+        left, right = st.columns(2)
+        view = left.selectbox("Chart", menu, key="evaluate.kind")
+        drawn = [c for c in charts.CHARTS if c.menu == view]
+        tables = next((charts.published_tables(c, metric) for c in drawn if c.published), None)
+        if tables:
+            chosen = right.selectbox(
+                "Published results to compare",
+                [*tables, NO_TABLE],
+                key=f"evaluate.published.{view}",
+                help="The papers measured these on other data and other machines.",
+            )
+            request = replace(request, published=tables.get(str(chosen)))
+            if request.published is not None and request.published.note:
+                right.caption(f"About these results: {escape(request.published.note)}.")
+        for chart in drawn:
+            charts.draw(chart, request)
+        if any(judges.is_judged(c.metrics or (metric,)) for c in drawn):
+            judges.draw(request.chosen, run_names)
 
 
 def one(runs: Sequence[StoredEvaluation]) -> None:
-    called = names(runs)
-    chosen = st.selectbox("Run", [r.id for r in runs], format_func=lambda key: called.get(key, key), key="evaluate.one")
+    run_names = names(runs)
+    chosen = st.selectbox("Run", [r.id for r in runs], format_func=lambda key: run_names.get(key, key), key="evaluate.one")
     run = next((r for r in runs if r.id == chosen), None)
     if run is None:
         return
-    leaderboard.about(run, called[run.id])
-    for record in reliability.CHARTS:
-        draw(record.chart(ChartRequest([run], [run], called, "F1 answer", "all", source.store())))
+    leaderboard.about(run, run_names[run.id])
+    (reliability,) = (c for c in charts.CHARTS if c.key == "reliability")
+    charts.draw(reliability, charts.ChartRequest([run], [run], run_names, "F1 answer", "all", source.store()))
     st.subheader("Questions")
-    rows.rows(run)
+    rows.draw_rows(run)
 
 
 def start() -> None:
@@ -96,15 +84,11 @@ def main() -> None:
     st.markdown(
         "Compare systems on the same questions: mean scores with 95% intervals, cost, errors, and the papers' published results."
     )
-    if said := st.session_state.pop("evaluate.said", None):
-        st.success(escape(said), icon=":material/check:")
-    if error := st.session_state.pop("evaluate.error", None):
-        shared.show_error(error)
     start_form.watch()
     source.choose()
     where = leaderboard.filters()
     store = source.store()
-    total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MOST, where=where)
+    total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MAX_RUNS, where=where)
     view = (
         st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed")
         or VIEWS[0]
@@ -137,15 +121,11 @@ def main() -> None:
             st.caption(f"Showing the newest {len(runs)} of {total:,} runs. Use the filters in the sidebar to find others.")
         st.caption("Runs on different question files or corpora cannot be compared. Filter by question file first.")
     elif view == "Charts":
-        charts(runs, metric, scope)
+        draw_charts(runs, metric, scope)
     elif view == "Two runs":
         compare.compare(runs, metric, scope)
     else:
         one(runs)
 
 
-shared.enter("evaluate")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import AmbiscopeError
 from pages.evaluate import source
-from pages.evaluate.charts.base import format_score
-from pages.evaluate.charts.errors import BUCKETS
+from pages.evaluate.charts import BUCKETS
+from pages.evaluate.data import format_score
 from pages.explore.trace import TraceView
 from pages.session import shared
 from pages.ui.formatting import percent, seconds
 from pages.ui.markup import escape, short
+from pages.ui.tables import table
 from storage.records.results import EvaluationRow, StoredEvaluation
 
 PAGE = 25
 ORDERS = {"position": "As in the file", "f1": "Lowest F1 first", "errors": "Most errors first", "slowest": "Slowest first"}
 
 
-def rows(run: StoredEvaluation) -> None:
+def draw_rows(run: StoredEvaluation) -> None:
     """A page of a run's questions; a chosen one is shown whole below."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = st.selectbox("Order", list(ORDERS), format_func=lambda o: ORDERS[o], key=f"evaluate.order.{run.id}", width=220)
@@ -41,8 +41,8 @@ def rows(run: StoredEvaluation) -> None:
         return
     pages = -(-total // PAGE)
     page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
-    found = store.evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
-    table = [
+    questions = store.evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
+    rows = [
         {
             "question": r.question,
             "id": r.question_id,
@@ -52,32 +52,28 @@ def rows(run: StoredEvaluation) -> None:
             "seconds": r.seconds,
             "failed": r.error or "",
         }
-        for r in found
+        for r in questions
     ]
-    st.dataframe(
-        pd.DataFrame(table),
-        hide_index=True,
-        width="stretch",
-        column_config={
-            "seconds": st.column_config.NumberColumn(format="%.2f"),
-            "question": st.column_config.TextColumn(width="large"),
-        },
-        alt=f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total}",
-    )
-    st.caption(f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(found)} of {total:,}")
+    shown = f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(questions)} of {total:,}"
+    columns = {
+        "seconds": st.column_config.NumberColumn(format="%.2f"),
+        "question": st.column_config.TextColumn(width="large"),
+    }
+    table(rows, shown, columns=columns)
+    st.caption(shown)
     chosen = st.selectbox(
         "Show a question",
-        [r.question_id for r in found],
+        [r.question_id for r in questions],
         index=None,
-        format_func=_labels(found),
+        format_func=_labels(questions),
         key=f"evaluate.question.{run.id}",
     )
     if chosen:
         question(st.container(border=True), run.id, str(chosen), f"one.{run.id}", narrow=False)
 
 
-def _labels(found: Sequence[EvaluationRow]) -> Callable[[object], str]:
-    texts = {r.question_id: r.question for r in found}
+def _labels(questions: Sequence[EvaluationRow]) -> Callable[[object], str]:
+    texts = {r.question_id: r.question for r in questions}
     return lambda key: short(texts.get(str(key), str(key)), 100)
 
 
@@ -88,9 +84,9 @@ def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, 
     with place:
         st.markdown(f"**{escape(row.question)}**")
         for number, pairs in enumerate(row.body.get("references") or [], 1):
-            wanted = "; ".join(" / ".join(map(str, aliases)) for aliases in pairs)
+            answers = "; ".join(" / ".join(map(str, aliases)) for aliases in pairs)
             label = "References" if len(row.body["references"]) == 1 else f"References {number}"
-            st.caption(f"{label}: {escape(wanted) or 'no answer'}")
+            st.caption(f"{label}: {escape(answers) or 'no answer'}")
         if row.error is not None:
             st.error(escape(row.error), icon=":material/error:")
             return
@@ -104,10 +100,10 @@ def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, 
 
 
 def _answers(row: EvaluationRow) -> None:
-    found = row.body.get("answers") or []
-    if not found:
+    answers = row.body.get("answers") or []
+    if not answers:
         st.markdown("No answer was given.")
-    for answer in found:
+    for answer in answers:
         chance = answer.get("probability")
         badge = f" :gray-badge[{percent(chance)}]" if isinstance(chance, int | float) else ""
         st.markdown(f"- **{escape(answer.get('text', ''))}**{badge}")

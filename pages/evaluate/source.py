@@ -6,13 +6,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.errors import CancelledError
 from core.trace import prediction_from_json
 from core.types import Prediction
 from pages.jobs import background as jobs
-from pages.jobs.worker import Worker
 from pages.session import shared
-from pages.session.actions import action
+from pages.session.actions import action, say
 from storage.access.visitors import Visitor
 from storage.shipped import beside, runs
 from storage.store import SessionStore
@@ -21,26 +19,23 @@ OWN, SHIPPED = "Runs of this installation", "Shipped with Ambiscope"
 KEY, NOW = "evaluate.source", "evaluate.source.now"
 PREFERENCE, HIDDEN = "shipped runs", "hidden"
 KIND = "shipped"
-SHORT = 2.0  # seconds: so long the page waits before it shows how far the loading is
+SHORT_SECONDS = 2.0  # the page waits this long before it shows how far the loading is
 
 
-class Loading(Worker):
+def _load(file: Path) -> jobs.BackgroundJob:
     """Unpacks the shipped runs into `file`, which is there when all of them are."""
 
-    def __init__(self, file: Path) -> None:
-        super().__init__("shipped-runs")
-        self.file, self.title = file, SHIPPED
-        self.start()
+    def work(job: jobs.BackgroundJob) -> None:
+        def progress(done: int, total: int) -> None:
+            job.progress(done, total, f"run {done + 1} of {total}")
 
-    def _progress(self, done: int, total: int) -> None:
-        self.share, self.stage = done / max(1, total), f"run {done + 1} of {total}"
-        if self.stopping:
-            raise CancelledError("loading the shipped runs was stopped; the page loads them at the next visit")
-
-    def work(self) -> None:
-        beside.made(self.file, lambda store: runs.load(store, progress=self._progress, traced=False))
-        for old in set(self.file.parent.glob("runs-*.db")) - {self.file}:  # of another version
+        beside.made(file, lambda store: runs.load(store, progress=progress, traced=False))
+        for old in set(file.parent.glob("runs-*.db")) - {file}:  # of another version
             beside.removed(old)
+
+    return jobs.BackgroundJob(
+        work, SHIPPED, stopped="loading the shipped runs was stopped; the page loads them at the next visit"
+    )
 
 
 def _file() -> Path:
@@ -75,49 +70,49 @@ def hidden() -> bool:
     return shared.preferred(PREFERENCE) == HIDDEN
 
 
-@action("see evaluations", "evaluate.error")
+@action("see evaluations")
 def hide() -> None:
     shared.prefer(PREFERENCE, HIDDEN)
     st.session_state[KEY] = OWN
 
 
-@action("see evaluations", "evaluate.error")
+@action("see evaluations")
 def show() -> None:
     shared.prefer(PREFERENCE, "shown")
     st.session_state[KEY] = SHIPPED
 
 
-@action("run evaluations", "evaluate.error")
+@action("run evaluations")
 def adopt() -> None:
     """Callback: the shipped runs become runs of this installation, like any other."""
     count = runs.load(shared.servers_store())
     st.session_state[KEY] = OWN
-    st.session_state["evaluate.said"] = f"{count} shipped runs are among the runs of this installation now."
+    say(f"{count} shipped runs are among the runs of this installation now.")
 
 
 def choose() -> None:
     """Draws the choice in the sidebar; without own runs the shipped ones are chosen.  While they are loaded the page is about own ones."""
-    wanted = SHIPPED
+    source = SHIPPED
     if hidden() or not runs.ARCHIVE.is_file():
-        wanted = OWN
+        source = OWN
     elif shared.store().evaluations.count_evaluations():
         st.session_state.setdefault(KEY, OWN)
-        wanted = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
-    st.session_state[NOW] = SHIPPED if wanted == SHIPPED and _there() else OWN
+        source = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
+    st.session_state[NOW] = SHIPPED if source == SHIPPED and _there() else OWN
 
 
 def _there() -> bool:
     """False: they are being loaded, or cannot be, and the page says so."""
     if _file().is_file():
         return True
-    running = shared.running(KIND)
-    if (job := running.get("runs")) is None:
-        job = running["runs"] = Loading(_file())
-        job.wait(SHORT)
+    loading = jobs.jobs_of(KIND)  # not begun as an action: any visitor's first look at the page loads them
+    if (job := loading.get("runs")) is None:
+        job = loading["runs"] = _load(_file()).start()
+        job.wait(SHORT_SECONDS)
     if not job.done:
         jobs.watch(KIND)
         return False
-    running.pop("runs", None)
+    loading.pop("runs", None)
     return not jobs.ended(job) and _file().is_file()
 
 
@@ -125,10 +120,10 @@ def about() -> None:
     """What the shipped runs are, where they are chosen."""
     if chosen() != SHIPPED:
         return
-    made = runs.about()
-    asked = f"the first {made.limit} questions of each file" if made.limit else "all questions of each file"
+    archive = runs.about()
+    extent = f"the first {archive.limit} questions of each file" if archive.limit else "all questions of each file"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f":blue-badge[{SHIPPED}] commit {made.commit[:7]}, {asked}. These runs are not yours.", width="stretch")
+        st.markdown(f":blue-badge[{SHIPPED}] commit {archive.commit[:7]}, {extent}. These runs are not yours.", width="stretch")
         if shared.store().may("run evaluations"):
             st.button("Add them to mine", key="evaluate.adopt", on_click=adopt, icon=":material/library_add:")
         st.button("Hide", key="evaluate.hide", on_click=hide, icon=":material/visibility_off:")

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import streamlit as st
 
 from core.datasets import LAYOUTS, load
 from core.datasets.catalogue import DATASETS, downloaded
-from core.errors import InputError, StorageError
+from core.errors import CancelledError, InputError, StorageError
 from core.evaluation.folder import RunState, run_states
 from core.evaluation.judges import CHOICES
-from core.evaluation.plan import EvaluationPlan
+from core.evaluation.plan import EvaluationPlan, run_plan
 from core.text import listed
 from pages.corpora.builds import safe_names
-from pages.evaluate import worker
-from pages.evaluate.worker import Evaluation, folder_for
 from pages.explore.options import COVERAGE_HELP, ready_systems
 from pages.jobs import background as jobs
 from pages.session import shared
-from pages.session.actions import action
+from pages.session.actions import action, say
 from pages.ui.formatting import duration
 from pages.ui.markup import escape, named
-from storage.results.run_folders import import_run
+from storage.results.run_folders import ImportedRun, import_run
 
 SUFFIXES = ["json", "jsonl", "gz"]
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
 
 
 def question_files() -> dict[str, Path]:
     """What can be asked: the starter's questions, downloaded data sets, uploaded files."""
     settings = shared.settings()
-    found = {"Starter questions": settings.starter_dir / "questions.json"}
+    files = {"Starter questions": settings.starter_dir / "questions.json"}
     for name in DATASETS:
-        found |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
+        files |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
     uploaded = settings.home / "questions"
     if uploaded.is_dir():
-        found |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
-    return {name: path for name, path in found.items() if path.is_file()}
+        files |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
+    return {name: path for name, path in files.items() if path.is_file()}
 
 
 # ---------------------------------------------------------------- starting
@@ -105,7 +107,7 @@ def _changed(k: int) -> int | None:
     return None if k == _usual() else k
 
 
-@action("run evaluations", "evaluate.error")
+@action("run evaluations")
 def _start() -> None:
     state = st.session_state
     path = question_files().get(str(state["evaluate.new.questions"]))
@@ -137,26 +139,52 @@ def tags(text: str) -> dict[str, object]:
     >>> tags("training questions=100, zero-shot=true, ablation=none")
     {'training questions': 100.0, 'zero-shot': True, 'ablation': 'none'}
     """
-    found: dict[str, object] = {}
+    facts: dict[str, object] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (x.strip() for x in part.partition("="))
         if not equals or not name or not value:
             raise InputError(f"the tag '{part[:60]}' has no value; write name=value, separated by commas")
         try:
-            found[name] = float(value)
+            facts[name] = float(value)
         except ValueError:
-            found[name] = {"true": True, "false": False}.get(value.lower(), value)
-    return found
+            facts[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return facts
+
+
+def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
+    """A new run folder named after the time, the system and the question file."""
+    stem = _UNSAFE.sub("-", f"{plan.system}-{Path(plan.questions).stem}")[:60].strip("-")
+    base = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{stem}"
+    number = 1
+    while (folder := runs_dir / (base if number == 1 else f"{base}-{number}")).exists():
+        number += 1
+    return folder
 
 
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
-    """Raises InputError where this folder is being worked on, NotAllowedError.  The run goes on when who began it has left."""
+    """Raises InputError where this folder is being worked on, NotAllowedError.  The run can be stopped, and goes on later where it stopped."""
     shared.store().allow("run evaluations")
-    runs = worker.running()
-    running = runs.get(folder.name)
-    if running is not None and not running.done:
-        raise InputError(f"the run {folder.name} is already running")
-    runs[folder.name] = Evaluation(shared.engine(), shared.servers_store, plan, folder, label)
+    engine, store = shared.engine(), shared.servers_store()
+    stopped = "the evaluation was stopped; its answers are kept, and you can resume it"
+
+    def work(job: jobs.BackgroundJob) -> tuple[ImportedRun, Sequence[str]]:
+        """The stored run, and what went wrong in it."""
+
+        def progress(done: int, total: int) -> None:
+            job.share, job.stage = done / total if total else None, f"{done:,} of {total:,} questions"
+            if done < total:
+                job.stop_if_asked()
+
+        try:
+            report = run_plan(plan, engine, folder, progress=progress, cancelled=lambda: job.stopping)
+        except CancelledError:
+            raise CancelledError(stopped) from None
+        report.demand()
+        job.stage = "storing the run"
+        return import_run(store.evaluations, folder, label), report.problems
+
+    job = jobs.BackgroundJob(work, label or folder.name, "loading the model and the questions", stopped, about=(plan, label))
+    jobs.begin("evaluations", folder.name, job)
 
 
 # ---------------------------------------------------------------- watching
@@ -166,13 +194,12 @@ def watch() -> None:
     """Running evaluations with a button to stop each, and what became of those that ended."""
     if jobs.going("evaluations"):
         jobs.watch("evaluations")
-    for name, job in [(n, j) for n, j in worker.running().items() if j.done]:
-        if not jobs.ended(job) and job.result is not None:
-            st.success(
-                f"{escape(job.title)} is stored: {job.result.n} questions in {duration(job.seconds)}.", icon=":material/check:"
-            )
-            for trouble in job.problems:
-                st.warning(escape(trouble), icon=":material/warning:")
+    for name, job in [(n, j) for n, j in jobs.jobs_of("evaluations").items() if j.done]:
+        if not jobs.ended(job):
+            run, problems = job.result
+            st.success(f"{escape(job.title)} is stored: {run.n} questions in {duration(job.seconds)}.", icon=":material/check:")
+            for problem in problems:
+                st.warning(escape(problem), icon=":material/warning:")
         with st.container(horizontal=True):
             if job.error is not None and shared.store().may("run evaluations"):
                 st.button(
@@ -185,33 +212,34 @@ def watch() -> None:
             jobs.close_button("evaluations", name)
 
 
-@action("run evaluations", "evaluate.error")
+@action("run evaluations")
 def _resume(name: str) -> None:
     folder = shared.settings().runs_dir / name
-    job = worker.running().get(name)
+    if (job := jobs.jobs_of("evaluations").get(name)) is not None:
+        begin(job.about[0], folder, job.about[1])
+        return
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
-    plan = job.plan if job is not None else EvaluationPlan.from_json(state.about if state else {})
-    begin(plan, folder, job.label if job is not None else "")
+    begin(EvaluationPlan.from_json(state.about if state else {}), folder)
 
 
 # ---------------------------------------------------------------- run folders
 
 
-@action("run evaluations", "evaluate.error")
+@action("run evaluations")
 def _store_folder(path: Path) -> None:
-    made = import_run(shared.store().evaluations, path)
-    words = "stored" if made.new else "already stored"
-    st.session_state["evaluate.said"] = f"{path.name}: {words}, {made.system}, {made.n} questions."
+    imported = import_run(shared.store().evaluations, path)
+    words = "stored" if imported.new else "already stored"
+    say(f"{path.name}: {words}, {imported.system}, {imported.n} questions.")
 
 
 def folders() -> None:
     """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
     running = jobs.going("evaluations")
-    found = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
-    if not found:
+    states = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
+    if not states:
         st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")
         return
-    for state in found[:30]:
+    for state in states[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
             if state.finished is not None:
@@ -230,8 +258,8 @@ def folders() -> None:
                     args=(state.name,),
                     icon=":material/play_arrow:",
                 )
-    if len(found) > 30:
-        st.caption(f"{len(found) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
+    if len(states) > 30:
+        st.caption(f"{len(states) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
 
 
 def _described(state: RunState) -> str:
@@ -257,7 +285,7 @@ def uploads() -> None:
         st.form_submit_button("Store report", on_click=_store_report, icon=":material/upload:")
 
 
-@action("run evaluations", "evaluate.error")
+@action("run evaluations")
 def _keep() -> None:
     file = st.session_state.get("evaluate.upload.file")
     home = shared.settings().home
@@ -268,7 +296,7 @@ def _keep() -> None:
         target = _own_place(draft / name, home / "questions")
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)
-        st.session_state["evaluate.said"] = f"{target.name}: {listed(count, 'question')} saved."
+        say(f"{target.name}: {listed(count, 'question')} saved.")
     except OSError as error:
         raise StorageError(f"the upload cannot be written ({error.strerror or error})") from error
     finally:
@@ -285,7 +313,7 @@ def _own_place(file: Path, folder: Path) -> Path:
     return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{kinds}"
 
 
-@action("run evaluations", "evaluate.error")
+@action("run evaluations")
 def _store_report() -> None:
     draft = shared.settings().home / "uploads" / uuid.uuid4().hex
     try:

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
+import plotly.express as px
+import plotly.graph_objects as go
 import streamlit as st
 
 from core import types as t
-from core.disambiguation.consolidation import Consolidated, Consolidation, consolidate, text_of
+from core.disambiguation.consolidation import (
+    Clustering,
+    Consolidated,
+    Consolidation,
+    Embed,
+    SameAnswer,
+    Unclustered,
+    consolidate,
+    text_of,
+)
 from core.errors import AmbiscopeError, InputError
 from core.systems.base.options import Options
 from core.systems.base.system import check_question
 from core.text import answer_key
 from pages.explore import live
 from pages.explore.corrections import MAX_CHARS, options_of
-from pages.explore.interpretations import options as interpretation_options
-from pages.explore.interpretations.similarity_map import interpretation_map
+from pages.explore.options import HELP, LABELS, VALUE_LABELS
 from pages.explore.runner import Plan
 from pages.explore.trace import draw_found
 from pages.session import shared
 from pages.session.actions import action
+from pages.ui import charts
 from pages.ui.formatting import percent
 from pages.ui.markup import around, changes, escape, named, short
 
 NEAREST = 5  # passages shown where no interpretation was found
-MANY = 6  # interpretations above which their cards stand in two columns
+RECLUSTERING: dict[str, tuple[str, ...]] = {
+    "clustering": get_args(Clustering),
+    "embed": get_args(Embed),
+    "unclustered": get_args(Unclustered),
+    "same_answer": get_args(SameAnswer),
+}
+MAX_ONE_COLUMN = 6  # interpretations above which their cards stand in two columns
+MAX_NAMED = 30  # interpretations of a map in which the kept ones are named
 WIDTH = 200  # characters of a passage around its citation
 
 
@@ -40,8 +59,8 @@ def has_choices(prediction: t.Prediction) -> bool:
 
 def proposed(prediction: t.Prediction) -> list[t.Interpretation]:
     """What passages proposed, in the order that the map counts."""
-    found = (e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed))
-    return [i for i in found if i.answer and not i.abstained and not i.failed]
+    interpretations = (e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed))
+    return [i for i in interpretations if i.answer and not i.abstained and not i.failed]
 
 
 def made_with(info: t.SystemInfo) -> Consolidation:
@@ -54,60 +73,110 @@ def made_with(info: t.SystemInfo) -> Consolidation:
         return Consolidation()
 
 
-def reclustered(found: Sequence[t.Interpretation], how: Consolidation) -> Consolidated:
+def reclustered(interpretations: Sequence[t.Interpretation], how: Consolidation) -> Consolidated:
     """Clusters anew, from embeddings that the encoder remembers; nothing is read.  Raises CheckpointError."""
-    vectors = shared.engine().embed([text_of(i, how.embed) for i in found])
-    return consolidate(found, np.asarray(vectors, np.float32), how)
+    vectors = shared.engine().embed([text_of(i, how.embed) for i in interpretations])
+    return consolidate(interpretations, np.asarray(vectors, np.float32), how)
+
+
+def recluster(prefix: str, made_with: Consolidation) -> Consolidation:
+    """The clustering to show: the run's own until a person chooses another."""
+    values = {}
+    for column, (name, choices) in zip(st.columns(len(RECLUSTERING)), RECLUSTERING.items()):
+        with column:
+            values[name] = st.selectbox(
+                LABELS[name],
+                choices,
+                index=choices.index(getattr(made_with, name)),
+                format_func=VALUE_LABELS.__getitem__,
+                key=f"{prefix}.recluster.{name}",
+                help=HELP[name],
+            )
+    return Consolidation(**values)
 
 
 @dataclasses.dataclass
-class Choices:
+class Rejections:
     """What a person said of the interpretations of one prediction, by answer and question."""
 
     rejected: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     none: bool = False
 
 
-def choices_of(prefix: str) -> Choices:
-    found: Choices = st.session_state.setdefault(f"{prefix}.choices", Choices())
-    return found
+def rejections_of(prefix: str) -> Rejections:
+    rejections: Rejections = st.session_state.setdefault(f"{prefix}.choices", Rejections())
+    return rejections
 
 
 def draw(prediction: t.Prediction, prefix: str) -> None:
     """Everything above the answers' cards and the trace."""
-    found, how = proposed(prediction), made_with(prediction.system)
+    interpretations, how = proposed(prediction), made_with(prediction.system)
     why = next((e.why for e in prediction.events if isinstance(e, t.InterpretationsChosen)), "")
-    if not found:
+    if not interpretations:
         _nothing(prediction, why)
         return
     place = st.container()
-    with st.expander("Map of the interpretations", icon=":material/bubble_chart:", expanded=len(found) > 1):
-        wanted = interpretation_options.recluster(prefix, how)
+    with st.expander("Map of the interpretations", icon=":material/bubble_chart:", expanded=len(interpretations) > 1):
+        clustering = recluster(prefix, how)
         placed = next((e.placed for e in prediction.events if isinstance(e, t.InterpretationsClustered)), ())
         final = list(prediction.interpretations)
-        if wanted != how or len(placed) != len(found):
+        if clustering != how or len(placed) != len(interpretations):
             try:
-                result = reclustered(found, wanted)
+                result = reclustered(interpretations, clustering)
             except AmbiscopeError as error:
                 shared.show_error(error)
             else:
-                placed, final = result.placed, _worded([found[i] for i in result.kept], final)
+                placed, final = result.placed, _worded([interpretations[i] for i in result.kept], final)
                 st.caption("Clustered again from the same interpretations. The stored prediction is unchanged.")
         clusters = {p.cluster for p in placed} - {-1}
         alone = sum(p.cluster < 0 for p in placed)
-        st.plotly_chart(
-            interpretation_map(placed, found),
-            width="stretch",
-            key=f"{prefix}.map",
-            config={"displayModeBar": False},
-            alt=f"Map of {len(found)} interpretations in {len(clusters)} clusters, {alone} unclustered. The list of passages below has the same interpretations.",
+        counts = f"{len(interpretations)} interpretations, {len(clusters)} clusters, {alone} unclustered."
+        charts.show(
+            interpretation_map(placed, interpretations),
+            f"{prefix}.map",
+            f"Map: {counts} The list of passages below has the same.",
         )
         st.caption(
-            f"{len(found)} interpretations, {len(clusters)} clusters, {alone} unclustered. Points close together have similar questions and answers; "
+            f"{counts} Points close together have similar questions and answers; "
             "stars mark the ones kept. The axes are the first two principal components and have no meaning of their own."
         )
     with place:
-        _choices(prediction, final, why, prefix)
+        _interpretations(prediction, final, why, prefix)
+
+
+def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations: Sequence[t.Interpretation]) -> go.Figure:
+    """A point for each, coloured by cluster, the kept ones named.  `placed[i].index` counts `interpretations`: those that passages proposed,
+    in the order of reading."""
+    frame = pd.DataFrame(
+        {
+            "x": p.x,
+            "y": p.y,
+            "cluster": "unclustered" if p.cluster < 0 else f"cluster {p.cluster + 1}",
+            "symbol": "kept" if p.medoid else f"not kept{p.cluster // len(charts.PALETTE) or ''}",
+            "answer": interpretations[p.index].answer,
+            "question": short(interpretations[p.index].question, 120),
+            "name": short(interpretations[p.index].answer, 28) if p.medoid else "",
+        }
+        for p in sorted(placed, key=lambda p: (p.cluster < 0, p.cluster))
+    )
+    bare = {"showticklabels": False, "title": None, "zeroline": False}
+    chart_figure = charts.figure(
+        px.scatter,
+        frame,
+        x="x",
+        y="y",
+        color="cluster",
+        color_discrete_map={"unclustered": charts.NEUTRAL},
+        symbol="symbol",
+        symbol_map={"kept": "star"},
+        text="name" if len(placed) <= MAX_NAMED else None,
+        hover_name="answer",
+        hover_data={"question": True, "x": False, "y": False, "name": False, "symbol": False},
+        layout={"xaxis": bare, "yaxis": bare},
+        chars=120,
+    )
+    chart_figure.update_traces(textposition="top center", marker_size=12)
+    return chart_figure
 
 
 def _worded(kept: list[t.Interpretation], final: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -116,30 +185,30 @@ def _worded(kept: list[t.Interpretation], final: Sequence[t.Interpretation]) -> 
     return [worded.get((i.passage_id, i.answer), i) for i in kept]
 
 
-def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: str, prefix: str) -> None:
-    said = choices_of(prefix)
+def _interpretations(prediction: t.Prediction, final: Sequence[t.Interpretation], why: str, prefix: str) -> None:
+    rejections = rejections_of(prefix)
     if not final:
         st.info(f"No interpretation is left: {escape(why)}." if why else "No interpretation is left.")
     elif len(final) == 1:
         st.markdown("The corpus answers **one meaning** of this question.")
     else:
         st.markdown("**Which of these do you mean?**")
-    places = st.columns(2) if len(final) > MANY else [st.container()]
+    places = st.columns(2) if len(final) > MAX_ONE_COLUMN else [st.container()]
     for number, interpretation in enumerate(final):
         with places[number % len(places)]:
-            _card(prediction, interpretation, number, prefix, said)
-    rejected = [i for i in final if _key(i) in said.rejected]
+            _card(prediction, interpretation, number, prefix, rejections)
+    rejected = [i for i in final if _key(i) in rejections.rejected]
     with st.container(horizontal=True, vertical_alignment="center"):
         if final:
             st.button(
-                "None of these" if not said.none else "Undo",
+                "None of these" if not rejections.none else "Undo",
                 key=f"{prefix}.none",
-                icon=":material/block:" if not said.none else ":material/undo:",
+                icon=":material/block:" if not rejections.none else ":material/undo:",
                 on_click=_none,
                 args=(prefix,),
             )
-        if rejected or said.none or not final:
-            banned = [i.answer for i in (final if said.none else rejected)]
+        if rejected or rejections.none or not final:
+            banned = [i.answer for i in (final if rejections.none else rejected)]
             st.button(
                 "Search further",
                 key=f"{prefix}.further",
@@ -149,12 +218,12 @@ def _choices(prediction: t.Prediction, final: Sequence[t.Interpretation], why: s
                 args=(prediction, banned),
                 help="Reads twice as many passages and excludes the rejected answers.",
             )
-    if said.none:
+    if rejections.none:
         st.info("None of these is what you mean. Search further, or rephrase your question above.")
 
 
-def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: str, said: Choices) -> None:
-    gone = said.none or _key(one) in said.rejected
+def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: str, rejections: Rejections) -> None:
+    gone = rejections.none or _key(one) in rejections.rejected
     with st.container(border=True):
         answer = f"~~{escape(one.answer)}~~" if gone else f"**{escape(one.answer)}**"
         badges = f":gray-badge[{percent(one.probability)}]" if one.probability else ""
@@ -185,12 +254,12 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                     args=(prediction.system, f"{prefix}.edit.{number}.{_mark(one)}"),
                 )
             st.button(
-                named("Restore" if _key(one) in said.rejected else "Reject", one.question),
+                named("Restore" if _key(one) in rejections.rejected else "Reject", one.question),
                 key=f"{prefix}.reject.{number}",
-                icon=":material/undo:" if _key(one) in said.rejected else ":material/thumb_down:",
+                icon=":material/undo:" if _key(one) in rejections.rejected else ":material/thumb_down:",
                 on_click=_reject,
                 args=(prefix, _key(one)),
-                disabled=said.none,
+                disabled=rejections.none,
             )
 
 
@@ -224,10 +293,9 @@ def _mark(one: t.Interpretation) -> str:
 # ---------------------------------------------------------------- callbacks
 
 
-@action("ask questions", "explore.error")
+@action("ask questions")
 def ask_on(info: t.SystemInfo, text: str) -> None:
     """Starts a run with a picked question, by the same system and options."""
-    st.session_state.pop("explore.error", None)
     question = check_question(t.Question(text), shared.settings().max_question_chars)
     st.session_state["explore.question"] = question.text
     live.start([Plan(question, info.name, info.corpus, options_of(info))])
@@ -238,15 +306,15 @@ def _ask_edited(info: t.SystemInfo, key: str) -> None:
 
 
 def _reject(prefix: str, key: tuple[str, str]) -> None:
-    choices_of(prefix).rejected ^= {key}
+    rejections_of(prefix).rejected ^= {key}
 
 
 def _none(prefix: str) -> None:
-    said = choices_of(prefix)
-    said.none = not said.none
+    rejections = rejections_of(prefix)
+    rejections.none = not rejections.none
 
 
-@action("ask questions", "explore.error")
+@action("ask questions")
 def _further(prediction: t.Prediction, answers: Sequence[str]) -> None:
     """Twice the passages; the rejected answers are banned beside those that were."""
     options: Options = options_of(prediction.system)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from core.annotating.labels import LABELS, Label
+from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.session import shared
 from pages.ui.markup import escape, named, short
@@ -15,7 +15,7 @@ from storage.records.results import Judgment, JudgmentConflictError
 
 MAX_NOTE = 2_000
 HELP = (
-    "Correct: it answers the question, and the passage says so. Wrong: it does not answer the question. "
+    "A wrong answer is struck out: it is excluded when you continue. Choose the label again to take it back. Correct: it answers the question, and the passage says so. Wrong: it does not answer the question. "
     "Unsupported: it may be true, but the passage does not say so. Duplicate: the same as another answer."
 )
 
@@ -26,10 +26,10 @@ def _key(prediction_id: str, position: int, what: str) -> str:
 
 def load(prediction_id: str) -> dict[int, list[Judgment]]:
     """All judgments of a prediction by position.  Raises StorageError."""
-    found: dict[int, list[Judgment]] = {}
+    by_position: dict[int, list[Judgment]] = {}
     for judgment in shared.store().labels.judgments(prediction_id):
-        found.setdefault(judgment.position, []).append(judgment)
-    return found
+        by_position.setdefault(judgment.position, []).append(judgment)
+    return by_position
 
 
 def _save(prediction_id: str, position: int, version: int) -> None:
@@ -54,14 +54,14 @@ def _store(prediction_id: str, position: int, label: str | None, note: str, vers
         st.session_state[trouble] = error
 
 
-def imply(prediction_id: str, positions: Iterable[int], label: Label) -> None:
-    """What striking an answer or adding one says of it, where the annotator has not labelled it and may label."""
+def label_added(prediction_id: str, positions: Iterable[int]) -> None:
+    """As correct, where the annotator has not labelled them and may label."""
     for position in positions:
-        with suppress(AmbiscopeError):  # a label of another window stands; the correction itself goes on in any case
-            shared.store().labels.judge(prediction_id, position, shared.annotator(), label, expected_version=0)
+        with suppress(AmbiscopeError):  # a label of another window stays; the correction itself goes on in any case
+            shared.store().labels.judge(prediction_id, position, shared.annotator(), "correct", expected_version=0)
 
 
-def _said(judgment: Judgment | None) -> str:
+def _in_words(judgment: Judgment | None) -> str:
     if judgment is None:
         return "no label"
     note = f" ({escape(short(judgment.note, 200))})" if judgment.note else ""
@@ -75,7 +75,7 @@ def _trouble(prediction_id: str, position: int) -> None:
     if isinstance(error, JudgmentConflictError):
         mine, theirs = error.mine, error.theirs
         st.warning(
-            f"This judgment was changed in another window. Other window: {_said(theirs)}. This window: {_said(mine)}.",
+            f"This judgment was changed in another window. Other window: {_in_words(theirs)}. This window: {_in_words(mine)}.",
             icon=":material/sync_problem:",
         )
         with st.container(horizontal=True):
@@ -130,7 +130,7 @@ def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
     own = next((j for j in judgments if j.annotator == shared.annotator()), None)
     if own and own.note:
         st.caption(f"Your note: {escape(own.note)}")
-    others = [f"{escape(j.annotator)}: {_said(j)}" for j in judgments if j is not own and j.state == "submitted"]
+    others = [f"{escape(j.annotator)}: {_in_words(j)}" for j in judgments if j is not own and j.state == "submitted"]
     if others:
         st.caption("Other people's labels: " + "; ".join(others))
     _trouble(prediction_id, position)

@@ -9,12 +9,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from core.errors import AmbiscopeError, CancelledError
+from core.errors import CancelledError
 from core.text import answer_key
 from pages.explore import labels
-from pages.explore.runner import Plan, Run
+from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import TraceView
-from pages.session import libraries, shared
+from pages.session import shared
 from pages.ui.formatting import percent
 from pages.ui.markup import escape
 
@@ -25,7 +25,7 @@ STATE_SECONDS = (
 )
 
 
-def runs() -> list[Run]:
+def runs() -> list[QuestionRun]:
     """The runs of this browser tab that are going on, or could not be saved."""
     return list(st.session_state.get("explore.runs", ()))
 
@@ -43,7 +43,7 @@ def start(plans: Sequence[Plan]) -> None:
     st.query_params.clear()
     st.session_state["explore.link"] = ("", "")
     engine = shared.light_engine()
-    st.session_state["explore.runs"] = [Run(engine, plan, lambda: libraries.load_for(engine)) for plan in plans]
+    st.session_state["explore.runs"] = [QuestionRun(engine, plan).start() for plan in plans]
 
 
 def stop() -> None:
@@ -51,7 +51,7 @@ def stop() -> None:
         run.stop()
 
 
-def save(run: Run) -> None:
+def save(run: QuestionRun) -> None:
     """Stores a finished run, once; keeps the error where the store refuses."""
     prediction = run.prediction()
     if run.saved or run.error is not None or prediction is None:
@@ -61,14 +61,14 @@ def save(run: Run) -> None:
     except Exception as error:
         run.save_error = error
         return
-    wanted = {answer_key(text) for text in run.plan.added}
-    labels.imply(run.saved, [i for i, a in enumerate(prediction.answers) if answer_key(a.text) in wanted], "correct")
+    added = {answer_key(text) for text in run.plan.added}
+    labels.label_added(run.saved, [i for i, a in enumerate(prediction.answers) if answer_key(a.text) in added])
 
 
 class _Side:
     """The place of one run on the page: what it is doing, the answers so far, the trace."""
 
-    def __init__(self, run: Run, place: DeltaGenerator, narrow: bool) -> None:
+    def __init__(self, run: QuestionRun, place: DeltaGenerator, narrow: bool) -> None:
         self.run, self.answers = run, dict[str, t.Answer]()
         self.state = place.empty()
         self.summary = place.empty()
@@ -112,7 +112,7 @@ class _Side:
             self.drawn += 1
 
 
-def watch(running: Sequence[Run]) -> None:
+def watch(running: Sequence[QuestionRun]) -> None:
     """Draws runs until they end, then saves them.  Returns when all of them have ended and everything of them was drawn."""
     st.button("Stop", on_click=stop, icon=":material/stop_circle:", type="primary", key="explore.stop")
     places = st.columns(len(running)) if len(running) > 1 else [st.container()]
@@ -129,7 +129,7 @@ def watch(running: Sequence[Run]) -> None:
         save(run)
 
 
-def show_run_error(run: Run) -> None:
+def show_run_error(run: QuestionRun) -> None:
     if isinstance(run.error, CancelledError):
         st.info(escape(run.error), icon=":material/stop_circle:")
     elif run.error is not None:
@@ -138,8 +138,3 @@ def show_run_error(run: Run) -> None:
         shared.show_error(run.save_error)
         st.warning("The result below is not saved. It stays here until you ask another question.")
         st.button("Try to save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")
-
-
-def keep_error(error: AmbiscopeError) -> None:
-    """Keeps an error of a callback for the next drawing."""
-    st.session_state["explore.error"] = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from core.settings import Settings
 from core.systems import SYSTEMS, options_of, passages_to_read
 from core.systems.base.options import Options
 from core.text import listed
-from pages.explore.interpretations.options import HELP, LABELS, VALUE_LABELS
 from pages.explore.runner import Plan
 from pages.session import shared
 from pages.ui.markup import escape, short
@@ -24,6 +23,33 @@ from pages.ui.markup import escape, short
 MAX_PASSAGES = 200
 RECENT = 12
 COVERAGE_HELP = "Refuses answers whose document does not mention the names, numbers, years and quoted titles of the question."
+
+VALUE_LABELS = {
+    "by generator": "Default",
+    "default": "Default",
+    "conservative": "Conservative: fewer clusters",
+    "question and answer": "Question and answer",
+    "question": "Question only",
+    "verified": "Keep if verified",
+    "keep": "Keep",
+    "drop": "Drop",
+    "decides": "One cluster per answer",
+    "ignored": "By embeddings only",
+}
+HELP = {
+    "additions": "Ours, not of a paper: a reranker judges the candidates anew, and may ask a verifier about each.",
+    "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
+    "embed": "What to embed: the disambiguated question with its answer, or the question only.",
+    "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "
+    "Default: keep if verified, or keep all with a language model.",
+    "same_answer": "Whether interpretations with the same answer always form one cluster, or embeddings alone decide.",
+}
+LABELS = {
+    "clustering": "Clustering",
+    "embed": "Embed",
+    "unclustered": "Unclustered interpretations",
+    "same_answer": "Equal answers",
+}
 
 
 @dataclass(frozen=True)
@@ -35,12 +61,12 @@ class Choices:
         return [Plan(question, system, self.corpus, options) for system, options in self.sides]
 
 
-def ready_systems(found: Sequence[SystemStatus], wanted: str) -> list[str]:
+def ready_systems(statuses: Sequence[SystemStatus], default: str) -> list[str]:
     """Names to choose from, the default first; a hidden system can be chosen only by being the setting."""
-    names = [s.name for s in found if s.ready]
-    if wanted not in [s.name for s in found]:
-        names.insert(0, wanted)
-    return sorted(names, key=lambda name: name != wanted)
+    names = [s.name for s in statuses if s.ready]
+    if default not in [s.name for s in statuses]:
+        names.insert(0, default)
+    return sorted(names, key=lambda name: name != default)
 
 
 class _Fields:
@@ -49,11 +75,18 @@ class _Fields:
     def __init__(self) -> None:
         self.changed: dict[str, Any] = {}  # key -> its default
 
-    def note(self, key: str, default: Any, said: str = "") -> None:
-        """Called after a field was drawn.  `said`: the default in words."""
+    def draw(
+        self, widget: Callable[..., Any], label: str, *args: Any, key: str, default: Any, words: str = "", **kw: Any
+    ) -> Any:
+        """A widget that keeps its value for the session.  `words`: the default as people read it."""
+        value = widget(label, *args, key=key, persist_state="session", **kw)
         if st.session_state.get(key, default) != default:
             self.changed[key] = default
-            st.caption(f":orange[:material/edit: changed; default: {escape(said or default)}]")
+            st.caption(f":orange[:material/edit: changed; default: {escape(words or default)}]")
+        return value
+
+    def toggle(self, label: str, key: str, default: bool = False, help: str | None = None) -> bool:
+        return bool(self.draw(st.toggle, label, default, key=key, default=default, words="on" if default else "off", help=help))
 
     def reset_button(self) -> None:
         if self.changed:
@@ -70,18 +103,13 @@ def _reset(changed: dict[str, Any]) -> None:
     st.session_state.update(changed)
 
 
-def _said(on: bool) -> str:
-    return "on" if on else "off"
-
-
 def _side(
     label: str, mark: str, names: list[str], prefix: str, passages: int, fields: _Fields, read: DeltaGenerator
 ) -> tuple[str, Options]:
     """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not
     known; `read`: where it is said how many of them are read."""
     settings = shared.settings()
-    system = st.selectbox(label, names, key=f"{prefix}.system", persist_state="session")
-    fields.note(f"{prefix}.system", names[0])
+    system = fields.draw(st.selectbox, label, names, key=f"{prefix}.system", default=names[0])
     bundled = all(getattr(settings, name) == getattr(Settings, name) for name in ("answerer", "reader", "seq2seq"))
     if bundled and (expect := SYSTEMS[str(system)].expect):
         st.caption(expect)
@@ -91,55 +119,38 @@ def _side(
         key = f"{key}.{bound}"  # what was set for a large corpus may be too much for a small one
     usual = min(passages_to_read(str(system), settings.top_k), bound)
     with read:
-        k = st.number_input(
+        k = fields.draw(
+            st.number_input,
             f"Passages to read{mark}",
             min_value=1,
             max_value=bound,
             value=usual,
             key=key,
-            persist_state="session",
+            default=usual,
             help=f"The corpus has {passages:,} passages." if passages else None,
         )
-        fields.note(key, usual)
     usual = min(settings.max_answers, 50)
-    most = st.number_input(
-        f"Maximum answers{mark}",
-        min_value=1,
-        max_value=50,
-        value=usual,
-        key=f"{prefix}.max_answers",
-        persist_state="session",
+    max_answers = fields.draw(
+        st.number_input, f"Maximum answers{mark}", 1, 50, usual, key=f"{prefix}.max_answers", default=usual
     )
-    fields.note(f"{prefix}.max_answers", usual)
     above = None
-    if st.toggle(
+    if fields.toggle(
         f"Custom stopping threshold{mark}",
-        key=f"{prefix}.stopping",
-        persist_state="session",
+        f"{prefix}.stopping",
         help="[EOI] means that no answer is left. Off: the run stops when [EOI] is more probable than every candidate. On: it stops when the probability of [EOI] exceeds your threshold.",
     ):
         above = st.slider(
             f"Stop when P([EOI]) exceeds{mark}", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
         )
-    fields.note(f"{prefix}.stopping", False, _said(False))
-    clarify = st.toggle(
+    clarify = fields.toggle(
         f"Disambiguated questions{mark}",
-        value=True,
-        key=f"{prefix}.clarify",
-        persist_state="session",
+        f"{prefix}.clarify",
+        True,
         help="Rewrites the question for each answer, then asks it again to check.",
     )
-    fields.note(f"{prefix}.clarify", True, _said(True))
-    check_coverage = st.toggle(
-        f"Check what the corpus covers{mark}",
-        value=True,
-        key=f"{prefix}.check_coverage",
-        persist_state="session",
-        help=COVERAGE_HELP,
-    )
-    fields.note(f"{prefix}.check_coverage", True, _said(True))
+    check_coverage = fields.toggle(f"Check what the corpus covers{mark}", f"{prefix}.check_coverage", True, help=COVERAGE_HELP)
     extra = _choices(str(system), prefix, fields)
-    return str(system), Options(int(k), int(most), above, bool(clarify), bool(check_coverage), extra)
+    return str(system), Options(int(k), int(max_answers), above, clarify, check_coverage, extra)
 
 
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
@@ -148,22 +159,23 @@ def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
     clustered = SYSTEMS[system].view == "interpretations"
     with st.expander("Clustering", icon=":material/bubble_chart:") if clustered else st.container():
         for name, values in ((row.name, row.values) for row in options_of(system).rows() if row.in_menu):
-            value = st.selectbox(
+            value = fields.draw(
+                st.selectbox,
                 LABELS.get(name, name.replace("_", " ").capitalize()),
                 values,
                 format_func=lambda value: VALUE_LABELS.get(value, value),
                 key=f"{prefix}.{system}.{name}",
+                default=values[0],
+                words=VALUE_LABELS.get(values[0], values[0]),
                 help=HELP.get(name),
-                persist_state="session",
             )
-            fields.note(f"{prefix}.{system}.{name}", values[0], VALUE_LABELS.get(values[0], values[0]))
             if value and value != values[0]:
                 chosen[name] = value
     return chosen
 
 
 def sidebar() -> Choices:
-    settings, found = shared.settings(), shared.systems()
+    settings, statuses = shared.settings(), shared.systems()
     names = shared.light_engine().library.names()
     if not names:
         st.sidebar.warning("There is no corpus yet. Upload one on the Corpora page.")
@@ -172,24 +184,24 @@ def sidebar() -> Choices:
         reset = st.container()
         st.subheader("What to read", anchor=False)
         start = names.index(settings.corpus) if settings.corpus in names else 0
-        corpus = st.selectbox("Corpus", names, index=start if names else None, key="explore.corpus", persist_state="session")
-        if names:
-            fields.note("explore.corpus", names[start])
+        default = names[start] if names else None
+        corpus = fields.draw(
+            st.selectbox, "Corpus", names, index=start if names else None, key="explore.corpus", default=default
+        )
         read = st.container()
         count = shared.passages_of(str(corpus))
-        ready = ready_systems(found, settings.system)
+        ready = ready_systems(statuses, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:
             st.subheader("How to answer", anchor=False)
             sides.append(_side("System", "", ready, "explore.first", count, fields, read))
             st.subheader("Compare", anchor=False)
-            if st.toggle("Compare with a second system", key="explore.compare", persist_state="session"):
+            if fields.toggle("Compare with a second system", "explore.compare"):
                 second = _side("Second system", " (second system)", ready, "explore.second", count, fields, st.container())
                 sides.append(second)
-            fields.note("explore.compare", False, _said(False))
         with reset:
             fields.reset_button()
-        waiting = [s for s in found if not s.ready]
+        waiting = [s for s in statuses if not s.ready]
         if waiting:
             with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:

@@ -12,7 +12,7 @@ from core.types import Prediction, Question
 from pages.explore import corrections, live, options
 from pages.explore import sides as aligned
 from pages.explore.result import draw_result
-from pages.explore.runner import Run
+from pages.explore.runner import QuestionRun
 from pages.quality import learning
 from pages.session import shared
 from pages.ui.markup import escape
@@ -50,21 +50,18 @@ def question_box(corpus: str, empty: bool) -> None:
                 st.button(escape(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
 
 
-def begin(choices: options.Choices) -> None:
-    """Starts what a callback noted.  A bad question is told before anything is loaded."""
+def begin(choices: options.Choices) -> bool:
+    """Starts what a callback noted, if anything.  Raises InputError for a bad question before anything is loaded, NotAllowedError."""
     text = st.session_state.pop("explore.ask", None)
     if text is None:
-        return
-    st.session_state.pop("explore.error", None)
-    try:
-        question = check_question(Question(text), shared.settings().max_question_chars)
-        if not choices.sides:
-            raise InputError("no system is ready; the sidebar shows what each one needs")
-        if not choices.corpus:
-            raise InputError("there is no corpus; upload one on the Corpora page")
-        live.start(choices.plans(question))
-    except AmbiscopeError as error:
-        live.keep_error(error)
+        return False
+    question = check_question(Question(text), shared.settings().max_question_chars)
+    if not choices.sides:
+        raise InputError("no system is ready; the sidebar shows what each one needs")
+    if not choices.corpus:
+        raise InputError("there is no corpus; upload one on the Corpora page")
+    live.start(choices.plans(question))
+    return True
 
 
 def linked() -> list[StoredPrediction]:
@@ -73,22 +70,25 @@ def linked() -> list[StoredPrediction]:
     if tuple(ids) != st.session_state.get("explore.link", ("", "")):  # another link was opened in this tab
         live.drop()
         st.session_state["explore.link"] = tuple(ids)
-        st.session_state.pop("explore.error", None)
-        found = [shared.store().predictions.get_prediction(i) for i in ids if i]
-        if found:
-            st.session_state["explore.question"] = found[0].prediction.question.text
-        return found
+        stored = [shared.store().predictions.get_prediction(i) for i in ids if i]
+        if stored:
+            st.session_state["explore.question"] = stored[0].prediction.question.text
+        return stored
     return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
 
 
-def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[Run]) -> None:
+def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun]) -> None:
     """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
-    found = [p for p, *_ in sides if p is not None]
+    predictions = [p for p, *_ in sides if p is not None]
     both: tuple[Set[int], ...] | None = None
     if len(sides) > 1:
-        both = aligned.in_both(found[0].answers, found[1].answers) if len(found) == 2 else (frozenset(), frozenset())
-    if len(found) == 2:
-        aligned.draw(*found)
+        both = (
+            aligned.in_both(predictions[0].answers, predictions[1].answers)
+            if len(predictions) == 2
+            else (frozenset(), frozenset())
+        )
+    if len(predictions) == 2:
+        aligned.draw(*predictions)
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
     for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, places)):
         if runs:
@@ -101,7 +101,7 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[Run]) -> No
         learning.draw("explore.learn", corrections.learn, (stored,))
 
 
-def finish(runs: list[Run]) -> None:
+def finish(runs: list[QuestionRun]) -> None:
     """After the last event: the address names what was saved; what went wrong stays on the page."""
     for name, run in zip(("prediction", "other"), runs):
         if run.saved:
@@ -127,11 +127,15 @@ def main() -> None:
     except AmbiscopeError as error:
         problem = error
     choices = options.sidebar()
-    begin(choices)
+    try:
+        if begin(choices):
+            problem = None
+    except AmbiscopeError as error:
+        problem = error
     runs = live.runs()
     question_box(choices.corpus, empty=not runs and not stored)
-    if error := st.session_state.get("explore.error"):
-        shared.show_error(error)
+    if problem is not None:
+        shared.show_error(problem)
     elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
         live.watch(runs)
         finish(runs)
@@ -139,14 +143,8 @@ def main() -> None:
         draw([(run.prediction(), run.saved, run.saved or run.key) for run in runs], runs)
         if all(run.saved for run in runs):  # the second attempt at saving worked
             finish(runs)
-    elif problem is not None:
-        shared.show_error(problem)
     elif stored:
         draw([(s.prediction, s.id, s.id) for s in stored], [])
 
 
-shared.enter("explore")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -12,14 +12,17 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.errors import AmbiscopeError
-from core.evaluation.cost import calls_of, doubts, failures
+from core.evaluation.cost import PARTS, calls_of, cost_of, doubts, failures, times_of
+from core.text import listed
 from core.trace import to_json
-from pages.explore import corrections, costs, interpreted, labels, share
-from pages.explore.trace import TraceView, draw_evidence, round_trip
+from pages.explore import corrections, interpreted, labels, share
+from pages.explore.trace import TraceView, bar, draw_evidence, round_trip
 from pages.session import shared as app
 from pages.ui.formatting import percent, seconds
 from pages.ui.markup import changes, escape, named, short
 from storage.records.results import Judgment
+
+TIME_CELLS = 40  # block characters of the whole bar
 
 
 def draw_result(
@@ -41,6 +44,7 @@ def draw_result(
             except AmbiscopeError as error:
                 app.show_error(error)
                 saved = ""
+        wanted = corrections.corrections_of(prefix, judged)
         cards = st.container()
         if interpreted.has_choices(prediction):
             with cards:
@@ -49,16 +53,16 @@ def draw_result(
                 cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
         with cards:
             for position, answer in enumerate(prediction.answers):
-                _card(prediction, position, answer, saved, prefix, judged.get(position, []), shared, side)
+                _card(prediction, position, answer, saved, prefix, wanted, judged.get(position, []), shared, side)
         if not prediction.answers and _finished(prediction) and not interpreted.has_choices(prediction):
             st.info(
                 "No answer was found in these passages. Read more passages, rephrase the question, or add an answer yourself."
             )
             corrections.adder(prefix, -1)
-        corrections.bar(prefix, prediction, saved)
+        corrections.bar(prefix, prediction, wanted)
         _keep(prediction, saved, prefix, side)
         st.subheader("How the answers were found", divider="gray")
-        costs.draw(prediction, side)
+        _costs(prediction)
         view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
         for event in prediction.events:
             view.add(event)
@@ -79,12 +83,12 @@ def _headline(prediction: t.Prediction) -> None:
     else:
         st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
     info = prediction.system
-    said = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
+    facts = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
     if prediction.seconds:
-        said.append(seconds(prediction.seconds))
+        facts.append(seconds(prediction.seconds))
     if prediction.ended:
-        said.append(escape(prediction.ended))
-    st.caption(" · ".join(said))
+        facts.append(escape(prediction.ended))
+    st.caption(" · ".join(facts))
     calls = calls_of(prediction.events)
     for trouble in filter(None, (failures(calls), doubts(calls))):
         st.warning(escape(trouble), icon=":material/warning:")
@@ -98,11 +102,12 @@ def _card(
     answer: t.Answer,
     saved: str,
     prefix: str,
+    wanted: corrections.Corrections,
     judgments: list[Judgment],
     shared: Set[int] | None,
     side: str,
 ) -> None:
-    wanted, sided = corrections.corrections_of(prefix), f"{answer.text}{side}"
+    sided = f"{answer.text}{side}"
     struck = position in wanted.struck
     with st.container(border=True):
         name = f"~~{escape(answer.text)}~~" if struck else f"**{escape(answer.text)}**"
@@ -120,7 +125,7 @@ def _card(
         with st.container(horizontal=True, vertical_alignment="center"):
             if saved:
                 labels.controls(saved, position, judgments, side)
-            corrections.controls(prefix, position, sided)
+            corrections.adder(prefix, position, f"an answer after {sided}")
         if saved:
             labels.below(saved, position, judgments)
         if position in wanted.added:
@@ -142,6 +147,22 @@ def _evidence(prediction: t.Prediction, answer: t.Answer, name: str) -> None:
         help="The passage this answer comes from",
     ):
         draw_evidence(answer.evidence, passages)
+
+
+def _costs(prediction: t.Prediction) -> None:
+    """Its time by part, and the calls of a language model with their tokens.  No chart: its scripts would keep the browser busier than the
+    models keep the server."""
+    parts = times_of(prediction)
+    if not parts:
+        return
+    total, colours = sum(parts.values()), dict(zip(PARTS, ("blue", "green", "violet", "orange", "gray"), strict=True))
+    words = " · ".join(f":{colours[part]}[:material/square:] {part} {seconds(value)}" for part, value in parts.items())
+    bars = " ".join(f":{colours[part]}[{bar(value / total, TIME_CELLS)}]" for part, value in parts.items())
+    st.caption(f"Time: {words}  \n{bars}")
+    cost = cost_of(prediction)
+    if cost.model_calls:
+        tokens = f": {cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written" if cost.prompt_tokens else ""
+        st.caption(f"{listed(int(cost.model_calls), 'model call')}{tokens}")
 
 
 def _keep(prediction: t.Prediction, saved: str, prefix: str, side: str) -> None:

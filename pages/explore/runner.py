@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,12 +17,13 @@ from core.errors import CancelledError
 from core.systems.base.options import Options
 from core.systems.base.system import queue_note
 from core.trace import fold
-from pages.jobs.worker import Worker
+from pages.jobs.background import BackgroundJob
+from pages.session import libraries
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
 
-LEFT_AFTER = 15.0  # seconds without a look after which a run counts as abandoned
+ABANDONED_SECONDS = 15.0  # without a look, after which nobody waits for a run
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,18 @@ class Plan:
     added: tuple[str, ...] = ()
 
 
-class Run(Worker):
-    """A run that has begun.  `events` only grows; `stage` says what it is doing; `error` is set before `done`."""
+class QuestionRun(BackgroundJob):
+    """A question that is being answered.  `events` only grows."""
 
-    def __init__(self, engine: Engine | RemoteEngine, plan: Plan, prepare: Callable[[], None] = lambda: None) -> None:
-        """`prepare` is called first, in the worker: it may wait for what the engine needs."""
+    def __init__(self, engine: Engine | RemoteEngine, plan: Plan) -> None:
+        super().__init__(self._answer, plan.system, "loading the libraries")
         self.plan, self.key = plan, uuid.uuid4().hex  # the key under which the prediction is saved, once
-        super().__init__(f"run-{self.key[:8]}")
         self.events: list[t.Event] = []
         self.waits = False  # other questions run first
         self.info = t.SystemInfo(plan.system, corpus=plan.corpus)
-        self.stage = "loading the libraries"
         self.saved = ""  # id of the stored prediction
         self.save_error: Exception | None = None
-        self._engine, self._prepare, self._looked = engine, prepare, time.monotonic()
-        self.start()
+        self._engine, self._looked = engine, time.monotonic()
 
     # ------------------------------------------------------------ for the script thread
 
@@ -67,18 +64,18 @@ class Run(Worker):
     # ------------------------------------------------------------ in the worker
 
     def _cancelled(self) -> bool:
-        return self.stopping or time.monotonic() - self._looked > LEFT_AFTER
+        return self.stopping or time.monotonic() - self._looked > ABANDONED_SECONDS
 
-    def _progress(self, done: int, total: int, stage: str) -> None:
-        share = f" {done / total:.0%}" if total else ""
-        self.stage = f"building the corpus, {stage}{share}"
+    def _build_progress(self, done: int, total: int, stage: str) -> None:
+        self.stage = f"building the corpus, {stage}{f' {done / total:.0%}' if total else ''}"
         if self.stopping:
             raise CancelledError("the run was stopped while its corpus was being built; ask again to resume")
 
-    def work(self) -> None:
-        self._prepare()
+    def _answer(self, _: BackgroundJob) -> None:
+        if self._engine.needs_libraries:
+            libraries.load()
         self.stage = "opening the corpus"
-        self._engine.corpus(self.plan.corpus, self._progress)
+        self._engine.corpus(self.plan.corpus, self._build_progress)
         self.stage = "loading the model"
         system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled)
         self.info = system.info

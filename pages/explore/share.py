@@ -30,20 +30,20 @@ def source_of(prediction: t.Prediction, passage_id: str) -> str:
 def citation(prediction: t.Prediction, link: str, day: date) -> str:
     """One line that tells what made the answers, and where they are."""
     info = prediction.system
-    made = f"system {info.name}" + (f", corpus {info.corpus}" if info.corpus else "")
+    origin = f"system {info.name}" + (f", corpus {info.corpus}" if info.corpus else "")
     weights = f", weights {info.checkpoint_digest[:12]}" if info.checkpoint_digest else ""
-    return f"Ambiscope {__version__}, {made}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
+    return f"Ambiscope {__version__}, {origin}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
 
 
 def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:
     """(answer with its probability, its disambiguated question, titles of its passages)."""
-    found = []
+    lines = []
     for answer in prediction.answers:
         rewritten = prediction.clarification_of(answer.text)
         titles = dict.fromkeys(source_of(prediction, e.passage_id) for e in answer.evidence)
         chance = "set by a person" if answer.pinned else percent(answer.probability)
-        found.append((f"{answer.text} ({chance})", rewritten.question if rewritten else "", "; ".join(titles)))
-    return found
+        lines.append((f"{answer.text} ({chance})", rewritten.question if rewritten else "", "; ".join(titles)))
+    return lines
 
 
 def markdown(prediction: t.Prediction, link: str, day: date) -> str:

@@ -26,14 +26,14 @@ def step(page: str) -> str:
 
 def draw(page: str) -> None:
     """Above the page."""
-    said = step(page)
-    if not said or st.session_state.get("guide.tour") == ENDED or shared.preferred(PREFERENCE) == ENDED:
+    text = step(page)
+    if not text or st.session_state.get("guide.tour") == ENDED or shared.preferred(PREFERENCE) == ENDED:
         return
     with st.container(border=True, key="guide.tour.card"), st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f":material/tour: {said}", width="stretch")
-        if said == JUDGE:
+        st.markdown(f":material/tour: {text}", width="stretch")
+        if text == JUDGE:
             st.page_link("pages/evaluate/page.py", label="Then compare", icon=":material/bar_chart:")
-        st.button("Finish" if said == COMPARE else "End the tour", key="guide.tour.end", icon=":material/close:", on_click=_end)
+        st.button("Finish" if text == COMPARE else "End the tour", key="guide.tour.end", icon=":material/close:", on_click=_end)
 
 
 def _end() -> None:

@@ -3,6 +3,7 @@ run shows them."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,24 +12,26 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.systems import entry_of
-from pages.explore.candidates import candidates_note, candidates_table
-from pages.explore.interpretations.grid import PassageGrid
-from pages.explore.interpretations.imagined import Imagined, ImaginedQuestions, Ranks, draw_pruned, outcome_markdown
+from pages.explore.grid import PassageGrid
+from pages.explore.imagined import Imagined, ImaginedQuestions, draw_pruned, outcome
 from pages.ui.formatting import percent, seconds
 from pages.ui.markup import around, changes, escape, highlighted, short
+
+BAR_CELLS, MAX_CANDIDATES, NAME_CHARS = 10, 8, 40
+EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def draw_found(passages: Sequence[t.RetrievedPassage], answers: Mapping[str, Sequence[str]] | None = None) -> None:
     """Retrieved passages: rank, title, score and which of the run's `answers` (by passage id) it supports, the text when opened."""
-    for found in passages:
-        title = short(found.passage.title or found.passage.id, 80)
+    for retrieved in passages:
+        title = short(retrieved.passage.title or retrieved.passage.id, 80)
         supported = "".join(
-            f" :green-badge[supports {escape(short(a, 40))}]" for a in (answers or {}).get(found.passage.id, ())
+            f" :green-badge[supports {escape(short(a, 40))}]" for a in (answers or {}).get(retrieved.passage.id, ())
         )
-        cosine = "" if found.similarity is None else f" :gray-badge[cosine {found.similarity:.2f}]"
-        with st.expander(f"{found.rank}. **{escape(title)}**  :gray-badge[score {found.score:.3f}]{cosine}{supported}"):
-            st.markdown(escape(found.passage.text))
-            st.caption(f"Passage {escape(found.passage.id)}")
+        cosine = "" if retrieved.similarity is None else f" :gray-badge[cosine {retrieved.similarity:.2f}]"
+        with st.expander(f"{retrieved.rank}. **{escape(title)}**  :gray-badge[score {retrieved.score:.3f}]{cosine}{supported}"):
+            st.markdown(escape(retrieved.passage.text))
+            st.caption(f"Passage {escape(retrieved.passage.id)}")
 
 
 def draw_passages(
@@ -49,12 +52,12 @@ def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.Retrie
     for e in evidence:
         spans.setdefault(e.passage_id, []).append((e.start, e.end))
     for position, (passage_id, places) in enumerate(spans.items()):
-        found = passages.get(passage_id)
-        if found is None:
+        retrieved = passages.get(passage_id)
+        if retrieved is None:
             st.caption(f"Passage {escape(passage_id)} was not retrieved.")
             continue
-        text = found.passage.text
-        st.markdown(f"**{escape(found.passage.title or passage_id)}** :gray-badge[rank {found.rank}]")
+        text = retrieved.passage.text
+        st.markdown(f"**{escape(retrieved.passage.title or passage_id)}** :gray-badge[rank {retrieved.rank}]")
         st.markdown(highlighted(text, places) if whole and position == 0 else around(text, places))
 
 
@@ -76,25 +79,29 @@ def round_trip(c: t.Clarification) -> None:
 
 
 def draw_proposed(
-    place: DeltaGenerator, found: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
+    place: DeltaGenerator, interpretation: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
 ) -> None:
     """An interpretation, or why there is none.  `checked`: each one of this run was verified, so that none without a result is a failed call."""
-    known = passages.get(found.passage_id)
-    where = escape(short((known.passage.title if known else "") or found.passage_id, 80)) if found.passage_id else "No passage"
-    said = f"**{escape(found.answer)}**: {escape(found.question)}" if found.answer else ""
-    if found.failed:
-        mark, why = ":red[:material/error: failed]", found.failed
-    elif found.abstained and found.answer:  # it was proposed, then dropped
-        mark, why = ":orange[:material/filter_alt_off: dropped]", found.abstained
-    elif found.abstained or not found.answer:
-        mark, why = ":gray[:material/do_not_disturb_on: abstained]", found.abstained or "it gave no answer"
-    elif found.verified:
+    known = passages.get(interpretation.passage_id)
+    where = (
+        escape(short((known.passage.title if known else "") or interpretation.passage_id, 80))
+        if interpretation.passage_id
+        else "No passage"
+    )
+    text = f"**{escape(interpretation.answer)}**: {escape(interpretation.question)}" if interpretation.answer else ""
+    if interpretation.failed:
+        mark, why = ":red[:material/error: failed]", interpretation.failed
+    elif interpretation.abstained and interpretation.answer:  # it was proposed, then dropped
+        mark, why = ":orange[:material/filter_alt_off: dropped]", interpretation.abstained
+    elif interpretation.abstained or not interpretation.answer:
+        mark, why = ":gray[:material/do_not_disturb_on: abstained]", interpretation.abstained or "it gave no answer"
+    elif interpretation.verified:
         mark, why = ":green[:material/check_circle: verified]", ""
-    elif found.verified is False:
+    elif interpretation.verified is False:
         mark, why = ":orange[:material/cancel: rejected]", "its passage does not support it"
     else:
         mark, why = (":red[:material/error: not verified]", "the call failed") if checked else ("", "")
-    parts = [mark, said, f"({where})" if said else where, escape(short(why, 200))]
+    parts = [mark, text, f"({where})" if text else where, escape(short(why, 200))]
     place.caption(" · ".join(p for p in parts if p))
 
 
@@ -124,7 +131,7 @@ class TraceView:
         self._clarified: DeltaGenerator | None = None
         self._grids, self._grid = entry_of(system).view == "interpretations", None
         self._open: dict[int, Any] = {}
-        self._ranks, self._imagined = Ranks(), None
+        self._ranks, self._imagined = defaultdict[str, set[int]](set), None
         self._searched_for, self._checked = question, False
         self._failed = FailedCalls(place)
 
@@ -132,7 +139,8 @@ class TraceView:
         match event:
             case t.PassagesRetrieved():
                 self.passages.update({p.passage.id: p for p in event.passages})
-                self._ranks.note(event.passages)
+                for p in event.passages:
+                    self._ranks[p.passage.id].add(p.rank)
                 self._lists.append((self.place.empty(), event, "" if event.query == self._searched_for else event.query))
                 draw_passages(*self._lists[-1])
                 if self._imagined is not None:
@@ -152,7 +160,7 @@ class TraceView:
                 self._imagined.verified(event)
             case t.QuestionVerified(question=question):
                 alone = Imagined(question, decision=event)
-                self.place.caption(f"{escape(question)} {outcome_markdown(alone, self.passages, self._ranks)}")
+                self.place.caption(f"{escape(question)} {outcome(alone, self.passages, self._ranks)[1]}")
             case t.ModelCalled(role=role, error=error):
                 self._checked |= role == "verify"
                 if error and not (role == "interpret" and self._grid is not None):  # the grid says so of its passage
@@ -173,12 +181,12 @@ class TraceView:
                     self._clarified.markdown("**Disambiguated questions** :gray[changes to your question]")
                 with self._clarified:
                     draw_clarification(clarification, self.question)
-            case t.InterpretationProposed(interpretation=found) if self._grid is not None and self._grid.knows(
-                found.passage_id
+            case t.InterpretationProposed(interpretation=proposed) if self._grid is not None and self._grid.knows(
+                proposed.passage_id
             ):
-                self._grid.fill(found)
-            case t.InterpretationProposed(interpretation=found):
-                draw_proposed(self.place, found, self.passages, self._checked)
+                self._grid.fill(proposed)
+            case t.InterpretationProposed(interpretation=proposed):
+                draw_proposed(self.place, proposed, self.passages, self._checked)
             case t.InterpretationsClustered(placed=placed):
                 clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
                 self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
@@ -203,7 +211,7 @@ class TraceView:
         if self._grid is not None:
             self._grid.close()
         if self._imagined is not None:
-            self._imagined.close()
+            self._imagined.draw(ended=True)
 
     def _step(self, event: t.StepFinished) -> None:
         step, answer = event.step, event.answer
@@ -240,3 +248,46 @@ class TraceView:
             st.code(step.prompt, language=None, wrap_lines=True)
         elif step.number == 1 and step.candidates:
             st.caption("No answers so far: the prompt is the question alone.")
+
+
+# ---------------------------------------------------------------- the candidates of a step
+# As text: plotly's scripts and a chart a step would keep the browser busier than the models keep the server, on the same two cores.
+
+
+def bar(value: float, cells: int = BAR_CELLS) -> str:
+    """Block characters, `cells` of them for a probability of 1; to an eighth of a cell, and at least that above 0."""
+    eighths = round(min(1.0, max(0.0, value)) * cells * 8) or int(value > 0)
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def candidates_table(step: t.Step) -> str:
+    """Markdown: the likeliest first, the chosen one marked, [EOI] last (a system without it leaves its probability at 0); what the answering model
+    alone and the verifier say beside it, where a reranker weighed them."""
+    more = [n for n in ("model", "verifier") if any(getattr(c, n) is not None for c in step.candidates)]
+    lines = [f"| {' | '.join(['Candidate', 'Probability', *map(str.capitalize, more)])} |", "|:--|:--|" + "--:|" * len(more)]
+    for c in step.candidates[:MAX_CANDIDATES]:
+        chosen = step.choice is not None and c.text == step.choice.text
+        name = escape(short(c.text, NAME_CHARS))
+        signals = [getattr(c, n) for n in more]
+        lines.append(_row(f"**{name}**" if chosen else name, c.probability, "blue" if chosen else "gray", signals))
+    if step.eoi_probability or step.choice is None:
+        lines.append(_row(f"{escape(t.EOI)} no further answer", step.eoi_probability, "orange", [None] * len(more)))
+    return "\n".join(lines)
+
+
+def candidates_note(step: t.Step) -> str:
+    """Why the columns differ, in a line; "" where there is one only."""
+    if all(c.model is None for c in step.candidates):
+        return ""
+    verifier = (
+        ", and Verifier how sure another model is that the passage supports it"
+        if any(c.verifier is not None for c in step.candidates)
+        else ""
+    )
+    return f"Probability is what the reranker makes of all signals. Model is what the answering model alone says{verifier}."
+
+
+def _row(name: str, probability: float, colour: str, signals: Sequence[float | None]) -> str:
+    blocks = bar(probability)
+    more = "".join(f" {'' if p is None else percent(p)} |" for p in signals)
+    return f"| {name} | {f':{colour}[{blocks}] ' if blocks else ''}{percent(probability)} |{more}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from pages.ui.markup import escape
@@ -24,19 +26,7 @@ EXPLORE = (("Enter", "ask the question"),)
 JUDGING = (("1–4", "label of the answer"), ("N", "next answer"), ("P", "previous"), ("U", "undo"), ("Ctrl+Enter", "submit"))
 
 # Trusted, constant script: it presses one button, that of this sheet.
-_SCRIPT = """
-export default function() {
-  if (window.__ambiscopeSheet) return;
-  window.__ambiscopeSheet = true;
-  window.addEventListener('keydown', (e) => {
-    if (e.key !== '?' || e.ctrlKey || e.metaKey || e.altKey || !e.isTrusted) return;
-    const at = e.composedPath()[0];
-    if (at && (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName || '') || at.isContentEditable)) return;
-    const button = document.querySelector('.st-key-guide-sheet button');
-    if (button && !document.querySelector('[role=dialog]')) { e.preventDefault(); button.click(); }
-  });
-}
-"""
+_SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 @st.cache_resource(show_spinner=False)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError
+from pages.health.installation import age, settings_in_force, versions, without_password
 from pages.session import shared
-from pages.session.actions import action
-from pages.session.installation import age, settings_in_force, versions, without_password
+from pages.session.actions import action, say
 from pages.ui.markup import escape
+from pages.ui.tables import table
 from storage.records.results import Health
 
 
-@action("back up", "health.error")
+@action("back up")
 def _backup() -> None:
     """Callback."""
     manifest = shared.store().maintenance.backup()
-    st.session_state["health.said"] = f"Backup made and verified: {manifest.file}"
+    say(f"Backup made and verified: {manifest.file}")
 
 
 def database(health: Health) -> None:
@@ -47,27 +46,15 @@ def main() -> None:
     st.header("Health", anchor=False)
     store = shared.store()
     store.allow("back up")
-    if said := st.session_state.pop("health.said", None):
-        st.success(escape(said), icon=":material/check:")
-    if error := st.session_state.pop("health.error", None):
-        shared.show_error(error)
     full = st.toggle("Full integrity check (slow for a large database)", key="health.full")
     database(store.maintenance.health(full=full))
     st.subheader("Versions", divider="gray", anchor=False)
-    st.dataframe(
-        pd.DataFrame(versions(), columns=["Component", "Version"]), hide_index=True, width="content", alt="Installed versions"
-    )
+    table([{"Component": name, "Version": v} for name, v in versions()], "Installed versions", width="content")
     st.subheader("Settings", divider="gray", anchor=False)
-    st.dataframe(
-        pd.DataFrame(settings_in_force(shared.settings()), columns=["Variable", "Value", "Source"]),
-        hide_index=True,
-        width="stretch",
-        alt="Current settings, with secrets hidden",
-    )
+    rows = [
+        {"Variable": name, "Value": value, "Source": source} for name, value, source in settings_in_force(shared.settings())
+    ]
+    table(rows, "Current settings, with secrets hidden")
 
 
-shared.enter("health")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -4,59 +4,45 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import AmbiscopeError
 from pages.jobs import background as jobs
-from pages.jobs.worker import Worker
 from pages.session import shared
 from pages.ui.formatting import duration
 from pages.ui.markup import escape
 
 
-def draw(kind: str, name: str, job: Worker) -> None:
-    about, called = jobs.KINDS[kind], escape(jobs.called(name, job))
+def draw(kind: str, name: str, job: jobs.BackgroundJob) -> None:
+    about, title = jobs.KINDS[kind], escape(job.title)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{about.what}** {called}", width="stretch")
-            title, icon = shared.PAGES[about.page]
-            st.page_link(f"pages/{about.page}/page.py", label=f"Open {title}", icon=icon)
+            st.markdown(f"**{about.label}** {title}", width="stretch")
+            page, icon = shared.PAGES[about.page]
+            st.page_link(f"pages/{about.page}/page.py", label=f"Open {page}", icon=icon)
         if not job.done:
             jobs.bar(kind, name, job)
             return
         if not jobs.ended(job):
-            st.success(f"Finished after {duration(job.seconds)}. {about.what} {called} is on the page {title}.")
+            st.success(f"Finished after {duration(job.seconds)}. {about.label} {title} is on the page {page}.")
         jobs.close_button(kind, name)
 
 
 @st.fragment(run_every=jobs.POLL_SECONDS)
 def watch(running: int) -> None:
     """Looks once a second while something runs; the whole page is drawn again when a job begins or ends."""
-    found = list(jobs.every())
-    for kind, name, job in found:
+    every = list(jobs.every())
+    for kind, name, job in every:
         draw(kind, name, job)
-    if sum(not job.done for *_, job in found) != running:
+    if sum(not job.done for *_, job in every) != running:
         st.rerun()
 
 
-def main() -> None:
-    st.header("Jobs", anchor=False)
-    st.markdown("Indexes, evaluations, suggestions, snapshots and trainings. They continue when you leave or reload the page.")
-    shared.store().allow("read corpora")
-    for about in jobs.KINDS.values():
-        if error := st.session_state.pop(about.trouble, None):
-            shared.show_error(error)
-    found = list(jobs.every())
-    running = sum(not job.done for *_, job in found)
-    if running:
-        watch(running)
-        return
-    for kind, name, job in found:
+st.header("Jobs", anchor=False)
+st.markdown("Indexes, evaluations, suggestions, snapshots and trainings. They continue when you leave or reload the page.")
+shared.store().allow("read corpora")
+begun = list(jobs.every())
+if running := sum(not job.done for *_, job in begun):
+    watch(running)
+else:
+    for kind, name, job in begun:
         draw(kind, name, job)
-    if not found:
-        st.info("Nothing is running. What you start on Corpora, Evaluate, Manage or Quality appears here.")
-
-
-shared.enter("jobs")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+if not begun:
+    st.info("Nothing is running. What you start on Corpora, Evaluate, Manage or Quality appears here.")

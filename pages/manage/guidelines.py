@@ -3,69 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
 from core.annotating.aliases import join_aliases, parse_aliases
-from core.errors import AmbiscopeError, InputError
+from core.errors import InputError
 from core.types import Annotation, QAPair
 from pages.annotate import stage_info
-from pages.manage.items import ERROR, MESSAGE
 from pages.session import shared
+from pages.session.actions import reported, say
 from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape, named
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Guidelines, Project
 
 CHARS = 20_000
-# what a stage's part says; each is put in where the project has the stage
-GENERATION = """\
-**Writing answers.** You see a question as somebody typed it. Find all the answers that it can have, and for each of them a question that has this answer only.
-
-1. **Search and read first.** Answer from the passages, not from memory. Open the passages that you use.
-2. **No answer**: the passages answer the question in no reading. **A single answer**: every reader would mean the same.
-   **Several answers**: the question can be read in several ways (other years, places, versions, persons of one name, parts of a whole).
-"""
-VALIDATION = """\
-**Validating.** You see what several people answered to one question, and make one answer set of it.
-
-1. **Combine** answers that say the same, and keep every spelling as an alias. **Separate** what is not the same.
-2. **Check each answer in the passages.** Correct or delete what they do not say; add an answer that everybody missed.
-3. **Keep the best question of each answer**, mend it, or strike it: it has this answer only.
-"""
-ANSWER_SETS = """\
-**Answers and their questions.**
-
-1. **Change the question as little as possible.** Keep its words and its question word; add what tells the readings apart: a year, a place, a title.
-2. **Answers are short**: a name, a date, a number. Part other spellings of the same answer with `|`.
-3. **Each question stands alone.** Do not write *other*, *another* or *the second one*.
-4. **Time.** Name years instead of *last* or *current*. Of a list that grows every year, give the three latest cases.
-5. **Two annotations agree** when both are of one kind, when their answers match one to one (an alias of one is an alias of the other, and of no
-   third answer), and when the questions of matching answers have the same words. An item on which everybody agrees needs no validation.
-"""
-JUDGING = """\
-**Judging.** You see what a system answered to a question as somebody typed it. Say of each answer, and of each rewritten question, what it is worth.
-
-1. **Read the passage of each answer first.** Judge by what it says, not from memory.
-2. **Correct**: an answer to the question in some reading, and its passage says so. **Wrong**: no answer to it.
-   **Unsupported**: may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer of the set, in other words.
-3. **A rewritten question fits** where it has this answer and no other, and still asks what was asked.
-   **Still ambiguous**: other answers fit it too. **Changes the meaning**: it asks something else.
-4. **Add what is missing**: answers that the passages hold and the system did not give, short, with other spellings after `|`.
-5. **Two sets**: prefer the one with more right answers and fewer wrong ones; how many there are is no merit.
-"""
+TEMPLATE = Path(__file__).with_suffix(".md")  # a part for each stage, and one for those that write
 
 
 def template(stages: Sequence[WorkStage]) -> str:
     """The text that a project with these stages starts from."""
-    writes = {"generation", "validation"} & set(stages)
-    parts = (
-        (GENERATION, "generation" in stages),
-        (VALIDATION, "validation" in stages),
-        (ANSWER_SETS, bool(writes)),
-        (JUDGING, "judging" in stages),
-    )
-    return "\n".join(text for text, wanted in parts if wanted)
+    wanted = {name for stage in stages for name in stage_info.PARTS[stage]}
+    parts = stage_info.parts_of(TEMPLATE.read_text(encoding="utf-8"))
+    return "\n\n".join(body for name, body in parts if name in wanted) + "\n"
 
 
 def first_examples(stages: Sequence[WorkStage]) -> tuple[Example, ...]:
@@ -110,16 +71,16 @@ EXAMPLES = (
 def draw(project: Project, who: str) -> None:
     stored = shared.store().projects.guidelines(project.id)
     name = _name(project)
-    found = loaded_version(
+    loaded = loaded_version(
         name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored)
     )
-    key = _key(project, found)
+    key = _key(project, loaded)
     st.caption(f"Version {stored.version} is in use." if stored else "There are no guidelines yet.")
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(
             "Text (Markdown)",
-            value=_text(project, found),
+            value=_text(project, loaded),
             key=f"{key}.text",
             height=420,
             max_chars=CHARS,
@@ -129,15 +90,15 @@ def draw(project: Project, who: str) -> None:
             key=f"{key}.save",
             type="primary",
             on_click=_save,
-            args=(project, who, found),
+            args=(project, who, loaded),
         )
     with right:
         st.caption("As annotators see it")
         with st.container(border=True):
-            version = found.version if found else 0
-            preview = Guidelines(project.id, version, text or "", found.examples if found else (), who, project.created)
+            version = loaded.version if loaded else 0
+            preview = Guidelines(project.id, version, text or "", loaded.examples if loaded else (), who, project.created)
             stage_info.draw_guidelines(preview, project.stages[0], expanded=True)
-    _examples(project, who, found, key)
+    _examples(project, who, loaded, key)
     _versions(project)
 
 
@@ -145,21 +106,21 @@ def _name(project: Project) -> str:
     return f"guide.{project.id}"
 
 
-def _key(project: Project, found: Guidelines | None) -> str:
-    return f"{_name(project)}.{found.version if found else 0}"
+def _key(project: Project, loaded: Guidelines | None) -> str:
+    return f"{_name(project)}.{loaded.version if loaded else 0}"
 
 
-def _text(project: Project, found: Guidelines | None) -> str:
-    return found.text if found else template(project.stages)
+def _text(project: Project, loaded: Guidelines | None) -> str:
+    return loaded.text if loaded else template(project.stages)
 
 
-def _typed(project: Project, found: Guidelines | None) -> str:
+def _typed(project: Project, loaded: Guidelines | None) -> str:
     """What stands in the field that began from `found`."""
-    return str(st.session_state.get(f"{_key(project, found)}.text", _text(project, found)))
+    return str(st.session_state.get(f"{_key(project, loaded)}.text", _text(project, loaded)))
 
 
-def _save(project: Project, who: str, found: Guidelines | None) -> None:
-    _store(project, who, _typed(project, found), found.examples if found else (), found)
+def _save(project: Project, who: str, loaded: Guidelines | None) -> None:
+    _store(project, who, _typed(project, loaded), loaded.examples if loaded else (), loaded)
 
 
 def _over(project: Project, who: str, stored: Guidelines | None) -> None:
@@ -168,25 +129,22 @@ def _over(project: Project, who: str, stored: Guidelines | None) -> None:
     _store(project, who, _typed(project, held), stored.examples if stored else (), stored)
 
 
-def _keep(project: Project, who: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
+def _keep(project: Project, who: str, examples: tuple[Example, ...], loaded: Guidelines | None) -> None:
     """These examples, with the text as it stands in the field: what was typed there and not saved yet must not be lost."""
-    _store(project, who, _typed(project, found), examples, found)
+    _store(project, who, _typed(project, loaded), examples, loaded)
 
 
-def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], found: Guidelines | None) -> None:
-    try:
-        saved = shared.store().projects.save_guidelines(
-            who, project.id, text, examples, expected_version=found.version if found else 0
-        )
-        reload_fields(_name(project))
-        st.session_state[MESSAGE] = f"Guidelines saved. Version {saved.version} is now in use."
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+@reported
+def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], loaded: Guidelines | None) -> None:
+    version = loaded.version if loaded else 0
+    saved = shared.store().projects.save_guidelines(who, project.id, text, examples, expected_version=version)
+    reload_fields(_name(project))
+    say(f"Guidelines saved. Version {saved.version} is now in use.")
 
 
-def _examples(project: Project, who: str, found: Guidelines | None, key: str) -> None:
+def _examples(project: Project, who: str, loaded: Guidelines | None, key: str) -> None:
     st.markdown("**Examples** :gray[right and wrong answer sets, shown below the text]")
-    examples = found.examples if found else ()
+    examples = loaded.examples if loaded else ()
     for number, example in enumerate(examples):
         with st.container(border=True):
             st.markdown(f"{'Right' if example.right else 'Wrong'}: **{escape(example.prompt)}**")
@@ -198,7 +156,7 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
                 named("Delete", f"example {number + 1}"),
                 key=f"{key}.drop.{number}",
                 on_click=_keep,
-                args=(project, who, rest, found),
+                args=(project, who, rest, loaded),
             )
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
         st.segmented_control("This example is", ["Right", "Wrong"], default="Right", required=True, key=f"{key}.right")
@@ -210,37 +168,29 @@ def _examples(project: Project, who: str, found: Guidelines | None, key: str) ->
             placeholder="Who wrote the play in 1953? → Arthur Miller",
         )
         st.text_input("Why", key=f"{key}.why", max_chars=2_000)
-        st.form_submit_button("Add example", on_click=_add, args=(project, who, found, key))
+        st.form_submit_button("Add example", on_click=_add, args=(project, who, loaded, key))
 
 
 def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
     """Raises InputError without a question, or for a line without an answer."""
     if not prompt.strip():
         raise InputError("the example has no question; write one as somebody would ask it")
-    found = []
+    answer_pairs = []
     for number, line in enumerate((x for x in pairs.splitlines() if x.strip()), 1):
         question, arrow, answers = line.replace("->", "→").rpartition("→")
         aliases = parse_aliases(answers)
         if not aliases:
             raise InputError(f"line {number} of the answers has no answer; write: question → answer")
-        found.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
-    kind = {0: "none", 1: "single"}.get(len(found), "multiple")
-    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(found)), why.strip())  # type: ignore[arg-type]
+        answer_pairs.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
+    kind = {0: "none", 1: "single"}.get(len(answer_pairs), "multiple")
+    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(answer_pairs)), why.strip())  # type: ignore[arg-type]
 
 
-def _add(project: Project, who: str, found: Guidelines | None, key: str) -> None:
-    state = st.session_state
-    try:
-        example = example_of(
-            state.get(f"{key}.right") == "Right",
-            str(state.get(f"{key}.prompt") or ""),
-            str(state.get(f"{key}.pairs") or ""),
-            str(state.get(f"{key}.why") or ""),
-        )
-    except AmbiscopeError as error:
-        state[ERROR] = error
-        return
-    _keep(project, who, (*(found.examples if found else ()), example), found)
+@reported
+def _add(project: Project, who: str, loaded: Guidelines | None, key: str) -> None:
+    prompt, pairs, why = (str(st.session_state.get(f"{key}.{field}") or "") for field in ("prompt", "pairs", "why"))
+    example = example_of(st.session_state.get(f"{key}.right") == "Right", prompt, pairs, why)
+    _keep(project, who, (*(loaded.examples if loaded else ()), example), loaded)
 
 
 def _versions(project: Project) -> None:

@@ -6,33 +6,32 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.arrow import DataframeState
 
+from core.annotating.aliases import join_aliases
 from core.errors import AmbiscopeError
+from core.types import Prediction
 from pages.annotate.stage_info import STAGES, draw_annotation
-from pages.manage import judgments, question_upload
+from pages.manage import question_upload
 from pages.session import shared
-from pages.ui.markup import escape, named
-from storage.records.annotation import JudgingWork, Submission
+from pages.session.actions import reported, say
+from pages.ui.markup import changes, escape, named
+from pages.ui.tables import fitted
+from storage.records.annotation import JudgedAnswer, JudgingWork, Submission
 from storage.records.enumerations import WorkStage
 from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
-WIDTHS = {
-    "No.": 50,
-    "Question": 300,
-    "State": 105,
-    "Submitted": 90,
-    "In progress": 85,
-    "Extra": 60,
-    "Margin": 75,
-    "Disagreement": 110,
-}
 ABOUT = {
     "Extra": "Extra: submitted after enough people had done the item.",
     "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
-MESSAGE, ERROR = "manage.said", "manage.error"
+LABEL_COLOURS = {"correct": "green", "wrong": "red", "unsupported": "orange", "duplicate": "gray"}
+QUESTION_BADGES = {
+    "fits": "green-badge[question fits]",
+    "ambiguous_still": "orange-badge[question still ambiguous]",
+    "changes_meaning": "red-badge[question changes the meaning]",
+}
 FILE, ADDING, REFUSED = "manage.more", "manage.more.open", "manage.more.refused"
 
 
@@ -45,7 +44,7 @@ def draw(project: Project, who: str) -> None:
         state = st.selectbox("State", ["any", *STATES], format_func=str.capitalize, key="manage.state", width=160)
         text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
-    found = shared.store().items.items(
+    summaries = shared.store().items.items(
         project.id,
         who,
         stage=stage,
@@ -54,49 +53,47 @@ def draw(project: Project, who: str) -> None:
         limit=PAGE + 1,
         offset=(page - 1) * PAGE,
     )
-    if not found:
+    if not summaries:
         st.info("No item matches." if page == 1 else "No more items.")
     else:
-        _table(found[:PAGE], project, stage, who)
-    if len(found) > PAGE or page > 1:
-        st.pagination(page + (len(found) > PAGE), key="manage.page")
+        _table(summaries[:PAGE], project, stage, who)
+    if len(summaries) > PAGE or page > 1:
+        st.pagination(page + (len(summaries) > PAGE), key="manage.page")
     add_questions(project, who)
 
 
-def _table(found: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
-    bare = shared.store().intake.unanswered(who, project.id, [i.id for i in found]) if stage == "judging" else frozenset()
-    rows = pd.DataFrame(
+def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
+    bare = shared.store().intake.unanswered(who, project.id, [i.id for i in summaries]) if stage == "judging" else frozenset()
+    rows = [
         {
-            "No.": [i.position + 1 for i in found],
-            "Question": [i.question for i in found],
-            "State": ["qualification" if i.gold else "no prediction" if i.id in bare else i.state for i in found],
-            "Submitted": [str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}" for i in found],
-            "In progress": [i.leased for i in found],
-            "Extra": [i.over for i in found],
-            "Margin": [i.margin for i in found],
-            "Disagreement": [i.disagreement for i in found],
+            "No.": i.position + 1,
+            "Question": i.question,
+            "State": "qualification" if i.gold else "no prediction" if i.id in bare else i.state,
+            "Submitted": str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}",
+            "In progress": i.leased,
+            "Extra": i.over or None,
+            "Margin": i.margin,
+            "Disagreement": i.disagreement,
         }
-    )
+        for i in summaries
+    ]
     # columns that say nothing would push the others out of sight
-    empty = [name for name in ("Margin", "Disagreement") if rows[name].isna().all()]
-    empty += [] if rows["Extra"].any() else ["Extra"]
-    rows = rows.drop(columns=empty)
-    widths = WIDTHS | {"Question": WIDTHS["Question"] + sum(WIDTHS[name] for name in empty)}
+    shown = pd.DataFrame(rows).drop(columns=[name for name in ABOUT if all(row[name] is None for row in rows)])
     chosen = st.dataframe(
-        rows,
+        shown,
         hide_index=True,
         width="stretch",
         on_select="rerun",
         selection_mode="single-row",
         key=f"manage.items.{project.id}.{stage}",
-        column_config={name: st.column_config.Column(width=widths[name]) for name in rows},
+        column_config=fitted([{name: row[name] for name in shown} for row in rows], longest=400),
         alt="Items of the project, in queue order",
     )
-    more = [ABOUT[name] for name in ABOUT if name in rows]
+    more = [ABOUT[name] for name in ABOUT if name in shown]
     st.caption(" ".join(["Select a row to see what was submitted.", *more]))
     place = selected(chosen)
-    if place is not None and place < len(found):
-        detail(found[place], project, stage, who)
+    if place is not None and place < len(summaries):
+        detail(summaries[place], project, stage, who)
 
 
 def selected(chosen: DataframeState) -> int | None:
@@ -129,7 +126,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         )
         content = submission.content
         if isinstance(content, JudgingWork):
-            judgments.draw(submission, content, who)
+            _judgments(submission, content, who)
         else:
             draw_annotation(content.annotation, submission.question)
             for warning in content.warnings:
@@ -150,13 +147,55 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
                 )
 
 
+def predictions_of(content: JudgingWork, item: str, who: str) -> dict[str, Prediction]:
+    """By id, in the order of the project's systems."""
+    store = shared.store()
+    order = [p.prediction_id for p in store.items.get_item(item, who).predictions]
+    order += sorted({a.prediction_id for a in content.answers} - set(order))
+    stored_predictions = ((name, store.predictions.find_prediction(name)) for name in order)
+    return {name: stored.prediction for name, stored in stored_predictions if stored is not None}
+
+
+def _judgments(submission: Submission, content: JudgingWork, who: str) -> None:
+    predictions = predictions_of(content, submission.item, who)
+    answers = sorted(content.answers, key=lambda a: a.position)
+    for name, prediction in predictions.items():
+        if len(predictions) > 1:
+            better = " :blue-badge[preferred]" if name == content.preferred else ""
+            st.markdown(f"Answers of **{escape(prediction.system.name)}**{better}")
+        own = [a for a in answers if a.prediction_id == name]
+        if not prediction.answers:
+            st.caption("The system found no answer.")
+        st.markdown("\n".join(_line(a, prediction, submission.question) for a in own))
+    if lost := [a for a in answers if a.prediction_id not in predictions]:
+        st.markdown("\n".join(_line(a, None, submission.question) for a in lost))
+    if content.preference == "tie":
+        st.caption("Both sets are equally good.")
+    if content.missing:
+        st.markdown("**Missing answers**")
+        st.markdown("\n".join(f"- {escape(join_aliases((m.text, *m.aliases)))}" for m in content.missing))
+
+
+def _line(answer: JudgedAnswer, prediction: Prediction | None, prompt: str) -> str:
+    """An entry of a list."""
+    known = prediction is not None and answer.position < len(prediction.answers)
+    text = prediction.answers[answer.position].text if prediction is not None and known else "an answer that is not stored"
+    parts = [f"{answer.position + 1}. **{escape(text)}** :{LABEL_COLOURS[answer.verdict]}-badge[{escape(answer.verdict)}]"]
+    clarified = prediction.clarification_of(text) if prediction is not None else None
+    if answer.question is not None:
+        parts[0] += f" :{QUESTION_BADGES[answer.question]}"
+    if clarified is not None:
+        parts.append(changes(prompt, clarified.question))
+    if answer.note:
+        parts.append(f":gray[Note: {escape(answer.note)}]")
+    return "  \n   ".join(parts)
+
+
+@reported
 def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> None:
     reason = str(st.session_state.get(key) or "").strip()
-    try:
-        shared.store().returns.return_item(submission.item, submission.annotator, stage, reason, who)
-        st.session_state[MESSAGE] = f"Sent back to {submission.annotator}."
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    shared.store().returns.return_item(submission.item, submission.annotator, stage, reason, who)
+    say(f"Sent back to {submission.annotator}.")
 
 
 def add_questions(project: Project, who: str) -> None:
@@ -168,7 +207,7 @@ def add_questions(project: Project, who: str) -> None:
             key="manage.more.gold",
         )
         if error := st.session_state.pop(REFUSED, None):
-            question_upload.show_upload_error(error)
+            shared.show_error(error)
         st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, who))
 
 
@@ -178,7 +217,7 @@ def _add(project: Project, who: str) -> None:
         shared.store().people.require(who, "manager")
         questions = question_upload.questions(FILE)
         report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
-        state[MESSAGE] = question_upload.summary(report.added, report.known, report.linked)
+        say(question_upload.summary(report.added, report.known, report.linked))
         state[ADDING] = False
         question_upload.discard(FILE)
     except AmbiscopeError as error:

@@ -13,8 +13,8 @@ from pages.annotate.stage_info import STAGES
 from pages.manage import question_upload
 from pages.manage import settings as project_settings
 from pages.manage.guidelines import first_examples, template
-from pages.manage.items import ERROR, MESSAGE
 from pages.session import shared
+from pages.session.actions import ERROR, MESSAGE
 from storage.records.enumerations import WorkStage
 
 SOURCES = ("Starter questions", "Upload a file", "None yet")
@@ -51,7 +51,7 @@ def draw(who: str, first: bool) -> None:
             "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
         )
         if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
-            question_upload.show_upload_error(error)
+            shared.show_error(error)
         st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
 
 

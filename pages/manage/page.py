@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import AmbiscopeError
-from pages.manage import guidelines, items, new_project, people, progress, question_upload
+from pages.manage import guidelines, items, new_project, people, progress
 from pages.manage import settings as project_settings
-from pages.manage.items import ERROR, MESSAGE
 from pages.manage.progress import SECTION
 from pages.session import shared
-from pages.ui.markup import escape
 
 SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Activity")
 
@@ -19,23 +16,20 @@ def main() -> None:
     st.header("Manage", anchor=False)
     who, store = shared.annotator(), shared.store()
     store.people.require(who, "manager")
-    with st.container():  # always there: what is below keeps its place, and with it its state
-        if said := st.session_state.pop(MESSAGE, None):
-            st.success(escape(said), icon=":material/check:")
-        if error := st.session_state.pop(ERROR, None):
-            question_upload.show_upload_error(error)
-    found = {p.id: p for p in store.projects.projects(limit=200)}
-    new_project.draw(who, first=not found)
-    if not found:
+    projects = {p.id: p for p in store.projects.projects(limit=200)}
+    new_project.draw(who, first=not projects)
+    if not projects:
         st.caption("You can manage people and see the activity log before there is a project:")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )
         people.people(who) if section == "People" else people.activity(None, who)
         return
-    names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in found.items()}
-    chosen = st.selectbox("Project", list(found), format_func=names.__getitem__, key="manage.project", persist_state="session")
-    project = found[chosen]
+    names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in projects.items()}
+    chosen = st.selectbox(
+        "Project", list(projects), format_func=names.__getitem__, key="manage.project", persist_state="session"
+    )
+    project = projects[chosen]
     progress.draw(project, who)
     section = st.segmented_control(
         "Section",
@@ -63,8 +57,4 @@ def main() -> None:
             people.activity(None if everywhere else project, who)
 
 
-shared.enter("manage")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, get_args
 
-import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError
-from pages.manage.items import ERROR, MESSAGE
 from pages.session import connection, shared, sign_in
+from pages.session.actions import reported, say
 from pages.ui.markup import escape, named
+from pages.ui.tables import table
 from storage.access.log import ACTIONS
 from storage.records.enumerations import Role
 from storage.records.projects import Person, Project
@@ -24,13 +23,11 @@ ROLES: dict[Role, str] = {
 PAGE = 50
 
 
+@reported
 def _do(what: str, act: Callable[[], Any]) -> None:
     """Callback."""
-    try:
-        act()
-        st.session_state[MESSAGE] = what
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    act()
+    say(what)
 
 
 def _value(key: str) -> str:
@@ -45,9 +42,9 @@ def people(who: str) -> None:
             "everybody has to sign in.",
             icon=":material/lock_open:",
         )
-    if found := connection.subject():
+    if subject := connection.subject():
         st.caption("The sign-in provider knows you as:")
-        st.code(found, language=None, wrap_lines=True)
+        st.code(subject, language=None, wrap_lines=True)
     for person in store.people.people(who, limit=200):
         _person(person, who)
     _add_form(who)
@@ -161,7 +158,7 @@ def activity(project: Project | None, who: str) -> None:
         name = st.text_input("Person", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
         action = st.selectbox("Action", ["everything", *ACTIONS], format_func=str.capitalize, key="manage.log.action")
     before = st.session_state.get("manage.log.before")
-    found = shared.store().people.activity(
+    entries = shared.store().people.activity(
         who,
         project=project.id if project else None,
         who=(name or "").strip() or None,
@@ -169,31 +166,28 @@ def activity(project: Project | None, who: str) -> None:
         before=before,
         limit=PAGE,
     )
-    if not found:
+    if not entries:
         st.info("No activity matches.")
     else:
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    "Time": [f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}" for a in found],
-                    "Person": [a.who for a in found],
-                    "Action": [a.action for a in found],
-                    "Details": ["; ".join(f"{k}: {v}" for k, v in a.details.items()) for a in found],
-                    "Item": [a.item[:8] for a in found],
-                }
-            ),
-            hide_index=True,
-            width="stretch",
-            alt="Activity log, newest first",
-        )
+        rows = [
+            {
+                "Time": f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}",
+                "Person": a.who,
+                "Action": a.action,
+                "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
+                "Item": a.item[:8],
+            }
+            for a in entries
+        ]
+        table(rows, "Activity log, newest first")
     with st.container(horizontal=True):
         st.button("Newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
         st.button(
             "Older",
             key="manage.log.older",
             on_click=_page,
-            args=(found[-1].id if found else None,),
-            disabled=len(found) < PAGE,
+            args=(entries[-1].id if entries else None,),
+            disabled=len(entries) < PAGE,
         )
 
 

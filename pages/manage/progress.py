@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from pages.annotate.stage_info import STAGES
-from pages.manage import system_answers
+from pages.jobs import background as jobs
 from pages.session import shared
 from pages.ui.markup import escape
+from pages.ui.tables import fitted, table
 from storage.records.projects import Project
 
 SECTION = "manage.section"
 BARE = "No prediction"
 # none of them as a rule: columns of zeros would push the others out of sight
 RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Qualification")
-WIDTHS = {
-    "Stage": 115,
-    "Done": 125,
-    "Submitted": 95,
-    "Items done": 95,
-    "Time (h)": 75,
-    "Waiting": 70,
-    "In progress": 85,
-    BARE: 100,
-}
 
 
 def draw(project: Project, who: str) -> None:
     """Counts by stage; the numbers of SQL, not of what is on the page."""
-    found = shared.store().items.progress(project.id, who)
+    stages = shared.store().items.progress(project.id, who)
     bare = len(shared.store().intake.unanswered(who, project.id)) if "judging" in project.stages else 0
     if bare:
-        _warn(project, bare, found["judging"].items)
+        _warn(project, bare, stages["judging"].items)
     rows = [
         {
             "Stage": STAGES[p.stage],
@@ -49,33 +39,21 @@ def draw(project: Project, who: str) -> None:
             "Extra": p.over,
             "Qualification": p.gold,
         }
-        for p in found.values()
+        for p in stages.values()
     ]
-    table = pd.DataFrame(rows).drop(columns=[name for name in RARE if not any(r[name] for r in rows)])
-    widths = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
-    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent", width=WIDTHS["Done"])
-    st.dataframe(
-        table,
-        hide_index=True,
-        width="stretch",
-        column_config={
-            **widths,
-            "Stage": st.column_config.TextColumn(width=WIDTHS["Stage"], pinned=True),
-            "Done": done,
-            "Waiting": st.column_config.NumberColumn(width=WIDTHS["Waiting"], help="Items waiting for the previous stage"),
-            "In progress": st.column_config.NumberColumn(width=WIDTHS["In progress"], help="Items that somebody has open now"),
-            BARE: st.column_config.NumberColumn(
-                width=WIDTHS[BARE], help="Items that a system must answer before they can be judged"
-            ),
-        },
-        alt="Progress of the project by stage",
-    )
+    shown = [{name: cell for name, cell in row.items() if name not in RARE or any(r[name] for r in rows)} for row in rows]
+    help = {
+        "Waiting": "Items waiting for the previous stage",
+        "In progress": "Items that somebody has open now",
+        BARE: "Items that a system must answer before they can be judged",
+    }
+    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent")
+    table(shown, "Progress of the project by stage", columns=fitted(shown, help=help) | {"Done": done})
 
 
 def _warn(project: Project, bare: int, items: int) -> None:
     systems = " or ".join(escape(s) for s in project.systems)
-    running = system_answers.running().get(project.id)
-    if running is not None and not running.done:
+    if project.id in jobs.going("preannotations"):
         then = "A system is answering them now. See Suggestions."
     else:
         then = "Go to Suggestions and let a system answer them first."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from core.errors import InputError
@@ -11,7 +10,6 @@ from pages.corpora import builds
 from pages.session import shared
 from pages.ui.markup import escape
 from storage.exchange.imports.question_files import SUFFIXES, questions_to_annotate
-from storage.records.results import RejectedRowsError
 
 LAYOUTS = (
     "Formats: text with one question per line (.txt); JSON Lines or a JSON list whose rows have `question` (`id` and `passages` are "
@@ -51,8 +49,8 @@ def _keep(key: str, field: str) -> None:
 
 
 def uploaded_file(key: str) -> builds.Uploaded | None:
-    found: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
-    return found
+    file: builds.Uploaded | None = st.session_state.get(f"{key}.kept")
+    return file
 
 
 def discard(key: str) -> None:
@@ -67,25 +65,6 @@ def questions(key: str, otherwise: str = "") -> list[ReferenceQuestion]:
     if file is None:
         raise InputError(f"no file is selected; choose a question file{otherwise}")
     return questions_to_annotate(bytes(file.getbuffer()), file.name)
-
-
-def show_rejected(error: RejectedRowsError) -> None:
-    """The wrong lines, each with its reason."""
-    many = "1 row was" if error.total == 1 else f"{error.total:,} rows were"
-    st.error(f"{many} not valid, so nothing was stored. Correct the file and upload it again.", icon=":material/error:")
-    st.dataframe(
-        pd.DataFrame(error.rejected, columns=["Line", "Reason"]),
-        hide_index=True,
-        width="stretch",
-        alt="Rows that are not valid, with the reason",
-    )
-
-
-def show_upload_error(error: BaseException) -> None:
-    if isinstance(error, RejectedRowsError):
-        show_rejected(error)
-    else:
-        shared.show_error(error)
 
 
 def summary(added: int, known: int, linked: int) -> str:

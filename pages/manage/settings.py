@@ -6,21 +6,19 @@ from __future__ import annotations
 from datetime import date
 from typing import Any, get_args
 
-import pandas as pd
 import streamlit as st
 
-from core.errors import AmbiscopeError, InputError
+from core import types as t
 from core.retrieval.library import STARTER
 from core.systems.base.options import Options
 from pages.annotate.stage_info import STAGES
 from pages.jobs import background as jobs
-from pages.manage import system_answers
-from pages.manage.items import ERROR, MESSAGE
-from pages.manage.system_answers import Preannotation
 from pages.session import shared
-from pages.session.actions import action
+from pages.session.actions import action, reported, say
 from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape
+from pages.ui.tables import table
+from storage.analysis.answering import Answering
 from storage.records.defaults import GOLD_PASS, LEASE_MINUTES, THRESHOLDS
 from storage.records.enumerations import Order
 from storage.records.projects import Project
@@ -32,37 +30,53 @@ ORDERS: dict[Order, str] = {
     "disagreement": "Most disagreement first",
 }
 
+# a number of a project, or one of its thresholds -> end of its key, label, least, most, default
+NUMBERS: dict[str, tuple[str, str, int, int, float]] = {
+    "annotators_per_item": ("number", "People per item", 1, 100, 1),
+    "must_read": ("read", "Minimum passages to open before submitting", 0, 20, THRESHOLDS["must_read"]),
+    "gold_first": ("gold", "Qualification items per person (0 = none)", 0, 100, 0),
+    "lease_minutes": ("lease", "Reserve an opened item for this many idle minutes", 1, 1440, LEASE_MINUTES),
+    "alias_words": ("words", "Warn about answers of this many words or more", 2, 50, THRESHOLDS["alias_words"]),
+    "min_seconds_no_pairs": (
+        "wait",
+        "Minimum time before submitting no answer or a single answer (seconds)",
+        0,
+        600,
+        THRESHOLDS["min_seconds_no_pairs"],
+    ),
+    "seed": ("seed", "Random seed for the order", 0, 2**31 - 1, 0),
+}
+
 
 def _names(what: str) -> list[str]:
     """Corpora or systems to choose from."""
     if what == "systems":
         ready = [s.name for s in shared.systems() if s.ready]
-        wanted = shared.settings().system
-        return ready if wanted in ready else [wanted, *ready]
+        default = shared.settings().system
+        return ready if default in ready else [default, *ready]
     return list(dict.fromkeys([STARTER, *shared.light_engine().library.names()]))
 
 
 def fields(key: str, project: Project | None) -> None:
     """The fields that creating and changing share."""
-    limits = project.thresholds if project else THRESHOLDS
     left, right = st.columns(2, gap="medium")
     with left:
         corpora, systems = _names("corpora"), _names("systems")
         chosen = project.corpus if project and project.corpus else shared.settings().corpus
         corpora = corpora if chosen in corpora else [chosen, *corpora]
         st.selectbox("Corpus to search", corpora, index=corpora.index(chosen), key=f"{key}.corpus")
-        held = list(project.systems) if project else []
+        selected = list(project.systems) if project else []
         st.multiselect(
             "Systems (up to two)",
-            list(dict.fromkeys([*held, *systems])),
-            default=held,
+            list(dict.fromkeys([*selected, *systems])),
+            default=selected,
             max_selections=2,
             select_all=False,  # offered by Streamlit however few may be chosen
             key=f"{key}.systems",
             persist_state=None if project else "session",
             help="Their answers are suggestions for people who write answers, and are what people judge. Judging needs one or two systems.",
         )
-        st.number_input("People per item", 1, 100, project.annotators_per_item if project else 1, key=f"{key}.number")
+        _number(key, "annotators_per_item", project)
     with right:
         orders = list(get_args(Order))
         at = orders.index(project.order) if project else 0
@@ -73,60 +87,35 @@ def fields(key: str, project: Project | None) -> None:
             key=f"{key}.date",
             help="Answers should be true on this date: questions about a later time get a warning. Leave empty for no warning.",
         )
-        st.number_input("Minimum passages to open before submitting", 0, 20, int(limits["must_read"]), key=f"{key}.read")
+        _number(key, "must_read", project)
     with st.expander("More: qualification and time limits"):
-        st.number_input(
-            "Qualification items per person (0 = none)",
-            0,
-            100,
-            project.gold_first if project else 0,
-            key=f"{key}.gold",
-        )
-        st.slider(
-            "Minimum share of qualification items to get right",
-            0.0,
-            1.0,
-            project.gold_pass if project else GOLD_PASS,
-            key=f"{key}.pass",
-        )
-        st.number_input(
-            "Reserve an opened item for this many idle minutes",
-            1,
-            1440,
-            int(project.lease_minutes if project else LEASE_MINUTES),
-            key=f"{key}.lease",
-        )
-        st.number_input("Warn about answers of this many words or more", 2, 50, int(limits["alias_words"]), key=f"{key}.words")
-        st.number_input(
-            "Minimum time before submitting no answer or a single answer (seconds)",
-            0,
-            600,
-            int(limits["min_seconds_no_pairs"]),
-            key=f"{key}.wait",
-        )
-        st.number_input("Random seed for the order", 0, 2**31 - 1, project.seed if project else 0, key=f"{key}.seed")
+        _number(key, "gold_first", project)
+        share = project.gold_pass if project else GOLD_PASS
+        st.slider("Minimum share of qualification items to get right", 0.0, 1.0, share, key=f"{key}.pass")
+        for name in ("lease_minutes", "alias_words", "min_seconds_no_pairs", "seed"):
+            _number(key, name, project)
+
+
+def _number(key: str, name: str, project: Project | None) -> None:
+    end, label, low, high, default = NUMBERS[name]
+    value = project.thresholds[name] if project and name in THRESHOLDS else getattr(project, name, default)
+    st.number_input(label, low, high, int(value), key=f"{key}.{end}")
 
 
 def values(key: str, project: Project | None) -> dict[str, Any]:
     """What stands in the fields now: a click may come together with the last change of a field."""
     state = st.session_state
-    limits = dict(project.thresholds if project else THRESHOLDS)
-    limits |= {
-        "must_read": int(state[f"{key}.read"]),
-        "alias_words": int(state[f"{key}.words"]),
-        "min_seconds_no_pairs": int(state[f"{key}.wait"]),
-    }
+    numbers = {name: int(state[f"{key}.{end}"]) for name, (end, *_) in NUMBERS.items()}
+    limits = {name: numbers.pop(name) for name in list(numbers) if name in THRESHOLDS}
     return {
+        **numbers,
         "corpus": state[f"{key}.corpus"],
         "systems": tuple(state[f"{key}.systems"]),
-        "annotators_per_item": int(state[f"{key}.number"]),
         "order": state[f"{key}.order"],
         "reference_date": state[f"{key}.date"],
-        "gold_first": int(state[f"{key}.gold"]),
         "gold_pass": float(state[f"{key}.pass"]),
-        "lease_minutes": float(state[f"{key}.lease"]),
-        "seed": int(state[f"{key}.seed"]),
-        "thresholds": limits,
+        "lease_minutes": float(numbers["lease_minutes"]),
+        "thresholds": {**(project.thresholds if project else THRESHOLDS), **limits},
     }
 
 
@@ -170,13 +159,11 @@ def _save(project: Project, who: str, key: str) -> None:
     _update(project, who, _changes(project, key))
 
 
+@reported
 def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
-    try:
-        shared.store().projects.update_project(who, project.id, project.version, **changes)
-        reload_fields(f"manage.set.{project.id}")
-        st.session_state[MESSAGE] = "Saved."
-    except AmbiscopeError as error:
-        st.session_state[ERROR] = error
+    shared.store().projects.update_project(who, project.id, project.version, **changes)
+    reload_fields(f"manage.set.{project.id}")
+    say("Saved.")
 
 
 # ---------------------------------------------------------------- suggestions
@@ -187,12 +174,11 @@ def suggestions(project: Project, who: str) -> None:
         "A system answers the project's questions in the background; you can leave this page. Its answers are suggestions for people who "
         "write answers, and are what people judge. This does not count as work done."
     )
-    running = system_answers.running().get(project.id)
-    if running is not None and not running.done:
+    if project.id in jobs.going("preannotations"):
         jobs.watch("preannotations")
         return
-    if running is not None:
-        report(running)
+    if (job := jobs.jobs_of("preannotations").get(project.id)) is not None:
+        report(project, job)
     if not project.systems:
         st.info("This project has no system. Choose one under Settings first.")
         return
@@ -222,31 +208,41 @@ def suggestions(project: Project, who: str) -> None:
     )
 
 
-@action("manage projects", ERROR)
+@action("manage projects")
 def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
-    running = system_answers.running().get(project.id)
-    if running is not None and not running.done:
-        raise InputError("a system is already answering this project's questions; wait until it is finished, or stop it")
     usual = min(shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
     options = Options(top_k=None if k == usual else k, max_answers=shared.settings().max_answers, clarify=clarify)
-    who = shared.annotator()  # the server's store takes any name
-    system_answers.running()[project.id] = Preannotation(shared.engine(), shared.servers_store(), project, system, who, options)
+    engine = shared.engine()
+
+    def build(own_passages: bool) -> t.AnsweringSystem:
+        corpus = project.corpus or None
+        return engine.system(system, corpus, options, lambda: job.stopping, own_passages=own_passages)
+
+    # the server's store takes any name
+    answering = Answering(shared.servers_store(), project, system, shared.annotator(), build)
+
+    def work(job: jobs.BackgroundJob) -> None:
+        def progress() -> None:
+            job.share, job.stage = answering.part, answering.stage
+
+        answering.answer_items(lambda: job.stopping, progress)
+
+    job = jobs.BackgroundJob(work, f"{system}: {project.name}", answering.stage, about=answering)
+    jobs.begin("preannotations", project.id, job)
 
 
-@action("manage projects", ERROR)
+@action("manage projects")
 def _link(project: Project, who: str) -> None:
     count = shared.store().intake.link_predictions(who, project.id)
-    st.session_state[MESSAGE] = f"{count:,} stored predictions linked."
+    say(f"{count:,} stored predictions linked.")
 
 
-def report(run: Preannotation) -> None:
-    if not jobs.ended(run):
+def report(project: Project, job: jobs.BackgroundJob) -> None:
+    run: Answering = job.about
+    if not jobs.ended(job):
         st.success(f"{run.answered:,} questions answered by {escape(run.system)}; {run.linked:,} predictions linked.")
     if run.failures:
         st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
-        st.dataframe(
-            pd.DataFrame(run.failed, columns=["Question", "Reason"]),
-            hide_index=True,
-            alt="Questions that could not be answered, with the reason",
-        )
-    jobs.close_button("preannotations", run.project.id)
+        rows = [{"Question": question, "Reason": why} for question, why in run.failed]
+        table(rows, "Questions that could not be answered, with the reason")
+    jobs.close_button("preannotations", project.id)

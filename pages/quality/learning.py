@@ -15,15 +15,13 @@ from pages.session.actions import action
 from pages.ui.markup import escape
 from storage.analysis.loop import LEAST, LoopOptions
 
-TROUBLE = "learn.error"  # key of the session under which the button looks for errors
-
 
 def begin() -> None:
     """Starts a loop over everything that people judged.  Raises NotAllowedError, InputError."""
     training_loop.start(LoopOptions(out=training_loop.folder(f"{datetime.now(UTC):%Y%m%d-%H%M%S}")))
 
 
-@action("run the loop", TROUBLE)
+@action("run the loop")
 def from_annotate() -> None:
     """Callback of the button on Annotate."""
     begin()
@@ -33,12 +31,10 @@ def draw(key: str, on_click: Callable[..., None], args: tuple[Any, ...] = ()) ->
     """The button, or how far the loop is, or how it ended; nothing for who may not start one.  `on_click`: an action that begins it."""
     if not shared.store().may("run the loop") or shared.light_engine().elsewhere:
         return
-    if error := st.session_state.pop(TROUBLE, None):
-        shared.show_error(error)
     run = training_loop.current()
     with st.container(horizontal=True, vertical_alignment="center"):
         if run is not None and not run.done:
-            st.caption(f":material/model_training: Learning from the judgments: {jobs.said(run)}", width="content")
+            st.caption(f":material/model_training: Learning from the judgments: {jobs.progress_text(run)}", width="content")
             st.page_link("pages/jobs/page.py", label="Open Jobs", icon=":material/pending_actions:")
             return
         count = shared.store().labels.judged_questions()
@@ -54,7 +50,7 @@ def draw(key: str, on_click: Callable[..., None], args: tuple[Any, ...] = ()) ->
         few = f"; a fit needs {LEAST} with a correct answer" if count < LEAST else ""
         st.caption(f"{count:,} judged question{'' if count == 1 else 's'}{few}.", width="content")
     if run is not None:
-        if not jobs.ended(run) and run.result is not None:
+        if not jobs.ended(run):
             st.info(escape(run.result.words()))
             st.page_link("pages/quality/page.py", label="Open Quality", icon=":material/fact_check:")
         jobs.close_button("loops", "loop")

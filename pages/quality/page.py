@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
-from core.errors import AmbiscopeError
 from pages.quality import snapshots, tables, training_loop
 from pages.session import shared
-from pages.ui.markup import escape, named
+from pages.ui import charts
+from pages.ui.markup import escape
+from pages.ui.tables import csv_button, fitted
+from pages.ui.tables import table as draw_table
 from storage.analysis.agreement import Quality, quality
 from storage.exchange.filters import Filters
 from storage.shipped import beside, practice
+from storage.store import Store
 
-HOLD_SECONDS = 60.0
+HELD_SECONDS = 60.0
 
 
 def _day(value: object) -> datetime | None:
@@ -43,78 +47,63 @@ def choose() -> Filters:
     )
 
 
-def table(rows: Sequence[dict[str, Any]], name: str, empty: str, whole: bool = False) -> None:
-    """A table with its CSV file, or why there is none.  `whole`: no cell is cut off, so it may have to be moved sideways."""
+def table(rows: Sequence[dict[str, Any]], name: str, empty: str, is_complete: bool = False) -> None:
+    """A table with its CSV file, or why there is none.  `is_complete`: no cell is cut off, so it may have to be moved sideways."""
     if not rows:
         st.info(empty)
         return
-    columns = (
-        {c: st.column_config.Column(width=w, help=tables.HELP.get(c)) for c, w in tables.widths(rows).items()} if whole else {}
-    )
-    st.dataframe(list(rows), hide_index=True, width="stretch", column_config=columns, alt=name)
-    st.download_button(
-        named("CSV", f"of {name}"),
-        tables.as_csv(rows),
-        file_name=f"{name.lower().replace(' ', '-')}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key=f"quality.csv.{name}",
-        on_click="ignore",
-    )
+    draw_table(rows, name, columns=fitted(rows, help=tables.HELP) if is_complete else None)
+    csv_button(rows, name, f"quality.csv.{name}")
 
 
-def computed_quality(filters: Filters) -> Quality:
-    """The tables, made again when the filters change or what is held is old: a click elsewhere on the page should not wait for them."""
-    held = st.session_state.get("quality.held")
-    if held is not None and held[0] == filters and clock.monotonic() - held[2] < HOLD_SECONDS:
-        return cast(Quality, held[1])
-    found = quality(
-        shared.store().store_for("see others' work"),
-        shared.annotator(),
+@st.cache_data(show_spinner=False, ttl=HELD_SECONDS, max_entries=100)
+def computed_quality(filters: Filters, who: str, _store: Store) -> Quality:
+    """Held for a moment: a click elsewhere on the page should not wait for them."""
+    return quality(
+        _store,
+        who,
         project=filters.project,
         people=filters.annotators,
         since=filters.since,
         until=filters.until,
     )
-    st.session_state["quality.held"] = (filters, found, clock.monotonic())
-    return found
 
 
-def anything(found: Quality) -> bool:
+def anything(result: Quality) -> bool:
     """Whether somebody wrote or judged something."""
-    return bool(found.types or found.times or found.systems or found.pairs or found.label_pairs)
+    return bool(result.types or result.times or result.systems or result.pairs or result.label_pairs)
 
 
-def of_example() -> Quality:
-    """The tables of the example that comes with Ambiscope, made once a session."""
-    held = st.session_state.get("quality.example")
-    if held is None:
-        file = shared.settings().home / "shipped" / f"people-{practice.digest()}.db"
-        with st.spinner("Preparing an example"):
-            store = shared.beside(beside.made(file, practice.example))
-            project = store.projects.find_project_named(practice.EXAMPLE)
-            held = quality(store, practice.MAKER, project=project.id if project else "")
-        st.session_state["quality.example"] = held
-    return cast(Quality, held)
+@st.cache_data(show_spinner="Preparing an example")
+def of_example(file: Path) -> Quality:
+    """The tables of the example that comes with Ambiscope; `file`: its database, made if need be."""
+    store = shared.beside(beside.made(file, practice.example))
+    project = store.projects.find_project_named(practice.EXAMPLE)
+    return quality(store, practice.MAKER, project=project.id if project else "")
+
+
+def draw_chart(chart_figure: go.Figure | None, key: str, name: str) -> None:
+    if chart_figure is not None:
+        charts.show(chart_figure, key, f"{name}. The table below has the same data.")
 
 
 def agreement(filters: Filters) -> None:
-    found = computed_quality(filters)
-    defined = any(f.defined for f in (*found.figures, found.labels))
-    if not anything(found) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
-        found = of_example()
+    result = computed_quality(filters, shared.annotator(), shared.store().store_for("see others' work"))
+    defined = any(f.defined for f in (*result.figures, result.labels))
+    if not anything(result) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
+        result = of_example(shared.settings().home / "shipped" / f"people-{practice.digest()}.db")
         st.info(
             "No two people have annotated or judged the same here yet. **This is an example:** three invented people on twelve starter "
             "questions. It is not among your data.",
             icon=":material/school:",
         )
-    for said in found.truncated:
-        st.caption(escape(f"Not everything is shown: {said}."))
+    for gap in result.truncated:
+        st.caption(escape(f"Not everything is shown: {gap}."))
     overall, people, items, over_time, work, systems = st.tabs(
         ["Overall", "Pairs of people", "Questions", "Over time", "Types and time spent", "Systems and judges"]
     )
     with overall:
-        table(tables.overall(found), "Agreement", "", whole=True)
+        table(tables.overall(result), "Agreement", "", is_complete=True)
         st.caption(
             "Alpha is Krippendorff's, with the MASI distance between answer sets. Kappa is Cohen's for two people and Fleiss' for more. Both are "
             "1 for perfect agreement and 0 for agreement by chance. Intervals are 95% bootstrap intervals over questions. n counts what at "
@@ -122,37 +111,30 @@ def agreement(filters: Filters) -> None:
         )
     with people:
         table(
-            tables.pairs(found),
+            tables.pairs(result),
             "Pairs of people",
             "No two people have annotated the same question or judged the same answer yet.",
         )
     with items:
-        table(tables.items(found), "Questions", "No question has been annotated by two people yet.")
+        table(tables.items(result), "Questions", "No question has been annotated by two people yet.")
         st.caption("The questions with the least agreement come first.")
     with over_time:
-        if chart := tables.periods_chart(found):
-            st.plotly_chart(chart, key="quality.periods", alt="Agreement over time. The table below has the same data.")
-        table(tables.periods(found), "Over time", "No question has been annotated by two people yet.")
+        draw_chart(tables.periods_chart(result), "quality.periods", "Agreement over time")
+        table(tables.periods(result), "Over time", "No question has been annotated by two people yet.")
     with work:
-        if found.types:
-            st.plotly_chart(
-                tables.types_chart(found), key="quality.types", alt="Shares of the types. The table below has the same data."
-            )
-        table(tables.types(found), "Types", "Nothing has been annotated yet.")
+        draw_chart(tables.types_chart(result), "quality.types", "Shares of the types")
+        table(tables.types(result), "Types", "Nothing has been annotated yet.")
         st.caption("AmbigNQ: the shares that its authors told their annotators to expect.")
-        table(tables.times(found), "Time spent", "No task has been finished yet.")
+        table(tables.times(result), "Time spent", "No task has been finished yet.")
     with systems:
-        if chart := tables.systems_chart(found):
-            st.plotly_chart(
-                chart, key="quality.systems", alt="Labels of each system's answers. The table below has the same data."
-            )
-        table(tables.systems(found), "Systems", "No prediction has been judged or annotated yet.", whole=True)
+        draw_chart(tables.systems_chart(result), "quality.systems", "Labels of each system's answers")
+        table(tables.systems(result), "Systems", "No prediction has been judged or annotated yet.", is_complete=True)
         st.caption(
             "Correct is the share of a question's judged answers that most people label correct, averaged over questions. Each question counts "
             "the same, so this differs from all correct answers divided by all judged ones. Answers on whose label people are tied are left out. "
             f"'{tables.ADDED}' counts the answers that annotators added because the system did not give them."
         )
-        table(tables.judges(found), "Judges", "", whole=True)
+        table(tables.judges(result), "Judges", "", is_complete=True)
         st.caption(
             "A judge is a model, or a system's check of its own answers. It is compared with the majority of the people who judged the same answer."
         )
@@ -160,10 +142,6 @@ def agreement(filters: Filters) -> None:
 
 def main() -> None:
     st.header("Quality")
-    if said := st.session_state.pop("quality.said", None):
-        st.success(escape(said), icon=":material/check:")
-    if error := st.session_state.pop("quality.error", None):
-        shared.show_error(error)
     filters = choose()
     agreement(filters)
     store = shared.store()
@@ -175,8 +153,4 @@ def main() -> None:
     training_loop.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
 
 
-shared.enter("quality")
-try:
-    main()
-except AmbiscopeError as error:
-    shared.show_error(error)
+main()

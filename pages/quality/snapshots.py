@@ -2,72 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
-from core.errors import AmbiscopeError, CancelledError, InputError
+from core.errors import AmbiscopeError
 from pages.jobs import background as jobs
-from pages.jobs.worker import Worker
 from pages.session import shared
 from pages.session.actions import action
 from pages.ui.markup import escape
+from pages.ui.tables import table
 from storage.exchange.filters import Filters
 from storage.records.results import Snapshot
 from storage.store import Store
 
 DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
-SHORT = 3.0  # seconds: a small one is waited for
+SHORT_SECONDS = 3.0  # a small one is waited for
 
 
-class SnapshotRun(Worker):
-    """A snapshot that is being taken; then `result` or `error`."""
+def snapshot_job(store: Store, folder: Path, filters: Filters, note: str) -> jobs.BackgroundJob:
+    """Its result is a Snapshot."""
 
-    result: Snapshot | None = None
+    def work(job: jobs.BackgroundJob) -> Snapshot:
+        def progress(done: int, total: int) -> None:
+            job.progress(done, total, f"{done} of {total} files")
 
-    def __init__(self, store: Store, folder: Path, filters: Filters, note: str) -> None:
-        super().__init__("snapshot")
-        self.title = note or "Snapshot"
-        self._store, self._folder, self._filters, self._note = store, folder, filters, note
-        self.start()
+        return store.exports.take_snapshot(folder, filters=filters, note=note, progress=progress)
 
-    def _progress(self, done: int, total: int) -> None:
-        self.share, self.stage = done / total, f"{done} of {total} files"
-        if self.stopping:
-            raise CancelledError("the snapshot was stopped; nothing of it was kept")
-
-    def work(self) -> None:
-        self.result = self._store.exports.take_snapshot(
-            self._folder, filters=self._filters, note=self._note, progress=self._progress
-        )
+    return jobs.BackgroundJob(work, note or "Snapshot", stopped="the snapshot was stopped; nothing of it was kept")
 
 
-@action("take snapshots", "quality.error")
+@action("take snapshots")
 def _take(filters: Filters) -> None:
     """Callback of the form."""
     state = st.session_state
-    chosen = Filters(
-        annotators=filters.annotators,
-        project=filters.project,
-        since=filters.since,
-        until=filters.until,
-        minimum_agreement=state.get("quality.snapshot.agreement") or None,
+    chosen = replace(
+        filters,
+        minimum_agreement=float(state.get("quality.snapshot.agreement") or 0.0) / 100 or None,
         pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
     )
-    if jobs.going("snapshots"):
-        raise InputError("a snapshot is being taken already; wait until it is there")
     note = str(state.get("quality.snapshot.note") or "").strip()
-    run = SnapshotRun(shared.servers_store(), shared.settings().home / "snapshots", chosen, note)
-    shared.running("snapshots")["snapshot"] = run
-    run.wait(SHORT)
+    job = snapshot_job(shared.servers_store(), shared.settings().home / "snapshots", chosen, note)
+    jobs.begin("snapshots", "snapshot", job).wait(SHORT_SECONDS)
 
 
 def _ended() -> None:
-    run = shared.running("snapshots").get("snapshot")
-    if not isinstance(run, SnapshotRun) or not run.done:
+    job = jobs.jobs_of("snapshots").get("snapshot")
+    if job is None or not job.done:
         return
-    if not jobs.ended(run) and run.result is not None:
-        st.success(f"Snapshot {run.result.number} was taken.", icon=":material/check:")
+    if not jobs.ended(job):
+        st.success(f"Snapshot {job.result.number} was taken.", icon=":material/check:")
     jobs.close_button("snapshots", "snapshot")
 
 
@@ -81,11 +66,11 @@ def draw(filters: Filters) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input("Purpose", key="quality.snapshot.note", max_chars=200, width=300)
             st.number_input(
-                "Minimum agreement (F1)",
+                "Minimum agreement (F1, %)",
                 min_value=0.0,
-                max_value=1.0,
+                max_value=100.0,
                 value=0.0,
-                step=0.05,
+                step=5.0,
                 key="quality.snapshot.agreement",
                 width=180,
                 help="Above 0, only questions with two or more annotators whose answer sets agree at least this much are included.",
@@ -95,8 +80,8 @@ def draw(filters: Filters) -> None:
     if jobs.going("snapshots"):
         jobs.watch("snapshots")
     _ended()
-    found = store.exports.snapshots(limit=100)
-    if not found:
+    taken = store.exports.snapshots(limit=100)
+    if not taken:
         st.info("There is no snapshot yet.")
         return
     rows = [
@@ -108,10 +93,10 @@ def draw(filters: Filters) -> None:
             "Purpose": s.note,
             "Digest": s.sha256[:16],
         }
-        for s in found
+        for s in taken
     ]
-    st.dataframe(rows, hide_index=True, width="stretch", alt="Snapshots")
-    number = st.selectbox("Download files of snapshot", [s.number for s in found], key="quality.snapshot.number", width=200)
+    table(rows, "Snapshots")
+    number = st.selectbox("Download files of snapshot", [s.number for s in taken], key="quality.snapshot.number", width=200)
     try:
         files = store.exports.snapshot_files(number, shared.settings().home / "snapshots")
     except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
 
 from core.annotating.labels import LABELS
 from core.metrics.agreement.chance import Figure
-from pages.ui.markup import chart_text
+from pages.ui import charts
 from storage.analysis.agreement import Quality
-from storage.exchange.exports.tables import safe_cell
 
 Row = dict[str, Any]
 UNDEFINED = "undefined"
@@ -30,19 +29,17 @@ HELP = {
     "duplicate": "Answers that most people label a duplicate of another answer.",
     ADDED: "Right answers that annotators added because the system did not give them, each counted once per question.",
 }
-CHARACTER, AROUND = 8, 40  # pixels: of a letter, and of a cell's margins with the arrow of a sorted column
-NARROWEST, WIDEST = 80, 900
-MOST_PAIRS = 190  # of people, in a table: 20 people
+MAX_PAIRS = 190  # of people, in a table: 20 people
 
 
 def value(figure: Figure) -> str:
-    return f"{figure.value:.3f}" if figure.value is not None else UNDEFINED
+    return number(figure.value, figure.name)
 
 
 def interval(figure: Figure) -> str:
     if figure.interval is None:
         return "" if figure.value is None else "too few questions"
-    return f"{figure.interval[0]:.3f} to {figure.interval[1]:.3f}"
+    return " to ".join(number(end, figure.name) for end in figure.interval)
 
 
 def value_with_interval(figure: Figure) -> str:
@@ -50,13 +47,16 @@ def value_with_interval(figure: Figure) -> str:
     return value(figure) if figure.interval is None else f"{value(figure)} ({interval(figure)})"
 
 
-def number(found: float | None) -> str:
-    return UNDEFINED if found is None else f"{found:.3f}"
+def number(figure: float | None, measure: str = "") -> str:
+    """F1 in percent, as on every page; coefficients of agreement as they are."""
+    if figure is None:
+        return UNDEFINED
+    return f"{100 * figure:.1f}" if "F1" in measure else f"{figure:.3f}"
 
 
-def figure_rows(found: Sequence[Figure]) -> list[Row]:
+def figure_rows(figures: Sequence[Figure]) -> list[Row]:
     return [
-        {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why} for f in found
+        {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why} for f in figures
     ]
 
 
@@ -77,14 +77,14 @@ def pairs(q: Quality) -> list[Row]:
             "Kappa of labels": value_with_interval(row.figures[0]),
             "Equal labels": value_with_interval(row.figures[1]),
         }
-    return list(rows.values())[:MOST_PAIRS]
+    return list(rows.values())[:MAX_PAIRS]
 
 
 def items(q: Quality) -> list[Row]:
     return [
         {
             "Question": r.prompt,
-            "Answer F1": round(r.f1, 3),
+            "Answer F1": round(100 * r.f1, 1),
             "MASI distance": round(r.distance, 3),
             "Question similarity": number(r.questions),
             "Types": ", ".join(r.types),
@@ -160,90 +160,40 @@ def systems(q: Quality) -> list[Row]:
     ]
 
 
-def widths(rows: Sequence[Row]) -> dict[str, int]:
-    """Column -> pixels in which its name and its longest cell are not cut off."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    longest = {name: max(len(name), *(len(str(row.get(name, ""))) for row in rows)) for name in names}
-    return {name: min(WIDEST, max(NARROWEST, AROUND + CHARACTER * n)) for name, n in longest.items()}
+# ---------------------------------------------------------------- charts; None where there is nothing to draw
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
-    """UTF-8 with a byte order mark; no cell is a formula."""
-    out = io.StringIO(newline="")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL)
-    writer.writerow(names)
-    writer.writerows([[safe_cell(str(row.get(name, ""))) for name in names] for row in rows])
-    return ("\ufeff" + out.getvalue()).encode()
-
-
-def types_chart(q: Quality) -> go.Figure:
+def types_chart(q: Quality) -> go.Figure | None:
     """Shares with intervals beside AmbigNQ's."""
-    names = [r.type for r in q.types]
-    share = [100 * r.share for r in q.types]
-    figure = go.Figure(
-        [
-            go.Bar(
-                x=names,
-                y=share,
-                name="this project",
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [100 * r.interval[1] - s for r, s in zip(q.types, share)],
-                    "arrayminus": [s - 100 * r.interval[0] for r, s in zip(q.types, share)],
-                },
-            ),
-            go.Bar(x=names, y=[100 * r.expected for r in q.types], name="AmbigNQ's instructions"),
-        ]
-    )
-    return _framed(figure, "share of annotations (%)")
+    rows = [
+        {"type": r.type, "of": "this project", "share": 100 * r.share, "low": 100 * r.interval[0], "high": 100 * r.interval[1]}
+        for r in q.types
+    ]
+    rows += [{"type": r.type, "of": "AmbigNQ's instructions", "share": 100 * r.expected} for r in q.types]
+    labels = {"share": "share of annotations (%)"}
+    return charts.figure(px.bar, pd.DataFrame(rows), x="type", y="share", color="of", labels=labels) if rows else None
 
 
 def periods_chart(q: Quality) -> go.Figure | None:
-    """Alpha and answer F1 over time, with intervals; a period in which one is undefined has a gap.  None for fewer than two periods."""
-    if len(q.periods) < 2:
-        return None
-    figure = go.Figure()
-    for k in (0, 1):
-        found = [p.figures[k] for p in q.periods]
-        figure.add_scatter(
-            x=[p.start for p in q.periods],
-            y=[f.value for f in found],
-            name=found[0].name,
-            mode="lines+markers",
-            connectgaps=False,
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [f.interval[1] - f.value if f.interval and f.value is not None else 0 for f in found],
-                "arrayminus": [f.value - f.interval[0] if f.interval and f.value is not None else 0 for f in found],
-            },
-        )
-    return _framed(figure, "agreement")
+    """Alpha and answer F1 over time, with intervals.  None for fewer than two periods."""
+    rows = [
+        {"from": p.start, "measure": f.name, "agreement": f.value, "low": ends[0], "high": ends[1]}
+        for p in q.periods
+        for f in p.figures[:2]
+        if (ends := f.interval or (f.value, f.value))
+    ]
+    marks = {"x": "from", "y": "agreement", "color": "measure", "markers": True}
+    return charts.figure(px.line, pd.DataFrame(rows), **marks) if len(q.periods) > 1 else None
 
 
 def systems_chart(q: Quality) -> go.Figure | None:
-    """Labels of each system's answers.  None where nothing was judged."""
-    judged = [r for r in q.systems if r.labels]
-    if not judged:
-        return None
-    names = [chart_text(r.system) for r in judged]
-    bars = [go.Bar(y=names, x=[r.labels.get(v, 0) for r in judged], name=v, orientation="h") for v in LABELS]
-    figure = _framed(go.Figure(bars), "")
-    figure.update_layout(
-        barmode="stack", xaxis_title="answers, by the label that most people give", height=150 + 40 * len(names)
-    )
-    figure.update_xaxes(tickformat="d", dtick=1 if max(sum(r.labels.values()) for r in judged) < 10 else None)
-    return figure
-
-
-def _framed(figure: go.Figure, title: str) -> go.Figure:
-    figure.update_layout(
-        height=320,
-        margin={"l": 10, "r": 10, "t": 40, "b": 10},
-        yaxis_title=title,
-        # above the plot, however low that is
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
-    )
-    return figure
+    """Labels of each system's answers."""
+    rows = [
+        {"system": r.system, "label": label, "answers": r.labels.get(label, 0)}
+        for r in q.systems
+        if r.labels
+        for label in LABELS
+    ]
+    marks = {"x": "answers", "y": "system", "color": "label", "orientation": "h", "barmode": "stack"}
+    labels = {"answers": "answers, by the label that most people give"}
+    return charts.figure(px.bar, pd.DataFrame(rows), labels=labels, **marks) if rows else None

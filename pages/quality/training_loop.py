@@ -8,70 +8,48 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.errors import CancelledError, InputError
-from core.settings import Settings
+from core.errors import InputError
+from pages.evaluate.data import format_score
 from pages.jobs import background as jobs
-from pages.jobs.worker import Worker
-from pages.quality.tables import UNDEFINED
 from pages.session import shared
 from pages.session.actions import action
 from pages.ui.markup import escape
+from pages.ui.tables import table
 from storage.analysis.loop import HUNDREDS, LoopOptions, LoopResult, run_loop
 from storage.exchange.filters import Filters
-from storage.store import Store
 
-MOST_MINUTES = 24 * 60
+MAX_MINUTES = 24 * 60
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
-class LoopRun(Worker):
-    """A loop that has begun; then `result` or `error`."""
-
-    result: LoopResult | None = None
-
-    def __init__(self, store: Store, settings: Settings, options: LoopOptions) -> None:
-        super().__init__(f"loop-{options.out.name}")
-        self.title = options.out.name
-        self._store, self._settings, self.options = store, settings, options
-        self.start()
-
-    def _progress(self, what: str, share: float | None) -> None:
-        self.stage, self.share = what, share
-        if self.stopping:
-            raise CancelledError(
-                "the training loop was stopped; finished work is kept, and starting it under the same name resumes it"
-            )
-
-    def work(self) -> None:
-        self.result = run_loop(self._store, self._settings, self.options, progress=self._progress)
-
-
-def _loops() -> dict[str, LoopRun]:
-    """The loop that this process has begun, under "loop"."""
-    return shared.running("loops")
-
-
-def current() -> LoopRun | None:
+def current() -> jobs.BackgroundJob | None:
     """The loop that runs, or the last one, until somebody dismisses its report."""
-    return _loops().get("loop")
+    return jobs.jobs_of("loops").get("loop")
 
 
 def start(options: LoopOptions) -> None:
-    """Begins a loop in the background.  Raises NotAllowedError, and InputError while another one runs."""
+    """Begins a loop in the background; its result is a LoopResult.  Raises NotAllowedError, and InputError while another one runs."""
     shared.store().allow("run the loop")
     if elsewhere := shared.light_engine().elsewhere:
         raise InputError(elsewhere)
-    running = current()
-    if running is not None and not running.done:
-        raise InputError("a training loop is already running; wait until it is finished, or stop it")
-    _loops()["loop"] = LoopRun(shared.servers_store(), shared.settings(), options)
+    store, settings = shared.servers_store(), shared.settings()
+
+    def work(job: jobs.BackgroundJob) -> LoopResult:
+        def progress(stage: str, share: float | None) -> None:
+            job.stage, job.share = stage, share
+            job.stop_if_asked()
+
+        return run_loop(store, settings, options, progress=progress)
+
+    stopped = "the training loop was stopped; finished work is kept, and starting it under the same name resumes it"
+    jobs.begin("loops", "loop", jobs.BackgroundJob(work, options.out.name, stopped=stopped))
 
 
 def folder(name: str) -> Path:
     return shared.settings().runs_dir / f"loop-{name}"
 
 
-@action("run the loop", "quality.error")
+@action("run the loop")
 def _begin(filters: Filters) -> None:
     """Callback of the form."""
     state = st.session_state
@@ -126,7 +104,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
             st.number_input(
                 "Training time (minutes)",
                 min_value=1,
-                max_value=MOST_MINUTES,
+                max_value=MAX_MINUTES,
                 value=30,
                 key="quality.loop.minutes",
                 width=180,
@@ -140,35 +118,35 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         )
 
 
-def _ended(run: LoopRun) -> None:
-    if not jobs.ended(run) and run.result is not None:
+def _ended(run: jobs.BackgroundJob) -> None:
+    if not jobs.ended(run):
         result(run.result)
     jobs.close_button("loops", "loop")
 
 
-def result(made: LoopResult) -> None:
-    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[made.verdict]
-    show(escape(made.words()))
+def result(outcome: LoopResult) -> None:
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[outcome.verdict]
+    show(escape(outcome.words()))
     rows = [
         {
             "Metric": d.metric,
-            "Before": UNDEFINED if d.before is None else f"{d.before:.3f}",
-            "After": UNDEFINED if d.after is None else f"{d.after:.3f}",
-            "Difference": UNDEFINED if d.difference is None else f"{d.difference:+.3f}",
-            "95% interval": f"{d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else "",
+            "Before": format_score(d.metric, d.before),
+            "After": format_score(d.metric, d.after),
+            "Difference": format_score(d.metric, d.difference, "+"),
+            "95% interval": " to ".join(format_score(d.metric, end, "+") for end in d.interval or ()),
             "p": "" if d.p_value is None else f"{d.p_value:.3f}",
             "n": d.n,
         }
-        for d in made.differences
+        for d in outcome.differences
     ]
-    st.dataframe(rows, hide_index=True, width="stretch", alt="Each metric before and after training")
-    left = f"{made.left_out} questions were left out because the model was trained on them. " if made.left_out else ""
+    table(rows, "Each metric before and after training")
+    excluded = f"{outcome.left_out} questions were left out because the model was trained on them. " if outcome.left_out else ""
     st.caption(
-        f"Learned from {made.trained_on} questions of snapshot {made.snapshot}. {left}"
+        f"Learned from {outcome.trained_on} questions of snapshot {outcome.snapshot}. {excluded}"
         + (
             ""
-            if made.verdict in ("unchanged", "worse")
-            else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(made.checkpoint))}."
+            if outcome.verdict in ("unchanged", "worse")
+            else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(outcome.checkpoint))}."
         )
     )
     if "evaluate" in shared.PAGES:

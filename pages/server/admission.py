@@ -13,7 +13,7 @@ from core.errors import AmbiscopeError
 from pages.server.admitted import ADMITTED
 from pages.session import shared
 
-MANY = 1000  # sessions; beyond them, those that have ended are forgotten
+MAX_SESSIONS = 1000  # sessions; beyond them, those that have ended are forgotten
 _LOCK = threading.Lock()
 
 
@@ -36,7 +36,7 @@ def _note(closed: bool | None) -> None:
         if closed is None:
             ADMITTED.pop(context.session_id, None)
             return
-        if len(ADMITTED) >= MANY and runtime.exists():
+        if len(ADMITTED) >= MAX_SESSIONS and runtime.exists():
             for ended in [s for s in ADMITTED if not runtime.get_instance().is_active_session(s)]:
                 del ADMITTED[ended]
         ADMITTED[context.session_id] = closed
@@ -54,10 +54,10 @@ def session_is_let_in(session: str) -> bool:
 def warn() -> None:
     """On every page, as long as other machines get in without an account."""
     try:
-        told = shared.settings().open_to_all and not shared.servers_store().people.accounts_in_use()
+        is_open = shared.settings().open_to_all and not shared.servers_store().people.accounts_in_use()
     except AmbiscopeError:
         return
-    if told:
+    if is_open:
         st.warning(
             "Other machines can connect without an account (AMBISCOPE_OPEN_TO_ALL). Anyone who reaches this address can read, change and delete "
             "everything. To stop this, add a manager with a password on the Manage page, under People.",

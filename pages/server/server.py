@@ -58,10 +58,10 @@ HOW = (
 
 def from_here(scope: Scope) -> bool:
     """The request comes from this machine, over an address of it alone, to a name of it.  A connection without addresses does not."""
-    said = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXIES_SAY)]
+    claims = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXIES_SAY)]
     ends = [str((scope.get(end) or ("",))[0]) for end in ("client", "server")]
-    hosts = [asked_host(value) for _, value in said]
-    return [name for name, _ in said].count(b"host") == 1 and all(map(is_local, [*ends, *hosts]))
+    hosts = [asked_host(value) for _, value in claims]
+    return [name for name, _ in claims].count(b"host") == 1 and all(map(is_local, [*ends, *hosts]))
 
 
 def policy(index: str) -> str:
@@ -92,10 +92,10 @@ def _accounts_in_use() -> bool:
     return shared.servers_store().people.accounts_in_use()
 
 
-_connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
+_connection: ContextVar[AppConnection | None] = ContextVar("connection", default=None)
 
 
-class Connection:
+class AppConnection:
     """A websocket, and the session that Streamlit has given it.
 
     Who is not let in sends small messages only, and leaves nothing behind: Streamlit keeps a session, with three descriptors, for a tab
@@ -157,7 +157,7 @@ def _forget(session: str) -> None:
 
 
 def know_sessions() -> None:
-    """Each `Connection` hears of its session when Streamlit makes it, in the connection's task."""
+    """Each `AppConnection` hears of its session when Streamlit makes it, in the connection's task."""
     connect = runtime.Runtime.connect_session
 
     def connect_session(self: runtime.Runtime, *args: Any, **kw: Any) -> str:
@@ -221,7 +221,7 @@ def bound_connections() -> None:
     uvicorn.Server.startup = bounded  # type: ignore[method-assign]
 
 
-class Guard:
+class AppGuard:
     def __init__(self, app: ASGIApp, open_to_all: bool) -> None:
         self.app, self.open_to_all = app, open_to_all
         index = (Path(st.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
@@ -238,7 +238,7 @@ class Guard:
             if await self._shut(scope):
                 await send({"type": "websocket.close", "code": 1008})
                 return
-            connection = Connection(scope)
+            connection = AppConnection(scope)
             _connection.set(connection)
             try:
                 await self.app(scope, connection.receiving(receive, send), connection.sending(send))
@@ -299,14 +299,14 @@ async def _refuse(send: Send, why: str) -> None:
 def _is_of_use(data: bytes | None) -> bool:
     """Others empty the caches of everybody, watch the files, tell of the repository or write files of Streamlit's own beside the app.
     Raises ValueError for what is no message of its protocol."""
-    said = BackMsg()
+    message = BackMsg()
     try:
-        said.ParseFromString(data)
+        message.ParseFromString(data)
     except Exception as error:  # also for text, which is no bytes
         raise ValueError("no message of Streamlit's protocol") from error
-    kind = said.WhichOneof("type")
+    kind = message.WhichOneof("type")
     if kind == "backend_operation_request":
-        return said.backend_operation_request.WhichOneof("payload") in OPERATIONS
+        return message.backend_operation_request.WhichOneof("payload") in OPERATIONS
     return kind in MESSAGES
 
 
@@ -344,4 +344,4 @@ def middleware() -> list[Any]:
         open_to_all = bool(Settings.from_env().open_to_all)
     except AmbiscopeError:  # a page says it
         open_to_all = False
-    return [Middleware(Guard, open_to_all=open_to_all)]
+    return [Middleware(AppGuard, open_to_all=open_to_all)]

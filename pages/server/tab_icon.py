@@ -34,17 +34,17 @@ class TabIcon:
 
     def _with_icon(self, send: Send) -> Send:
         """`send`, which gets a page whole, with its length."""
-        held: list[Message] = []
+        messages: list[Message] = []
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start" and _is_page(message):
-                held.append(message)
-            elif not held:
+                messages.append(message)
+            elif not messages:
                 await send(message)
             else:
-                held.append(message)
+                messages.append(message)
                 if not message.get("more_body", False):
-                    start, *parts = held
+                    start, *parts = messages
                     body = b"".join(part.get("body", b"") for part in parts).replace(STREAMLITS, self.link)
                     headers = MutableHeaders(raw=start["headers"])
                     headers["content-length"] = str(len(body))

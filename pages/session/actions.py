@@ -1,5 +1,8 @@
-"""Callbacks that do more than a call of the store, or several: corpora, runs, uploads, files.  Each is asked for at the one table of
-`storage.access.permissions` first; a test finds those that are not."""
+"""Callbacks that may fail, and what is said after them: one message and one error a session, drawn above the next page.
+
+A callback that does more than a call of the store, or several (corpora, runs, uploads, files), asks the one table of
+`storage.access.permissions` first; a test finds those that do not.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,49 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.session import shared
+from pages.ui.markup import escape
 from storage.access.permissions import Name
 
 P = ParamSpec("P")
+MESSAGE, ERROR = "app.message", "app.error"
 
 
-def action(name: Name, trouble: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A callback that only who may do the action `name` can run: callbacks come before the gate.  An error raised on purpose, also of not
-    being allowed, is kept under the key `trouble` of the session for the next drawing."""
+def say(text: str) -> None:
+    st.session_state[MESSAGE] = text
+
+
+def reported(do: Callable[P, None]) -> Callable[P, None]:
+    """A callback whose error, raised on purpose, is shown at the next drawing."""
+
+    @wraps(do)
+    def callback(*args: P.args, **kw: P.kwargs) -> None:
+        try:
+            do(*args, **kw)
+        except AmbiscopeError as error:
+            st.session_state[ERROR] = error
+
+    return callback
+
+
+def action(name: Name) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """A reported callback for the people who may do the action `name`: callbacks come before the gate."""
 
     def around(do: Callable[P, None]) -> Callable[P, None]:
+        @reported
         @wraps(do)
         def callback(*args: P.args, **kw: P.kwargs) -> None:
-            try:
-                shared.store().allow(name)
-                do(*args, **kw)
-            except AmbiscopeError as error:
-                st.session_state[trouble] = error
+            shared.store().allow(name)
+            do(*args, **kw)
 
         return callback
 
     return around
+
+
+def show_outcome() -> None:
+    """Always one container: what is below keeps its place, and with it its state."""
+    with st.container():
+        if text := st.session_state.pop(MESSAGE, None):
+            st.success(escape(text), icon=":material/check:")
+        if error := st.session_state.pop(ERROR, None):
+            shared.show_error(error)

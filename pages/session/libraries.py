@@ -8,13 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from typing import TYPE_CHECKING
 
-from core.engine import Engine
 from core.settings import quiet_libraries
-
-if TYPE_CHECKING:
-    from core.serve.remote import RemoteEngine
 
 MODULES = (
     "core.systems.ambigprompt",
@@ -30,12 +25,6 @@ _lock, _there = threading.Lock(), threading.Event()
 
 def loaded() -> bool:
     return _there.is_set()
-
-
-def load_for(engine: Engine | RemoteEngine) -> None:
-    """Nothing where the engine asks a service."""
-    if engine.needs_libraries:
-        load()
 
 
 def load() -> None:

@@ -6,26 +6,26 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from core.engine import Engine, SystemStatus
 from core.errors import AmbiscopeError
-from core.metrics.significance.compare import MetricDifference, compare_values, corrected
 from core.retrieval.library import CorpusInfo
 from core.serve.choice import make_engine
 from core.settings import Settings
 from core.text import stored_name
 from pages.session import connection, libraries
 from pages.ui.markup import escape
+from pages.ui.tables import table
 from storage.access.permissions import Name
 from storage.access.preferences import Preferences
 from storage.access.visitors import Visitor
+from storage.records.results import RejectedRowsError
 from storage.store import SessionStore, Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ PAGES = {
     "health": ("Health", ":material/monitor_heart:"),
 }
 FIRST = "explore"
-_INSIDE = "app.inside"
 VISITOR, MADE_IN = "app.visitor", "app.made_in"  # what a sign-in gave this session, and the connection in which it was made
 
 
@@ -63,24 +62,6 @@ def navigation() -> StreamlitPage:
 
 def _to_first() -> None:
     st.switch_page(f"pages/{FIRST}/page.py", query_params=st.query_params.to_dict())
-
-
-@contextmanager
-def inside_app() -> Iterator[None]:
-    """Around a page: it was started by streamlit_app.py."""
-    st.session_state[_INSIDE] = True
-    try:
-        yield
-    finally:
-        st.session_state.pop(_INSIDE, None)
-
-
-def enter(name: str) -> None:
-    """Called first by a page.  A direct link that is the first visit after the server's start makes Streamlit take the folder
-    `pages/` for its older kind of navigation and run the page alone: then this starts the app instead."""
-    if not st.session_state.get(_INSIDE):
-        navigation()
-        st.switch_page(f"pages/{name}/page.py", query_params=st.query_params.to_dict())
 
 
 @st.cache_resource(show_spinner=False)
@@ -195,28 +176,6 @@ def warm() -> threading.Thread:
     return thread
 
 
-@st.cache_resource(show_spinner=False)
-def running(kind: str) -> dict[str, Any]:
-    """Work of one kind that this process has begun, by name: every tab sees it.  Each folder of pages keeps its own kinds here."""
-    return {}
-
-
-def compared(a: str, b: str, metrics: tuple[str, ...], scope: str, runs: SessionStore) -> dict[str, MetricDifference]:
-    """Two runs of the store `runs` on their common questions.  Raises SignedOutError."""
-    store().allow("see evaluations")
-    return _compared(a, b, metrics, scope, runs)
-
-
-@st.cache_data(show_spinner="Comparing", max_entries=64)
-def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: SessionStore) -> dict[str, MetricDifference]:
-    """A stored run never changes, and no two stores have one of the same id."""
-    found = {}
-    for metric in metrics:
-        values = _runs.evaluations.paired_values(a, b, metric, multi=scope == "multi")
-        found[metric] = compare_values(*values)
-    return corrected(found)
-
-
 def corpora() -> list[CorpusInfo]:
     """All corpora by name.  Looks again when a build publishes or drops its folder in the middle of the listing."""
     for _ in range(5):
@@ -238,17 +197,20 @@ def systems() -> Sequence[SystemStatus]:
 
 
 def show_error(error: BaseException) -> None:
-    """The message of an error raised on purpose; of any other one a log id, with the traceback in the log."""
-    if isinstance(error, AmbiscopeError):
+    """The message of an error raised on purpose, with the rows that are wrong; of any other one a log id, with the traceback in the log."""
+    if isinstance(error, RejectedRowsError):
+        rows = "1 row was" if error.total == 1 else f"{error.total:,} rows were"
+        st.error(f"{rows} not valid, so nothing was stored. Correct the file and upload it again.", icon=":material/error:")
+        table([{"Line": line, "Reason": why} for line, why in error.rejected], "Rows that are not valid, with the reason")
+    elif isinstance(error, AmbiscopeError):
         st.error(escape(error), icon=":material/error:")
-        return
-    if isinstance(error, MemoryError):
+    elif isinstance(error, MemoryError):
         st.error("There is not enough memory. Read fewer passages, or close other programs.", icon=":material/error:")
-        return
-    number = uuid.uuid4().hex[:8]
-    log.error("error %s", number, exc_info=error)
-    what = escape(type(error).__name__)
-    st.error(f"An unexpected error occurred ({what}). The log has the details under {number}.", icon=":material/error:")
+    else:
+        number = uuid.uuid4().hex[:8]
+        log.error("error %s", number, exc_info=error)
+        what = escape(type(error).__name__)
+        st.error(f"An unexpected error occurred ({what}). The log has the details under {number}.", icon=":material/error:")
 
 
 def preferred(what: str) -> str:
@@ -264,5 +226,5 @@ def prefer(what: str, value: str) -> None:
 
 def annotator() -> str:
     """The name of who is here: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
-    found = visitor()
-    return found.name if found else ""
+    known = visitor()
+    return known.name if known else ""

@@ -88,7 +88,7 @@ def _change_password() -> None:
         name, store = shared.annotator(), shared.store()
         store.people.set_password(name, name, new, old=old, address=connection.address())
         shared.keep_visitor(store.people.sign_in(name, new, connection.address()))
-        state["signin.said"] = "Your password was changed."
+        state["signin.message"] = "Your password was changed."
     except AmbiscopeError as error:
         state["signin.error"] = error
 
@@ -97,8 +97,8 @@ def _signed_in(name: str) -> None:
     st.session_state["annotator"] = name
     with st.sidebar:
         st.markdown(f":material/person: **{escape(name)}**")
-        if said := st.session_state.pop("signin.said", None):
-            st.success(escape(said))
+        if message := st.session_state.pop("signin.message", None):
+            st.success(escape(message))
         if error := st.session_state.pop("signin.error", None):
             shared.show_error(error)
         with st.container(horizontal=True):

@@ -11,13 +11,13 @@ import streamlit as st
 T = TypeVar("T")
 
 
-def loaded_version(name: str, found: T, touched: Callable[[T], bool], keep: Callable[[], None]) -> T:
+def loaded_version(name: str, stored: T, touched: Callable[[T], bool], keep: Callable[[], None]) -> T:
     """What the fields of this tab began from: `found`, which is stored now, or an earlier one in which something was changed since
     (`touched`).  Of that one the page says so, with what to do: `keep`, a callback, stores this tab's fields over the newer version."""
-    held: T = st.session_state.setdefault(name, found)
-    if held != found and not touched(held):
-        st.session_state[name] = held = found
-    if held != found:
+    held: T = st.session_state.setdefault(name, stored)
+    if held != stored and not touched(held):
+        st.session_state[name] = held = stored
+    if held != stored:
         st.warning(
             "This was changed in another window. Your changes here are not saved yet. Which version do you want to keep?",
             icon=":material/sync_problem:",

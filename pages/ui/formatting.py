@@ -17,7 +17,7 @@ def duration(value: float) -> str:
     >>> duration(42.4), duration(61), duration(7_320)
     ('42 s', '1 min 1 s', '2 h 2 min')
     """
-    whole = round(value)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    total = round(value)
+    if total < 60:
+        return f"{total} s"
+    return f"{total // 60} min {total % 60} s" if total < 3600 else f"{total // 3600} h {total % 3600 // 60} min"

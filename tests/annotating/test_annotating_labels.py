@@ -9,7 +9,7 @@ import pytest
 
 from core.annotating.labels import LABELS, QUESTION_LABELS
 from pages.annotate import judging
-from pages.manage import judgments
+from pages.manage import items
 from pages.quality import tables
 from storage.store import Store
 
@@ -24,7 +24,7 @@ def test_the_database_allows_the_labels_and_no_other(tmp_path: Path, table: str)
 
 
 def test_every_label_has_its_looks_and_its_help() -> None:
-    assert list(judging.ANSWER_LABELS) == list(judgments.COLOURS) == list(LABELS)
-    assert list(judging.QUESTION_LABELS) == list(judgments.QUESTIONS) == list(QUESTION_LABELS)
+    assert list(judging.ANSWER_LABELS) == list(items.LABEL_COLOURS) == list(LABELS)
+    assert list(judging.QUESTION_LABELS) == list(items.QUESTION_BADGES) == list(QUESTION_LABELS)
     assert set(judging.ICONS) == {*LABELS, *QUESTION_LABELS}
     assert set(LABELS) <= set(tables.HELP)

@@ -263,7 +263,7 @@ def test_what_no_page_sends_is_dropped() -> None:
             got.append(await receive())
 
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
-    asyncio.run(guard.Guard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
+    asyncio.run(guard.AppGuard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
     assert [m["bytes"] for m in got[1:-1]] == good
 
 
@@ -282,5 +282,5 @@ def test_what_is_no_message_ends_the_connection(message: dict[str, Any]) -> None
         sent.append(await receive())
 
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
-    asyncio.run(guard.Guard(app, False)(scope, receive, send))
+    asyncio.run(guard.AppGuard(app, False)(scope, receive, send))
     assert [m["type"] for m in sent] == ["websocket.close", "websocket.disconnect"]

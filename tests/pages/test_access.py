@@ -18,8 +18,7 @@ from test_evaluate import save
 
 from core.errors import StorageError
 from core.settings import ROOT, Settings
-from pages.corpora import builds
-from pages.evaluate import worker
+from pages.jobs.background import every
 from pages.session import shared
 from storage.access import passwords
 from storage.access.people import People
@@ -70,44 +69,15 @@ def _people(app: AppTest, store: Store) -> None:
     button(app, "Add person").click()
 
 
-def _project(app: AppTest, store: Store) -> None:
-    app.text_input(key="manage.new.name").set_value("Eve's")
-    button(app, "Create project").click()
-
-
 def _delete_corpus(app: AppTest, store: Store) -> None:
     app.text_input(key="corpora.typed.small").set_value("small")
     button(app, "Delete corpus").click()
-
-
-def _upload_corpus(app: AppTest, store: Store) -> None:
-    app.text_input(key="corpora.name").set_value("eves")
-    app.file_uploader(key="corpora.files").set_value([("a.txt", b"words of Eve", "text/plain")])
-    button(app, "Upload and build").click()
 
 
 def _rename_run(app: AppTest, store: Store) -> None:
     (run,) = store.evaluations.evaluations()
     app.text_input(key=f"evaluate.label.{run.id}").set_value("Eve's")
     button(app, "Rename").click()
-
-
-def _delete_run(app: AppTest, store: Store) -> None:
-    (run,) = store.evaluations.evaluations()
-    app.checkbox(key=f"evaluate.sure.{run.id}").check()
-    button(app, "Delete").click()
-
-
-def _start_run(app: AppTest, store: Store) -> None:
-    button(app, "Start evaluation").click()
-
-
-def _backup(app: AppTest, store: Store) -> None:
-    button(app, "Back up now").click()
-
-
-def _snapshot(app: AppTest, store: Store) -> None:
-    button(app, "Take snapshot").click()
 
 
 def _judge(app: AppTest, store: Store) -> None:
@@ -122,14 +92,8 @@ def _run_evaluate(view: str) -> Callable[[AppTest], AppTest]:
 Step = tuple[str, Callable[[AppTest], AppTest], Callable[[AppTest, Store], None]]
 STEPS: dict[str, Step] = {
     "adds a manager": ("manage", lambda app: app, _people),
-    "makes a project": ("manage", lambda app: app, _project),
     "deletes a corpus": ("corpora", lambda app: app.selectbox(key="corpora.chosen").set_value("small").run(), _delete_corpus),
-    "builds a corpus": ("corpora", lambda app: app, _upload_corpus),
     "renames a run": ("evaluate", _run_evaluate("One run"), _rename_run),
-    "deletes a run": ("evaluate", _run_evaluate("One run"), _delete_run),
-    "starts a run": ("evaluate", _run_evaluate("Start and store"), _start_run),
-    "makes a backup": ("health", lambda app: app, _backup),
-    "takes a snapshot": ("quality", lambda app: app, _snapshot),
     "judges an answer": ("explore", lambda app: app, _judge),
 }
 
@@ -163,8 +127,7 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     assert not app.exception
     assert everything(store, settings) == before
     assert "signin.typed" in [t.key for t in app.text_input]
-    assert not builds.running()
-    assert not worker.running()
+    assert not list(every())
 
 
 FALLS: dict[str, Callable[[Store], Any]] = {
@@ -288,14 +251,15 @@ def _actions() -> None:
 
     import streamlit as st
 
-    from pages.session.actions import action
+    from pages.session.actions import ERROR, action
     from storage.access.permissions import ACTIONS
 
     done: dict[str, list[str]] = {}
     for who, visitor in st.session_state["visitors"].items():
         with patch("pages.session.shared.visitor", lambda visitor=visitor: visitor):
             for name in ACTIONS:
-                action(name, f"trouble.{who}.{name}")(done.setdefault(who, []).append)(name)  # type: ignore[arg-type]
+                action(name)(done.setdefault(who, []).append)(name)
+                st.session_state[f"refused.{who}.{name}"] = st.session_state.pop(ERROR, None)
     st.session_state["done"] = done
 
 
@@ -317,7 +281,7 @@ def test_every_action_asks_the_table(store: Store) -> None:
         may = [n for n, a in ACTIONS.items() if a.role is None or (role and can(role, a.role))]
         assert app.session_state["done"].get(who) == may, who
         if not role:
-            assert isinstance(app.session_state[f"trouble.{who}.delete corpora"], SignedOutError)
+            assert isinstance(app.session_state[f"refused.{who}.delete corpora"], SignedOutError)
 
 
 # ---------------------------------------------------------------- one door
@@ -335,12 +299,12 @@ STRONG = (
         ".unlink",
         ".write_bytes",
     ),
-    *("Build", "Evaluation", "Preannotation", "LoopRun", "SnapshotRun", "import_run", "servers_store", "Store", "_engine"),
+    *("import_run", "servers_store", "Store", "_engine"),
 )
 # below the pages' callbacks: workers, caches, the gate's own
 BELOW = {
-    *("session/shared.py", "server/server.py", "server/admission.py", "jobs/worker.py"),
-    *("corpora/builds.py", "evaluate/worker.py", "manage/system_answers.py", "explore/runner.py"),
+    *("session/shared.py", "server/server.py", "server/admission.py"),
+    *("corpora/builds.py", "explore/runner.py"),
 }
 # functions that only actions, or drawings of one's own work, call
 KNOWN = {
@@ -348,7 +312,7 @@ KNOWN = {
     "explore/live.py": {"drop", "stop"},  # runs of this tab
     "jobs/background.py": {"stop"},  # asks itself, as each kind of work has its own action
     "quality/training_loop.py": {"start"},  # asks itself
-    "evaluate/start_form.py": {"begin", "_received"},  # asks itself; writes what an action was given
+    "evaluate/start_form.py": {"begin", "work", "_received"},  # asks itself, and its work; writes what an action was given
 }
 
 

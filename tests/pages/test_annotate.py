@@ -201,15 +201,6 @@ def test_reopen_after_submitting(annotate: Open, store: Store) -> None:
     assert store.submissions.submissions(project.id, "me") == []
 
 
-def test_nothing_left(annotate: Open, store: Store) -> None:
-    project = make_project(store, questions=(QUESTION,), thresholds={"must_read": 0})
-    app = annotate(project=project.id)
-    click(app, "kind", "none")
-    click(app, "submit")
-    fine(app)
-    assert "There is nothing left for you" in texts(app)
-
-
 def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
     from core.types import Passage
 

@@ -13,14 +13,13 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.evaluation.judge import ModelJudge, ReferenceJudge
 from core.evaluation.judge_cache import Judgments
-from core.metrics.agreement.tables import judge_row
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.prompts import load_prompt
 from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
 from pages.evaluate import judges as judges_view
-from pages.evaluate.judges import kappa_of, model_of, prompts_of
-from storage.analysis.judges import NOBODY, JudgeAgreement
+from pages.evaluate.judges import model_of, prompts_of
+from storage.analysis.judges import NOBODY
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -79,26 +78,18 @@ def judges(app: AppTest) -> pd.DataFrame | None:
 
 
 VIEWS = [
+    ("Leaderboard", ""),
     ("One run", ""),
     ("Two runs", ""),
     ("Charts", "Grounding"),
     ("Charts", "Quality"),
-    ("Charts", "Time and quality"),
-    ("Charts", "Ablations"),
-    ("Charts", "Groups"),
 ]
 
 
 def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> None:
     save(store)
     save(store, "verdict", about=dict(ReferenceJudge().about), level=0.25)
-    app = choose(open_app("evaluate"), "Leaderboard")
-    table = app.dataframe[0].value.set_index("run")
-    assert list(table.columns[2:8]) == ["G-F1", "low", "high", "judge", "prompt versions", "kappa with people"]
-    assert list(table.loc["by rac", ["judge", "prompt versions"]]) == ["language-model", "verify 3, match 2, deduplicate 1"]
-    assert list(table.loc["by verdict", ["judge", "prompt versions"]]) == ["references", "none: no language model is used"]
-    assert set(table["kappa with people"]) == {f"undefined: {NOBODY}"}
-    assert "Undefined is not zero" in texts(app)
+    app = open_app("evaluate")
     for view, kind in VIEWS:
         found = judges(choose(app, view, kind=kind))
         assert found is not None, (view, kind)
@@ -106,20 +97,15 @@ def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> Non
         assert set(found["95% interval"]) == {""}
         assert set(found["n"]) == {0}
         assert set(found["Why undefined"]) == {NOBODY}
-    for view, kind in (("Leaderboard", ""), ("Charts", "Quality"), ("Charts", "Errors")):
-        app = choose(app, view, "F1 answer", kind)  # nothing judged on it
-        assert judges(app) is None
-        assert not any("judge" in d.value for d in app.dataframe)
+    for view, kind in (("Leaderboard", ""), ("Charts", "Quality")):
+        assert judges(choose(app, view, "F1 answer", kind)) is None  # nothing judged on it
 
 
 def test_kappa_with_interval_and_n(open_app: Open, store: Store) -> None:
     save(store)
     judged_by_people(store, "correct", "wrong", "unsupported")  # the judge said yes, no, yes
-    app = choose(open_app("evaluate"), "Leaderboard")
-    (cell,) = app.dataframe[0].value["kappa with people"]
-    assert cell.startswith("0.400 (")
-    assert cell.endswith("), n 3")
-    found = judges(choose(app, "One run"))
+    app = choose(open_app("evaluate"), "One run")
+    found = judges(app)
     assert found is not None
     (row,) = found.to_dict("records")
     assert (row["Run"], row["Judge"], row["Model"]) == ("by rac", "language-model", "<b>tiny</b> *model*")
@@ -138,25 +124,18 @@ def test_questions_that_were_not_judged_completely_are_counted(open_app: Open, s
 def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open, store: Store) -> None:
     save(store, "old", about=None)
     save(store, "plain", about=None, judged=False)
-    app = choose(open_app("evaluate"), "Leaderboard")
-    table = app.dataframe[0].value.set_index("run")
-    assert list(table.loc["by old", ["judge", "prompt versions"]]) == ["unknown", "unknown"]
-    assert list(table.loc["by plain", ["judge", "prompt versions", "kappa with people"]]) == ["", "", ""]
-    found = judges(choose(app, "Charts", kind="Grounding"))
+    found = judges(choose(open_app("evaluate"), "Leaderboard"))
     assert found is not None
     assert list(found["Run"]) == ["by old"]
+    assert list(found.loc[0, ["Judge", "Prompt versions"]]) == ["unknown", "unknown"]
 
 
 def test_more_runs_than_are_calculated_at_once(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judges_view, "MOST", 1)
+    monkeypatch.setattr(judges_view, "MAX_RUNS", 1)
     save(store)
     save(store, "verdict", level=0.25)
     app = choose(open_app("evaluate"), "Leaderboard")
-    assert "Kappa is calculated for the first 1 of 2 judged runs" in texts(app)
-    table = app.dataframe[0].value
-    assert list(table["judge"]) == ["language-model"] * 2
-    assert list(table["kappa with people"]) == [f"undefined: {NOBODY}", "not calculated: filter the runs in the sidebar"]
-    found = judges(choose(app, "Charts", kind="Quality"))
+    found = judges(app)
     assert found is not None
     assert list(found["Kappa with people"]) == ["undefined", "undefined"]
     assert list(found["Why undefined"]) == [NOBODY, "not calculated: filter the runs in the sidebar"]
@@ -174,10 +153,3 @@ def test_what_judges_say_of_themselves(settings: Settings) -> None:
     assert prompts_of({"judge": "x", "prompts": {"other": 4}}) == "other 4"
     assert (model_of(ReferenceJudge().about), model_of({})) == ("none", "unknown")
     assert model_of({"judge": "reader", "reader": "default", "answerer": "small"}) == "reader default, answerer small"
-
-
-def test_a_kappa_that_is_undefined_is_no_number() -> None:
-    same = JudgeAgreement({}, judge_row("x", [(True, True)] * 4))
-    assert kappa_of(same).startswith("undefined: everybody always gave the same")
-    one = JudgeAgreement({}, judge_row("x", [(True, False)]))
-    assert kappa_of(one) == "0.000, n 1"

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import InputError
-from pages.manage import system_answers
+from pages.jobs.background import jobs_of
 from pages.manage.guidelines import example_of, first_examples, template
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
 from storage.records.enumerations import WorkStage
@@ -83,12 +83,7 @@ def is_open(app: AppTest, label: str = "New project") -> bool:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("q.jsonl", '{"id": "1", "question": "%s"}\n{"id": "2", "question": "%s"}\n'),
-        ("q.jsonl", '{"question": "%s", "answers": []}\n{"question": "%s", "answers": []}\n'),
-        ("q.json", '[{"id": "1", "question": "%s"}, {"id": "2", "question": "%s", "annotations": []}]'),
-        ("q.txt", "%s\n\n%s\n"),
-    ],
+    [("q.jsonl", '{"id": "1", "question": "%s"}\n{"id": "2", "question": "%s"}\n'), ("q.txt", "%s\n\n%s\n")],
 )
 def test_questions_need_no_answers(open_app: Open, store: Store, name: str, content: str) -> None:
     """They were refused: line 1: a row needs 'answers'."""
@@ -260,37 +255,24 @@ def test_example_of() -> None:
 def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store) -> None:
     project = make_project(store, systems=("scripted",))
     app = section(open_app("manage"), "Suggestions")
+    app.checkbox(key="manage.pre.clarify").set_value(False).run()
     click(app, "manage.pre.go")
-    run = system_answers.running()[project.id]
+    run = jobs_of("preannotations")[project.id]
     assert run.wait(TIMEOUT)
     app.run()
     fine(app)
-    assert "2 questions answered by scripted; 2 predictions linked" in app.success[0].value
+    assert (run.about.answered, run.about.linked, run.error) == (2, 2, None)
     items = store.items.items(project.id, "me", stage="generation")
-    assert all(store.items.get_item(i.id, "me").predictions for i in items)
+    for item in items:
+        (linked,) = store.items.get_item(item.id, "me").predictions
+        assert not store.predictions.get_prediction(linked.prediction_id).prediction.clarifications
     assert len(store.submissions.suggestions(items[0].id, "me")) == 3
     assert store.items.progress(project.id, "me")["generation"].submitted == 0
     click(app, "manage.close", project.id)
     click(app, "manage.pre.go")  # nothing is left to answer
-    again = system_answers.running()[project.id]
+    again = jobs_of("preannotations")[project.id]
     assert again.wait(TIMEOUT)
-    assert (again.total, again.answered, again.error) == (0, 0, None)
-
-
-def test_suggestions_without_disambiguated_questions(corpus: str, open_app: Open, store: Store) -> None:
-    project = make_project(store, systems=("scripted",))
-    app = section(open_app("manage"), "Suggestions")
-    assert app.checkbox(key="manage.pre.clarify").value is True
-    app.checkbox(key="manage.pre.clarify").set_value(False).run()
-    click(app, "manage.pre.go")
-    run = system_answers.running()[project.id]
-    assert run.wait(TIMEOUT)
-    assert (run.answered, run.linked, run.error) == (2, 2, None)
-    for item in store.items.items(project.id, "me", stage="generation"):
-        (linked,) = store.items.get_item(item.id, "me").predictions
-        found = store.predictions.get_prediction(linked.prediction_id).prediction
-        assert found.answers
-        assert not found.clarifications
+    assert (again.about.total, again.about.answered, again.error) == (0, 0, None)
 
 
 def test_settings_close_and_conflict(open_app: Open, store: Store) -> None:

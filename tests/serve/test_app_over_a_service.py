@@ -54,10 +54,10 @@ def test_a_run_is_stopped_there_when_nobody_looks(
     from pages.session import shared
 
     open_app()
-    monkeypatch.setattr(runner, "LEFT_AFTER", 0.5)
+    monkeypatch.setattr(runner, "ABANDONED_SECONDS", 0.5)
     service.engine.release.clear()
     question = f"{HOLD} and close the tab"
-    run = runner.Run(shared._engine(), runner.Plan(t.Question(question), "scripted", "small"))
+    run = runner.QuestionRun(shared._engine(), runner.Plan(t.Question(question), "scripted", "small")).start()
     until(lambda: question in service.engine.cancelled)
     assert run.wait(10)
     assert run.error is None

@@ -19,8 +19,7 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from pages.explore.interpretations.imagined import Imagined, Ranks, outcome_markdown, title_with_ranks
-from pages.explore.runner import _stage
+from pages.explore.imagined import Imagined, outcome, title_with_ranks
 from storage.store import Store
 
 QUESTIONS = ("Who played Maria in the *1961* film?", "Who played Maria on <b>Broadway</b>?", "Which rock cools quickly?")
@@ -36,7 +35,7 @@ PASSAGES = {p.passage.id: p for p in (found("a", 1, "_A_ film"), found("b", 2), 
 
 
 @pytest.mark.parametrize(
-    ("one", "outcome", "words"),
+    ("one", "name", "words"),
     [
         (Imagined("q"), "waiting", "waiting"),
         (Imagined("q", ()), "nothing found", "the corpus has no passage for it"),
@@ -52,28 +51,20 @@ PASSAGES = {p.passage.id: p for p in (found("a", 1, "_A_ film"), found("b", 2), 
         (Imagined("q", decision=t.QuestionVerified("q", ("a",), "it <i>fell</i> over")), "failed", r"it \<i\>fell\<\/i\> over"),
     ],
 )
-def test_what_became_of_a_question(one: Imagined, outcome: str, words: str) -> None:
-    ranks = Ranks()
-    ranks.note(PASSAGES.values())
-    assert one.outcome == outcome
-    assert words in outcome_markdown(one, PASSAGES, ranks)
+def test_what_became_of_a_question(one: Imagined, name: str, words: str) -> None:
+    found = outcome(one, PASSAGES, {i: {p.rank} for i, p in PASSAGES.items()})
+    assert found[0] == name
+    assert words in found[1]
 
 
 def test_a_run_that_ended_says_what_it_never_searched() -> None:
-    assert "not searched" in outcome_markdown(Imagined("q"), {}, Ranks(), ended=True)
+    assert outcome(Imagined("q"), {}, {}, ended=True)[0] == "not searched"
 
 
 def test_ranks_are_those_of_every_search() -> None:
-    ranks = Ranks()
-    ranks.note([found("a", 3), found("b", 1)])
-    ranks.note([found("a", 1)])
+    ranks = {"a": {3, 1}, "b": {1}}
     assert title_with_ranks("a", PASSAGES, ranks) == r"\_A\_ film :gray-badge[ranks 1, 3]"
     assert title_with_ranks("gone", PASSAGES, ranks) == "gone :gray-badge[not retrieved]"
-
-
-def test_what_a_run_is_doing() -> None:
-    assert _stage(t.QuestionsImagined(("q",))) == "searching for each imagined question"
-    assert _stage(t.QuestionVerified("q", ())) == "reading the passages"
 
 
 # ---------------------------------------------------------------- the drawing of events
@@ -289,41 +280,3 @@ def test_dtv_is_watched_stored_and_opened_again(
     stored = store.predictions.get_prediction(saved(app)).prediction
     assert {"QuestionsImagined", "PassagesPruned", "QuestionVerified"} <= {type(e).__name__ for e in stored.events}
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Carol Lawrence"]
-
-
-def test_dtv_without_verification(scripted_app: Callable[..., AppTest]) -> None:
-    app = ask(scripted_app("dtv-unverified"))
-    assert not app.exception
-    shown = texts(app)
-    assert "3 questions · " in shown
-    assert " kept" in shown
-    assert "verified" not in shown.replace("dtv-unverified", "")
-
-
-def test_a_run_whose_first_call_fails_marks_it(scripted_app: Callable[..., AppTest], store: Store) -> None:
-    app = ask(scripted_app("dtv", pseudo_interpretations=""))
-    assert not app.exception
-    assert "the language model failed at 'pseudo_interpretations'" in texts(app)
-    assert "failed call] pseudo_interpretations" in texts(app)
-    assert store.maintenance.counts()["prediction"] == 0
-
-
-def test_the_tree_shows_what_it_dropped(scripted_app: Callable[..., AppTest]) -> None:
-    verify: Callable[[Any], str] = lambda r: json.dumps({"supported": "Natalie" in r.messages[-1].text})  # noqa: E731
-    app = ask(scripted_app("rac-tree", verify=verify))
-    assert not app.exception
-    shown = texts(app)
-    assert "verified] · **Natalie Wood**" in shown
-    assert "dropped] · **Carol Lawrence**" in shown
-
-
-# ---------------------------------------------------------------- live
-
-
-def test_it_is_drawn_while_it_runs() -> None:
-    """After each event the drawing is what has happened so far: nothing waits for the end."""
-    shown = [texts(drawn(*SEARCHED[:n])) for n in range(1, len(SEARCHED) + 1)]
-    assert "3 not searched" in shown[0]
-    assert "1 searched" in shown[1]
-    assert "3 searched" in shown[3]
-    assert "1 pruned" in shown[4]

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import InputError
 from core.settings import Settings
+from pages.jobs.background import jobs_of
 from pages.quality import training_loop
-from pages.session.shared import running
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
 
@@ -50,7 +50,7 @@ def label(app: AppTest, position: int, value: str) -> None:
 def learn(app: AppTest) -> AppTest:
     button(app, "Learn from this").click().run()
     assert not app.exception
-    assert running("loops")["loop"].wait(20)
+    assert jobs_of("loops")["loop"].wait(20)
     return app.run()
 
 
@@ -60,7 +60,7 @@ def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
     ask(app)
     label(app, 0, "correct")
     label(app, 1, "unsupported")
-    app.button(key=f"{link(app)}.strike.2").click().run()
+    label(app, 2, "wrong")
     assert "1 judged question; a fit needs 10 with a correct answer." in texts(app)
     learn(app)
     assert [(j.position, j.verdict) for j in store.labels.judgments(link(app))] == [

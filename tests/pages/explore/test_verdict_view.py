@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from page_helpers import QUESTION, ROWS, ask, button, texts
+from page_helpers import QUESTION, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
@@ -15,7 +15,7 @@ from core.disambiguation.consolidation import Consolidation
 from core.engine import SystemStatus
 from core.models.language.roles import Claim, Run
 from core.systems import verdict
-from pages.explore.interpretations.similarity_map import interpretation_map
+from pages.explore.interpreted import interpretation_map
 from storage.store import Store
 
 SAID: dict[str, tuple[str, str]] = {
@@ -154,25 +154,16 @@ def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
     assert "None of these is what you mean" not in texts(app)
 
 
-def test_a_stored_one_is_drawn_from_its_trace(app: AppTest, open_app: Callable[..., AppTest]) -> None:
-    ask(app)
-    other = open_app(prediction=saved(app))
-    assert not other.exception
-    assert "Which of these do you mean?" in texts(other)
-    assert "4 of 4 passages read" in texts(other)
-
-
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_the_map_of_any_number(count: int) -> None:
     said = [t.Interpretation(f"p{i}", f"Who <b>{i}</b>?", f"A&B {i}", 0.5) for i in range(count)]
     placed = [t.InterpretationPlaced(i, float(i), 0.0, i % 10 - 1, i < 10) for i in range(count)]
     figure: Any = interpretation_map(placed, said)
     assert sum(len(trace.x) for trace in figure.data) == count
-    hovers = [h for trace in figure.data for h in trace.hovertext]
+    hovers = [f"{name} {data}" for trace in figure.data for name, data in zip(trace.hovertext, trace.customdata)]
     assert all("A&amp;B" in h and "<b>0</b>?" not in h for h in hovers)
-    sizes = [s for trace in figure.data for s in trace.marker.size]
-    assert sizes.count(20) == min(count, 10)
-    assert len(ROWS) == 4
+    stars = [trace for trace in figure.data if trace.marker.symbol == "star"]
+    assert sum(len(trace.x) for trace in stars) == min(count, 10)
 
 
 def test_a_model_that_fails_everywhere_is_an_error_and_no_answer(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from page_helpers import texts
 from streamlit.testing.v1 import AppTest
 
+from core import __version__
 from pages.frame import brand
 from pages.session import shared
 
@@ -15,9 +16,15 @@ Open = Callable[..., AppTest]
 
 
 @pytest.mark.parametrize("page", shared.PAGES)
-def test_the_version_leads_to_what_is_new(open_app: Open, page: str) -> None:
+def test_every_page_launches_with_the_version(open_app: Open, page: str) -> None:
     app = open_app(page)
     assert not app.exception
+    assert not app.error
+    assert __version__.rpartition(".")[0] in app.button(key=brand.CHANGELOG).label
+
+
+def test_the_version_leads_to_what_is_new(open_app: Open) -> None:
+    app = open_app()
     app.button(key=brand.CHANGELOG).click().run()
     assert not app.exception
     assert "Keep a Changelog" in texts(app)

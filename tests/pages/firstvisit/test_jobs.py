@@ -11,38 +11,32 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import CancelledError, InputError
 from pages.jobs import background as jobs
-from pages.jobs.worker import Worker
-from pages.session import shared
+from pages.session.actions import ERROR
 from storage.store import Store
 
 Open = Callable[..., AppTest]
 
 
-class Held(Worker):
+class Held(jobs.BackgroundJob):
     """Goes as far as it is let."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        super().__init__("held")
-        self.title, self.go_on, self._error = "A long one", threading.Event(), error
+        super().__init__(self._work_on, "A long one", stopped="it was stopped; it can go on")
+        self.go_on, self._error = threading.Event(), error
         self.start()
 
-    def work(self) -> None:
-        self.share, self.stage = 0.25, "the first quarter"
+    def _work_on(self, _: jobs.BackgroundJob) -> None:
+        self.progress(1, 4, "the first quarter")
         self.go_on.wait(TIMEOUT)
-        if self.stopping:
-            raise CancelledError("it was stopped; it can go on")
+        self.stop_if_asked()
         if self._error is not None:
             raise self._error
-
-
-class Idle(Worker):
-    def work(self) -> None: ...
 
 
 @pytest.fixture
 def held() -> Iterator[Held]:
     job = Held()
-    shared.running("builds")["films"] = job
+    jobs.jobs_of("builds")["films"] = job
     yield job
     job.go_on.set()
     job.wait(TIMEOUT)
@@ -72,12 +66,12 @@ def test_a_job_is_shown_stopped_and_closed_wherever_it_was_started(held: Held, o
     assert "it can go on" in texts(app)
     button(app, "Dismiss").click().run()
     assert "Nothing is running" in texts(app)
-    assert not shared.running("builds")
+    assert not jobs.jobs_of("builds")
 
 
 def test_what_failed_and_what_ended_is_told(open_app: Open) -> None:
-    shared.running("evaluations")["bad"] = bad = Held(InputError("a wrong question"))
-    shared.running("loops")["loop"] = good = Held()
+    jobs.jobs_of("evaluations")["bad"] = bad = Held(InputError("a wrong question"))
+    jobs.jobs_of("loops")["loop"] = good = Held()
     for job in (bad, good):
         job.go_on.set()
         assert job.wait(TIMEOUT)
@@ -102,26 +96,26 @@ def test_who_may_not_stop_it_sees_it_all_the_same(
         patch.setattr("streamlit.session_state", found := {})
         jobs.stop("builds", "films")
     assert not held.stopping
-    assert "needs the role manager" in str(found["corpora.error"])
+    assert "needs the role manager" in str(found[ERROR])
 
 
 def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on begins far along: what was done before took none of its time."""
     clock = iter([0.0, 0.0])
     now = [0.0]
-    monkeypatch.setattr("pages.jobs.worker.time.monotonic", lambda: next(clock, now[0]))
-    job = Idle("never started")
-    assert job.left is None
+    monkeypatch.setattr("pages.jobs.background.time.monotonic", lambda: next(clock, now[0]))
+    job = jobs.BackgroundJob(lambda job: None, "never started")
+    assert job.seconds_left is None
     job.share = 0.5
-    assert job.left is None
+    assert job.seconds_left is None
     now[0], job.share = 10.0, 0.6
-    assert job.left == pytest.approx(40.0)
+    assert job.seconds_left == pytest.approx(40.0)
 
 
 def test_a_snapshot_is_taken_in_the_background(open_app: Open, store: Store) -> None:
     app = open_app("quality")
     button(app, "Take snapshot").click().run()
-    assert shared.running("snapshots")["snapshot"].wait(TIMEOUT)
+    assert jobs.jobs_of("snapshots")["snapshot"].wait(TIMEOUT)
     app.run()
     assert not app.exception
     assert "Snapshot 1 was taken" in texts(app)
@@ -129,15 +123,13 @@ def test_a_snapshot_is_taken_in_the_background(open_app: Open, store: Store) -> 
 
 
 def test_a_stopped_snapshot_leaves_nothing(store: Store, tmp_path: object) -> None:
-    from pages.quality.snapshots import SnapshotRun
+    from pages.quality.snapshots import snapshot_job
     from storage.exchange.filters import Filters
 
     folder = store.database.path.parent / "snapshots"  # type: ignore[union-attr]
-    run = SnapshotRun.__new__(SnapshotRun)
-    Worker.__init__(run, "snapshot")
-    run._store, run._folder, run._filters, run._note = store, folder, Filters(), ""
-    run.stop()
-    with pytest.raises(CancelledError):
-        run.work()
+    job = snapshot_job(store, folder, Filters(), "")
+    job.stop()
+    assert job.start().wait(TIMEOUT)
+    assert isinstance(job.error, CancelledError)
     assert not list(folder.iterdir())
     assert not store.exports.snapshots()

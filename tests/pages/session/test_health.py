@@ -10,7 +10,7 @@ from page_helpers import button, texts
 from storage_samples import noted_exports
 from streamlit.testing.v1 import AppTest
 
-from pages.session import installation as health
+from pages.health import installation as health
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")

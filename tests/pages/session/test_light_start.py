@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.engine import Engine
 from core.settings import ROOT, Settings
-from pages.explore.runner import Plan, Run
+from pages.explore.runner import Plan, QuestionRun
 from pages.session import libraries
 
 DRAWN = """
@@ -36,9 +36,10 @@ def test_what_the_first_page_draws_imports_no_model() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_run_waits_for_the_libraries_in_its_worker(settings: Settings, corpus: str) -> None:
+def test_a_run_waits_for_the_libraries_in_its_worker(settings: Settings, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
     there = threading.Event()
-    run = Run(Engine(settings), Plan(t.Question(QUESTION), "scripted", corpus), there.wait)  # type: ignore[arg-type]
+    monkeypatch.setattr(libraries, "load", there.wait)
+    run = QuestionRun(Engine(settings), Plan(t.Question(QUESTION), "scripted", corpus)).start()
     assert not run.wait(0.2)
     assert (run.stage, run.events) == ("loading the libraries", [])
     there.set()

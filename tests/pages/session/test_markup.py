@@ -77,12 +77,6 @@ LATE = [
 ]
 
 
-@pytest.mark.parametrize("text", PAYLOADS)
-@pytest.mark.parametrize("pattern", LATE)
-def test_nothing_late_matches(text: str, pattern: str) -> None:
-    assert not re.search(pattern, escape(text).replace("\\", ""))
-
-
 @settings(max_examples=300, derandomize=True)
 @given(some.text(some.sampled_from(":ab<->=~ .@/w1+"), max_size=30))
 def test_nothing_late_matches_in_any_text(text: str) -> None:

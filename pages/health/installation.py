@@ -18,13 +18,13 @@ HIDDEN = "(set, not shown)"
 
 def versions() -> list[tuple[str, str]]:
     """Of what is installed; read from package metadata, so that nothing heavy is imported."""
-    found = [("Ambiscope", __version__), ("Python", platform.python_version())]
+    components = [("Ambiscope", __version__), ("Python", platform.python_version())]
     for name in LIBRARIES:
         try:
-            found.append((name, importlib.metadata.version(name)))
+            components.append((name, importlib.metadata.version(name)))
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return components
 
 
 def without_password(url: str) -> str:

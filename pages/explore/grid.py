@@ -8,14 +8,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
+from pages.ui.formatting import percent
 from pages.ui.markup import escape, short
 
 COLUMNS, NARROW = 4, 2
-ANSWER, QUESTION, WHY = 60, 110, 150  # characters shown of each
-
-
-def percent(value: float) -> str:
-    return "<1%" if 0 < value < 0.01 else f"{value:.0%}"
+ANSWER_CHARS, QUESTION_CHARS, WHY_CHARS = 60, 110, 150
 
 
 def outcome(interpretation: t.Interpretation) -> str:
@@ -30,7 +27,7 @@ class PassageGrid:
 
     def __init__(self, place: DeltaGenerator, passages: Sequence[t.RetrievedPassage], narrow: bool = False) -> None:
         self._found = {p.passage.id: p for p in passages}
-        self._said: dict[str, list[t.Interpretation]] = {}
+        self._results: dict[str, list[t.Interpretation]] = {}
         self._counts = place.empty()
         box = place.container()
         width = NARROW if narrow else COLUMNS
@@ -46,37 +43,37 @@ class PassageGrid:
         return passage_id in self._cells
 
     def fill(self, interpretation: t.Interpretation) -> None:
-        self._said.setdefault(interpretation.passage_id, []).append(interpretation)
+        self._results.setdefault(interpretation.passage_id, []).append(interpretation)
         self._draw(interpretation.passage_id)
         self._count()
 
     def close(self) -> None:
         """What is unread by now will stay so: the run was stopped."""
         for passage_id in self._cells:
-            if passage_id not in self._said:
+            if passage_id not in self._results:
                 self._draw(passage_id, ended=True)
 
     def _count(self) -> None:
-        kinds = [outcome(i) for some in self._said.values() for i in some]
-        parts = [f"{len(self._said)} of {len(self._cells)} passages read"]
+        kinds = [outcome(i) for some in self._results.values() for i in some]
+        parts = [f"{len(self._results)} of {len(self._cells)} passages read"]
         parts += [f"{n} {kind}" for kind in ("interpreted", "abstained", "failed") if (n := kinds.count(kind))]
         self._counts.caption(" · ".join(parts))
 
     def _draw(self, passage_id: str, ended: bool = False) -> None:
-        found = self._found[passage_id]
+        retrieved = self._found[passage_id]
         with self._cells[passage_id].container(border=True):
-            st.markdown(f"{found.rank}\\. {escape(short(found.passage.title or passage_id, 50))}")
-            for one in self._said.get(passage_id, ()):
+            st.markdown(f"{retrieved.rank}\\. {escape(short(retrieved.passage.title or passage_id, 50))}")
+            for one in self._results.get(passage_id, ()):
                 kind = outcome(one)
                 if kind == "interpreted":
                     sure = f" :gray-badge[{percent(one.probability)}]" if one.probability else ""
-                    st.markdown(f":green[:material/check_circle:] **{escape(short(one.answer, ANSWER))}**{sure}")
-                    st.caption(escape(short(one.question, QUESTION)))
+                    st.markdown(f":green[:material/check_circle:] **{escape(short(one.answer, ANSWER_CHARS))}**{sure}")
+                    st.caption(escape(short(one.question, QUESTION_CHARS)))
                 elif kind == "abstained":
                     st.markdown(":gray[:material/do_not_disturb_on: abstained]")
-                    st.caption(escape(short(one.abstained or "it gave no answer", WHY)))
+                    st.caption(escape(short(one.abstained or "it gave no answer", WHY_CHARS)))
                 else:
                     st.markdown(":red[:material/error: failed]")
-                    st.caption(escape(short(one.failed, WHY)))
-            if passage_id not in self._said:
+                    st.caption(escape(short(one.failed, WHY_CHARS)))
+            if passage_id not in self._results:
                 st.markdown(":gray[not read]" if ended else ":gray[:material/hourglass_empty: waiting]")

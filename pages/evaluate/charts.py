@@ -1,0 +1,467 @@
+"""The charts of the evaluate page: each a record over a tidy data frame.  A new chart is one record in CHARTS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import plotly.express as px
+import plotly.graph_objects as go
+import streamlit as st
+
+from core.evaluation.published import PublishedTable, tables_of
+from core.metrics.calibration import by_chance
+from core.systems import entry_of
+from pages.evaluate.data import SCOPES, axis, scaled
+from pages.ui import charts as drawing
+from pages.ui.markup import escape, named
+from pages.ui.tables import csv_button, table
+from storage.records.results import StoredEvaluation
+from storage.store import SessionStore, Store
+
+Runs = Sequence[StoredEvaluation]
+OURS = "this installation"
+MAX_RETRIEVAL_RUNS = 20
+TRAINING, ABLATION, ZERO_SHOT = "training questions", "ablation", "zero-shot"  # tags of a run
+FULL_MODEL = "none"  # left out of an ablation
+GROUNDED = ("G-precision", "G-recall", "G-F1", "Sufficient%", "ungrounded precision", "ungrounded recall")
+BUCKETS = {
+    "missed": "missed, though in the passages",
+    "not_retrieved": "not retrieved",
+    "alias_mismatch": "alias mismatch",
+    "spurious": "spurious",
+    "duplicate": "duplicate",
+    "stopped_early": "questions stopped too early",
+    "ran_on": "questions that ran too long",
+}
+_AT_K = re.compile(r"(R|MRecall)@(\d+)")
+
+
+@dataclass(frozen=True)
+class ChartRequest:
+    """What a person wants to see."""
+
+    runs: Runs  # all that the filters leave
+    chosen: Runs  # those that the person wants in the charts
+    names: Mapping[str, str]  # run id -> its name on the page
+    metric: str
+    scope: str  # a key of SCOPES
+    store: Store | SessionStore
+    published: PublishedTable | None = None  # a paper's figures, for a chart of their own below ours
+
+    def summary(self, run: StoredEvaluation, part: str) -> Mapping[str, Any]:
+        return summary_of(run.id, self.store).get(part) or {}
+
+
+@dataclass(frozen=True)
+class EvaluationChart:
+    """Charts with the same `menu` are drawn below one another under this one choice."""
+
+    menu: str
+    key: str
+    title: str  # {metric} is the chosen one
+    frame: Callable[[ChartRequest], pd.DataFrame]  # a row for each mark; empty: the chart is not offered
+    draw: Callable[..., go.Figure]
+    marks: Mapping[str, Any]  # plotly express's arguments: which column is drawn how
+    caption: str = ""
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    value: str = ""  # of the axis of values, where it is not the chosen metric
+    metrics: tuple[str, ...] = ()  # that it shows; none: the chosen one
+    published: str = ""  # the papers' tables that can be drawn, too (`shows` in figures.json)
+
+
+# ---------------------------------------------------------------- frames
+
+
+@st.cache_data(show_spinner=False, max_entries=500)
+def summary_of(run_id: str, _store: Store | SessionStore) -> Mapping[str, Any]:
+    """A stored run never changes, and no two stores have one of the same id."""
+    summary: Mapping[str, Any] = _store.evaluations.evaluation_report(run_id).get("summary") or {}
+    return summary
+
+
+@st.cache_data(show_spinner=False, max_entries=100)
+def _error_counts(run_ids: list[str], multi: bool, _store: Store | SessionStore) -> Mapping[str, Mapping[str, int]]:
+    return _store.evaluations.error_counts(run_ids, multi=multi)
+
+
+@st.cache_data(show_spinner=False, max_entries=100)
+def _group_means(run_ids: list[str], metric: str, by: str, _store: Store | SessionStore) -> list[Any]:
+    return list(_store.evaluations.group_means(run_ids, metric, by))
+
+
+def _scores(
+    request: ChartRequest,
+    runs: Runs,
+    metrics: Sequence[str],
+    scopes: Sequence[str] = tuple(SCOPES),
+    name: Callable[[StoredEvaluation], str] | None = None,
+) -> pd.DataFrame:
+    """A row for each score of our runs, and of the published table's systems where our runs have one."""
+    rows: list[dict[str, Any]] = [
+        {
+            "run": name(run) if name else request.names[run.id],
+            "metric": metric,
+            "questions": scope,
+            "value": scaled(metric, score.mean),
+            "low": scaled(metric, score.low),
+            "high": scaled(metric, score.high),
+            "n": score.n,
+            "source": OURS,
+        }
+        for run in runs
+        for metric in metrics
+        for scope in scopes
+        if (score := run.scores.get(metric, {}).get(scope))
+    ]
+    if (theirs := request.published) and rows:
+        rows += [
+            {
+                "run": system,
+                "metric": metric,
+                "questions": scope,
+                "value": scaled(metric, value),
+                "source": _source(theirs),
+            }
+            for system in theirs.values
+            for metric in metrics
+            for scope in scopes
+            if (value := theirs.value(system, metric, scope)) is not None
+        ]
+    return pd.DataFrame(rows)
+
+
+def _source(published: PublishedTable) -> str:
+    return f"published in {published.label}, on other data"
+
+
+def _quality(request: ChartRequest) -> pd.DataFrame:
+    return _scores(request, request.chosen, [request.metric])
+
+
+def _time(request: ChartRequest) -> pd.DataFrame:
+    metric, scope, theirs = request.metric, request.scope, request.published
+    rows = [
+        (request.names[r.id], r.seconds_median, r.seconds_p95, r.mean(metric, scope), r.parameters, r.peak_memory_mb, OURS)
+        for r in request.chosen
+        if r.seconds_median and r.mean(metric, scope) is not None
+    ]
+    if theirs and rows:
+        values = {s: (theirs.value(s, "seconds"), theirs.value(s, metric, scope)) for s in theirs.values}
+        rows += [
+            (s, seconds, None, value, theirs.value(s, "parameters"), None, _source(theirs))
+            for s, (seconds, value) in values.items()
+            if seconds and value is not None
+        ]
+    columns = ["run", "seconds (median)", "seconds (p95)", "value", "parameters", "peak memory (MB)", "source"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.assign(value=[scaled(metric, v) for v in frame["value"]], size=frame["parameters"].fillna(1.0).astype(float))
+
+
+def _training_size(request: ChartRequest) -> pd.DataFrame:
+    runs = [r for r in request.runs if isinstance(size := r.tags.get(TRAINING), int | float) and not isinstance(size, bool)]
+    parts = [
+        _scores(request, [r], [request.metric], name=lambda r: f"{r.system} · {r.questions}").assign(
+            **{TRAINING: float(r.tags[TRAINING])}
+        )
+        for r in runs
+    ]
+    frame = pd.concat(parts) if parts else pd.DataFrame()
+    return frame.sort_values(TRAINING) if len(frame) else frame
+
+
+def _ablations(request: ChartRequest) -> pd.DataFrame:
+    def variant(run: StoredEvaluation) -> str:
+        part = str(run.tags[ABLATION])
+        return f"{run.system}{', full' if part == FULL_MODEL else f' without {part}'} · {run.questions}"
+
+    runs = [r for r in request.runs if r.tags.get(ABLATION) is not None]
+    runs.sort(key=lambda r: (r.questions, str(r.tags[ABLATION]) != FULL_MODEL))
+    return _scores(request, runs, [request.metric], name=variant)
+
+
+def _variants(request: ChartRequest) -> pd.DataFrame:
+    """The published figures are zero-shot: each of our runs says which it is."""
+
+    def variant(run: StoredEvaluation) -> str:
+        return f"{request.names[run.id]} ({'zero-shot' if run.tags.get(ZERO_SHOT) else 'supervised'})"
+
+    runs = [r for r in request.runs if r.tags.get(ZERO_SHOT) or entry_of(r.system).decoding]
+    return _scores(request, runs, [request.metric], name=variant)
+
+
+def _retrieval(request: ChartRequest) -> pd.DataFrame:
+    """Of the chosen runs, and of those that measure nothing else, which would be last in every order."""
+    alone = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
+    runs = [*[r for r in request.chosen if r not in alone], *alone][:MAX_RETRIEVAL_RUNS]
+    metrics = dict.fromkeys(m for r in runs for m in r.scores if _AT_K.fullmatch(m))
+    if request.published:
+        metrics |= dict.fromkeys(m for m in request.published.metrics if _AT_K.fullmatch(m))
+    frame = _scores(request, runs, list(metrics), [request.scope])
+    if frame.empty:
+        return frame
+    return frame.assign(
+        measure=[m.partition("@")[0] + "@k" for m in frame["metric"]],
+        passages=[int(m.partition("@")[2]) for m in frame["metric"]],
+    ).sort_values("passages", kind="stable")
+
+
+def _judged(request: ChartRequest) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "interpretations of": f"{request.names[r.id]}: {cell}",
+            "judgment": judgment,
+            "interpretations": counts["right"] if judgment == "right" else counts["n"] - counts["right"],
+        }
+        for r in request.chosen
+        for cell, counts in request.summary(r, "judged").items()
+        for judgment in ("right", "wrong")
+    )
+
+
+def _cost(request: ChartRequest) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "run": request.names[r.id],
+            "calls": name,
+            "calls per question": cost.get(part, 0),
+            "seconds": cost.get("seconds", 0.0),
+            "seconds in the model": cost.get("model_seconds", 0.0),
+        }
+        for r in request.chosen
+        if (cost := request.summary(r, "cost"))
+        for part, name in (("retriever_calls", "searches"), ("model_calls", "model calls"))
+    )
+
+
+def _reliability(request: ChartRequest) -> pd.DataFrame:
+    rows = []
+    for run in request.chosen:
+        for probability, own in request.summary(run, "reliability").items():
+            chance = by_chance([(b["n"], b["said"]) for b in own["bins"]])
+            rows += [
+                {
+                    "run": request.names[run.id],
+                    "probability of": probability,
+                    "stated": b["said"],
+                    "right": b["so"],
+                    "n": b["n"],
+                    "calibration error": own["error"],
+                    "by chance up to": chance,
+                }
+                for b in own["bins"]
+            ]
+    return pd.DataFrame(rows)
+
+
+def _errors(request: ChartRequest) -> pd.DataFrame:
+    counts = _error_counts([r.id for r in request.chosen], request.scope == "multi", request.store)
+    return pd.DataFrame(
+        {"run": request.names[r.id], "error": words, "count": counts[r.id][bucket]}
+        for r in request.chosen
+        for bucket, words in BUCKETS.items()
+        if bucket in counts.get(r.id, {})
+    )
+
+
+def _groups(by: str) -> Callable[[ChartRequest], pd.DataFrame]:
+    def frame(request: ChartRequest) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"run": request.names[g.evaluation_id], by: g.group, "n": g.n, "value": scaled(request.metric, g.mean)}
+            for g in _group_means([r.id for r in request.chosen], request.metric, by, request.store)
+        )
+
+    return frame
+
+
+def _of(metrics: tuple[str, ...]) -> Callable[[ChartRequest], pd.DataFrame]:
+    return lambda request: _scores(request, request.chosen, metrics, [request.scope])
+
+
+# ---------------------------------------------------------------- the charts
+
+BY_QUESTIONS = {"x": "value", "y": "run", "color": "questions", "orientation": "h"}
+BY_METRIC = {"x": "value", "y": "run", "color": "metric", "orientation": "h"}
+INTERVALS = "Means with 95% bootstrap intervals over questions."
+CHARTS = (
+    EvaluationChart("Quality", "quality", "Quality: {metric}", _quality, px.bar, BY_QUESTIONS, INTERVALS, published="quality"),
+    EvaluationChart(
+        "Time and quality",
+        "latency",
+        "Time and quality",
+        _time,
+        px.scatter,
+        {"x": "seconds (median)", "y": "value", "color": "run", "size": "size", "size_max": 40, "log_x": True},
+        "The area of a circle shows the number of parameters; the smallest ones are unknown.",
+        published="quality",
+    ),
+    EvaluationChart(
+        "Training-set size",
+        "training-size",
+        "Training-set size",
+        _training_size,
+        px.line,
+        {"x": TRAINING, "y": "value", "color": "run", "line_dash": "questions", "markers": True, "log_x": True},
+        INTERVALS,
+    ),
+    EvaluationChart(
+        "Precision and recall",
+        "precision-recall",
+        "Precision and recall",
+        _of(("precision", "recall")),
+        px.bar,
+        BY_METRIC,
+        value="mean (%)",
+        metrics=("precision", "recall"),
+    ),
+    EvaluationChart(
+        "Precision and recall",
+        "answers",
+        "Number of answers",
+        _of(("answers", "reference answers")),
+        px.bar,
+        BY_METRIC,
+        value="answers per question",
+        metrics=("answers", "reference answers"),
+    ),
+    EvaluationChart("Ablations", "ablations", "Ablations", _ablations, px.bar, BY_QUESTIONS, published="ablations"),
+    EvaluationChart(
+        "Zero-shot and decoding",
+        "variants",
+        "Zero-shot and decoding variants",
+        _variants,
+        px.bar,
+        BY_QUESTIONS,
+        "The published figures are zero-shot; supervised runs of ours saw questions with several answers.",
+        published="zero-shot",
+    ),
+    EvaluationChart(
+        "Retrieval",
+        "retrieval",
+        "Retrieval",
+        _retrieval,
+        px.line,
+        {"x": "passages", "y": "value", "color": "run", "line_dash": "measure", "markers": True, "log_x": True},
+        "R@k: at least one answer is in the top k passages. MRecall@k: all n answers are (or k of them if n > k).",
+        value="share of questions (%)",
+        metrics=("R@k",),
+        published="retrieval",
+    ),
+    EvaluationChart(
+        "Grounding",
+        "grounded",
+        "Grounded interpretations",
+        _of(GROUNDED),
+        px.bar,
+        {"x": "metric", "y": "value", "color": "run"},
+        value="share (%)",
+        metrics=GROUNDED,
+        published="grounded",
+    ),
+    EvaluationChart(
+        "Grounding",
+        "judged",
+        "Where interpretations go wrong",
+        _judged,
+        px.bar,
+        {"x": "interpretations", "y": "interpretations of", "color": "judgment", "orientation": "h", "barmode": "stack"},
+        metrics=("interpretations",),
+    ),
+    EvaluationChart(
+        "Grounding",
+        "cost",
+        "Calls and time",
+        _cost,
+        px.bar,
+        {
+            "x": "calls per question",
+            "y": "run",
+            "color": "calls",
+            "orientation": "h",
+            "hover_data": ["seconds", "seconds in the model"],
+        },
+        metrics=("calls",),
+    ),
+    EvaluationChart(
+        "Reliability",
+        "reliability",
+        "Reliability of probabilities",
+        _reliability,
+        px.line,
+        {
+            "x": "stated",
+            "y": "right",
+            "color": "run",
+            "line_dash": "probability of",
+            "markers": True,
+            "hover_data": ["n", "calibration error", "by chance up to"],
+        },
+        "Of the answers, of [EOI] (no answer remains) and of the verifier (the evidence supports the answer). Below the dashed line, the system is "
+        "overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
+        "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
+        layout={
+            "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]
+        },
+        metrics=("reliability",),
+    ),
+    EvaluationChart(
+        "Errors",
+        "errors",
+        "Errors",
+        _errors,
+        px.bar,
+        {"x": "count", "y": "run", "color": "error", "orientation": "h"},
+        "Each missing answer counts as missed, not retrieved or alias mismatch. Each wrong one counts as alias mismatch, spurious or duplicate.",
+        metrics=("errors",),
+    ),
+    *(
+        EvaluationChart(
+            "Groups",
+            f"by-{by}",
+            f"{{metric}} by {by}",
+            _groups(by),
+            px.bar,
+            {"x": by, "y": "value", "color": "run", "hover_data": ["n"]},
+        )
+        for by in ("ambiguity", "source")
+    ),
+)
+
+
+def menu(request: ChartRequest) -> list[str]:
+    """The choices for which some chart has something to draw."""
+    return list(dict.fromkeys(chart.menu for chart in CHARTS if len(chart.frame(request))))
+
+
+def published_tables(chart: EvaluationChart, metric: str) -> dict[str, PublishedTable]:
+    """The papers' tables for a chart, by their label."""
+    return {t.label: t for t in tables_of(chart.published) if chart.metrics or metric in t.metrics}
+
+
+def draw(chart: EvaluationChart, request: ChartRequest) -> None:
+    """The chart with its data below; nothing where there is nothing to draw.  What a paper reports is never on one axis with ours."""
+    frame = chart.frame(request)
+    if frame.empty:
+        return
+    title = chart.title.format(metric=request.metric)
+    st.subheader(title)
+    if chart.caption:
+        st.caption(escape(chart.caption))
+    labels = {"value": chart.value or axis(request.metric), "stated": "stated probability", "right": "share that was right"}
+    parts = frame.groupby("source", sort=False) if "source" in frame else [("", frame)]
+    for number, (source, part) in enumerate(parts):
+        if number:
+            st.caption(f"**{escape(source)}**")
+        chart_figure = drawing.figure(chart.draw, part, labels=labels, layout=chart.layout, **chart.marks)
+        show(chart_figure, f"{chart.key}.{number}" if number else chart.key, title, chart.caption)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        csv_button(frame, title, f"evaluate.csv.{chart.key}")
+        with st.popover(named("Data", f"of {title}"), icon=":material/table:"):
+            table(frame, f"Data of the chart: {title}")
+
+
+def show(chart_figure: go.Figure, key: str, title: str, caption: str) -> None:
+    drawing.show(chart_figure, f"evaluate.chart.{key}", f"{title}. {caption} The same data are in the table under Data.")

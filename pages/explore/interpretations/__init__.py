@@ -1,1 +1,0 @@
-"""The view of systems that end in interpretations: grid, imagined questions, map, clustering options."""

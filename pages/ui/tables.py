@@ -1,0 +1,61 @@
+"""Tables of all pages, and the same rows as a CSV file that is safe to open."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from pages.ui.markup import named
+from storage.exchange.exports.tables import safe_cell
+
+CHARACTER_PIXELS, MARGIN_PIXELS, MIN_PIXELS = (
+    8,
+    40,
+    80,
+)  # of a letter, of a cell's margins with the arrow of a sorted column, of a column
+
+
+def fitted(rows: Sequence[Mapping[str, Any]], longest: int = 900, help: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Column settings with which no name and no cell is cut off, up to `longest` pixels."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    chars = {name: max(len(name), *(len(str(row.get(name, ""))) for row in rows)) for name in names}
+    pixels = {name: min(longest, max(MIN_PIXELS, MARGIN_PIXELS + CHARACTER_PIXELS * n)) for name, n in chars.items()}
+    return {name: st.column_config.Column(width=width, help=(help or {}).get(name)) for name, width in pixels.items()}
+
+
+def csv(table: pd.DataFrame) -> bytes:
+    """Text cells and headings that a spreadsheet would take for a formula begin with an apostrophe; numbers stay numbers."""
+    safe = table.map(lambda cell: safe_cell(cell) if isinstance(cell, str) else cell)
+    safe.columns = [safe_cell(str(c)) for c in table.columns]
+    out = io.StringIO()
+    safe.to_csv(out, index=False)
+    return out.getvalue().encode("utf-8-sig")
+
+
+def table(
+    rows: pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+    alt: str,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    width: Any = "stretch",
+) -> None:
+    """`alt`: what it is, read aloud; `columns`: Streamlit's settings by column."""
+    st.dataframe(pd.DataFrame(rows), hide_index=True, width=width, column_config=columns, key=key, alt=alt)
+
+
+def csv_button(rows: pd.DataFrame | Sequence[Mapping[str, Any]], name: str, key: str) -> None:
+    """`name`: of the table, for the button and the file."""
+    st.download_button(
+        named("CSV", f"of {name}"),
+        csv(pd.DataFrame(rows)),
+        file_name=f"ambiscope-{name.lower().replace(' ', '-')}.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        key=key,
+        on_click="ignore",
+    )
