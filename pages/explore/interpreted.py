@@ -17,7 +17,7 @@ from core.disambiguation.consolidation import (
     Clustering,
     Consolidated,
     Consolidation,
-    Embed,
+    EmbeddedText,
     SameAnswer,
     Unclustered,
     consolidate,
@@ -41,7 +41,7 @@ from pages.ui.markup import around, changes, escape, named, short
 NEAREST = 5  # passages shown where no interpretation was found
 RECLUSTERING: dict[str, tuple[str, ...]] = {
     "clustering": get_args(Clustering),
-    "embed": get_args(Embed),
+    "embed": get_args(EmbeddedText),
     "unclustered": get_args(Unclustered),
     "same_answer": get_args(SameAnswer),
 }
