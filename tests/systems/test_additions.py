@@ -64,7 +64,8 @@ def asked(engine: Engine, system: str, added: str) -> t.Prediction:
 def test_the_systems_that_take_it() -> None:
     able = [name for name, entry in SYSTEMS.items() if "additions" in entry.choices]
     assert sorted(able) == sorted((*ABLE, "ambiscope"))
-    assert all(SYSTEMS[name].choices["additions"][0] == "none" for name in ABLE)
+    assert {SYSTEMS[name].choices["additions"][0] for name in ABLE} == {"none", "all"}
+    assert SYSTEMS["verdict"].choices["additions"][0] == "all"
 
 
 @pytest.mark.parametrize("system", ABLE[:-1])
