@@ -205,24 +205,6 @@ def test_every_stage_is_a_command_and_comes_after_what_it_reads(data: Path, tmp_
     assert len(set(before)) == len(before) == 21
 
 
-def test_it_says_what_it_would_do_and_how_much_computing_that_takes(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert train_all.main(words(data, out, "--dry-run")) == 0
-    whole = capsys.readouterr().out
-    assert "hours on one data-centre GPU" in whole
-    assert len(whole.splitlines()) == 22
-    assert train_all.main(words(data, out, "--dry-run", "--scale", "0.1", "--only", "reader")) == 0
-    first, reader = capsys.readouterr().out.splitlines()
-    assert first.startswith("1 stages")
-    assert "--steps 800 " in reader
-    assert not out.exists()
-    with pytest.raises(SystemExit):
-        train_all.main(words(data, out, "--only", "writer"))
-    assert "there is no stage writer; stages: reader pretrained" in capsys.readouterr().err
-
-
 def fake(monkeypatch: pytest.MonkeyPatch, broken: str = "") -> list[str]:
     """Stages that only write a config.json; one of them can be broken."""
     ran: list[str] = []
