@@ -82,7 +82,7 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
     from core.models.ranking.passage_network import load_joint
     from core.models.ranking.passage_scorers import TrainedScorer
     from core.models.span.reader import load_reader
-    from core.training.retrieval.passages import K, Pool, mrecall, picks, pools
+    from core.training.passages import K, Pool, mrecall, picks, pools
 
     reader, digest = load_reader(settings.reader, settings.device)
     network, _ = load_joint(args.joint, digest)

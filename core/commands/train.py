@@ -17,7 +17,7 @@ from core.training import options
 
 
 @dataclass(frozen=True)
-class Target:
+class TrainingTarget:
     """One sub-command; the docstring of `config` is its help text.
 
     `run`: "module:function" in core, imported when it is needed, so that `--help` loads no torch.  The function takes (options, settings) and
@@ -26,7 +26,7 @@ class Target:
     """
 
     name: str
-    config: type[options.Options]
+    config: type[options.TrainingOptions]
     run: str
 
     @property
@@ -37,16 +37,16 @@ class Target:
 TARGETS = {
     target.name: target
     for target in (
-        Target("reader", options.ReaderOptions, "commands.training.reader:make"),
-        Target("answerer", options.AnswererOptions, "commands.training.answerer:make"),
-        Target("seq2seq", options.Seq2SeqOptions, "commands.training.answerer:make_seq2seq"),
-        Target("disambiguation", options.DisambiguationOptions, "training.disambiguation:make"),
-        Target("verifier", options.VerifierOptions, "training.verifier:make"),
-        Target("reranker", options.RerankerOptions, "commands.training.reranker:fit"),
-        Target("calibration", options.CalibrationOptions, "commands.training.calibration:fit"),
-        Target("ambiguity", options.AmbiguityOptions, "training.ambiguity:run"),
-        Target("retriever", options.RetrieverOptions, "training.retrieval.retriever:make"),
-        Target("passages", options.PassagesOptions, "training.retrieval.passages:make"),
+        TrainingTarget("reader", options.ReaderOptions, "commands.training.reader:make"),
+        TrainingTarget("answerer", options.AnswererOptions, "commands.training.answerer:make"),
+        TrainingTarget("seq2seq", options.Seq2SeqOptions, "commands.training.answerer:make_seq2seq"),
+        TrainingTarget("disambiguation", options.DisambiguationOptions, "training.disambiguation:make"),
+        TrainingTarget("verifier", options.VerifierOptions, "training.verifier:make"),
+        TrainingTarget("reranker", options.RerankerOptions, "commands.training.reranker:fit"),
+        TrainingTarget("calibration", options.CalibrationOptions, "commands.training.calibration:fit"),
+        TrainingTarget("ambiguity", options.AmbiguityOptions, "training.ambiguity:run"),
+        TrainingTarget("retriever", options.RetrieverOptions, "training.retriever:make"),
+        TrainingTarget("passages", options.PassagesOptions, "training.passages:make"),
     )
 }
 

@@ -73,7 +73,7 @@ def allowed(metadata: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class TrainingOptions:
     """Checks the values of every option.  Raises InputError."""
 
     def __post_init__(self) -> None:
@@ -96,13 +96,13 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output(Options):
+class OutputOptions(TrainingOptions):
     out: Path | None = option(None, "output folder", shown="a folder in runs/ under AMBISCOPE_HOME", metavar="FOLDER")
     seed: int = option(0, "random seed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(Options):
+class TrainConfig(TrainingOptions):
     """How a network is trained.  The learning rate decays linearly towards whichever of `steps` and `minutes` (0: no limit) comes first.
 
     Raises InputError for a number that is out of bounds, and for a tracker that cannot be used.
@@ -134,12 +134,12 @@ class TrainConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(TrainConfig, Output):
+class NetworkOptions(TrainConfig, OutputOptions):
     """The options of every target that trains a network in steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenBatches(Network):
+class TokenBatches(NetworkOptions):
     batch_tokens: int = option(4096, "tokens per training step", low=1, metavar="N")
 
 
@@ -161,7 +161,7 @@ class Prompted(TokenBatches):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(Prompted, Mixture):
+class ReadingSources(Prompted, Mixture):
     """What reader and answering models share."""
 
     reading_dev: tuple[Path, ...] = files("held-out files in the format of --reading")
@@ -175,7 +175,7 @@ class Reading(Prompted, Mixture):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpanModel(Reading):
+class SpanTraining(ReadingSources):
     base: Literal["minilm", "mpnet"] = option("minilm", "the encoder of a new network")
     rank: int = option(
         0,
@@ -187,7 +187,7 @@ class SpanModel(Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderOptions(SpanModel):
+class ReaderOptions(SpanTraining):
     """The per-passage reader."""
 
     init: str | None = checkpoint(INIT, "reader")
@@ -198,7 +198,7 @@ class ReaderOptions(SpanModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepwise(Reading):
+class Stepwise(ReadingSources):
     """What the two answering models share: AmbigPrompt's two stages."""
 
     multi_dev: tuple[Path, ...] = files("held-out files in the format of --multi")
@@ -227,7 +227,7 @@ class Stepwise(Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswererOptions(Stepwise, SpanModel):
+class AnswererOptions(Stepwise, SpanTraining):
     """The answering model of ambiscope and ambigprompt."""
 
     init: str | None = checkpoint(INIT, "answerer")
@@ -302,7 +302,7 @@ class VerifierOptions(Mixture):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PassagesOptions(Network):
+class PassagesOptions(NetworkOptions):
     """The reranker that picks passages which complement one another (jpr)."""
 
     annotated: tuple[Path, ...] = folders(ANNOTATED)
@@ -316,7 +316,7 @@ class PassagesOptions(Network):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrieverOptions(Network):
+class RetrieverOptions(NetworkOptions):
     """The retriever: which passages answer a question (AMBISCOPE_ENCODER names it)."""
 
     annotated: tuple[Path, ...] = folders(f"{ANNOTATED}: supporting passages answer")
@@ -346,7 +346,7 @@ class RetrieverOptions(Network):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankerOptions(Output):
+class RerankerOptions(OutputOptions):
     """The rerankers of a system."""
 
     annotated: tuple[Path, ...] = folders(HELD_OUT)
@@ -381,7 +381,7 @@ CALIBRATED = ("ambiscope", "dpr-threshold", "one-pass", "jpr", "rectify")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibrationOptions(Output):
+class CalibrationOptions(OutputOptions):
     """The calibration of the systems' probabilities."""
 
     annotated: tuple[Path, ...] = folders(HELD_OUT)
@@ -401,7 +401,7 @@ class CalibrationOptions(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AmbiguityOptions(Output):
+class AmbiguityOptions(OutputOptions):
     """The classifier and the lexicon of disambig-first."""
 
     ambignq: Path | None = file("AmbigNQ light JSON with ambiguous and unambiguous questions")

@@ -20,7 +20,7 @@ from core.models.loading.hub import is_name
 from core.settings import Settings
 from core.training.data.mining import Miner
 from core.training.data.mixtures import context_passages
-from core.training.options import Options, TrainConfig
+from core.training.options import TrainConfig, TrainingOptions
 from core.training.trainer import fit
 
 STARTER_FILES = ("questions.json", "passages.tsv")
@@ -29,7 +29,7 @@ HELD_BACK = ("starter", "starter_test")  # below data/
 Made = tuple[Any, Any, Callable[..., object]]  # (network, task, how to save)
 
 
-def check_files(options: Options, settings: Settings) -> None:
+def check_files(options: TrainingOptions, settings: Settings) -> None:
     """Raises InputError for a missing file, and for data that is only evaluated on, even through a link or as a copy."""
     for path in _inputs(options, "files", "folders", "excluded"):
         if not path.exists():
@@ -46,7 +46,7 @@ def check_files(options: Options, settings: Settings) -> None:
             raise InputError(f"{path} contains data/{folder.name}, which must not be used for training")
 
 
-def _inputs(options: Options, *kinds: str) -> list[Path]:
+def _inputs(options: TrainingOptions, *kinds: str) -> list[Path]:
     values = [getattr(options, f.name) for f in fields(options) if f.metadata.get("reads") in kinds]
     return [path for value in values if value for path in (value if isinstance(value, tuple) else [value])]
 
@@ -90,7 +90,7 @@ def identity(target: str, options: TrainConfig) -> dict[str, Any]:
     return out
 
 
-def arguments_of(target: str, options: Options) -> dict[str, Any]:
+def arguments_of(target: str, options: TrainingOptions) -> dict[str, Any]:
     """The options that a checkpoint records: names of files, not paths, which are private."""
     told = {f.name for f in fields(options) if f.metadata} - {"ray"}
     return {"what": target, **{name: _named(value) for name, value in asdict(options).items() if name in told}}

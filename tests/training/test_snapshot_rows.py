@@ -136,17 +136,6 @@ def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_b
     assert wrong() < before
 
 
-def test_passages_of_wrong_answers_only_teach_nothing(tmp_path: Path, tiny_bert_folder: Path) -> None:
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
-    row = {"question": "colour", "passages": [{"text": "red"}], "answers": [], "negatives": ["red"], "answers_known": False}
-    task = AnswererTask([(examples(tmp_path, row), 1.0)], [], config, "tune", 2, 0.5, 1024)
-    network = SpanNetwork(load_base(config.base), config)
-    loss = task.loss(network, next(task.batches(0, 0))[1], torch.device("cpu"))
-    loss.backward()
-    assert float(loss.detach()) == 0.0
-    assert all(torch.isfinite(p.grad).all() for p in network.parameters() if p.grad is not None)
-
-
 def test_an_encoder_decoder_learns_nothing_from_wrong_answers_alone(tmp_path: Path) -> None:
     row = {
         "question": "colour",

@@ -21,8 +21,8 @@ from core.models.span.answerer import SpanAnswerer
 from core.models.span.checkpoints import load_span_network, save_span_network
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
-from core.text import find_spans, normalize_answer, overlapping
-from core.training.answerer import AnswererTask, add_pseudo_answers, pseudo_item, sample_item
+from core.text import find_spans, normalize_answer
+from core.training.answerer import AnswererTask, add_pseudo_answers, sample_item
 from core.training.data.examples import MultiExample, Reading
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
@@ -137,18 +137,6 @@ def test_known_wrong_answers_come_among_the_previous() -> None:
     for item in wrong:
         assert len(item.targets) + len(item.previous) == 3
     assert all(i is None or i.previous.count(right) <= 1 for i in items)  # a "bad" answer that is right is not used
-
-
-def test_pseudo_items() -> None:
-    example = MultiExample("q", (("t", "red ball"),), (("red",),), "x", extra={"pseudo": ["blue", "the red", "green"]})
-    lengths = set()
-    for seed in range(40):
-        item = pseudo_item(example, 3, random.Random(seed))
-        assert [names for names, _ in item.targets] == [("red",)]
-        assert set(item.previous) <= {"blue", "green"}
-        assert not any(overlapping(p, "red") for p in item.previous)
-        lengths.add(len(item.previous))
-    assert lengths == {0, 1, 2}
 
 
 # ---------------------------------------------------------------- tasks and the loop

@@ -20,7 +20,7 @@ from core.models.ranking.reranker import KINDS, Kind, Weights, read_weights, wri
 from core.models.scheduling.device import bf16_autocast, pick_device
 from core.settings import OFF, Settings
 from core.systems import SYSTEMS, options_of
-from core.systems.base.options import Options as SystemOptions
+from core.systems.base.options import Options
 from core.training import judgments
 from core.training.data.held_out_passages import held_out_passages, own_passages
 from core.training.options import RerankerOptions
@@ -95,7 +95,7 @@ def fit(options: RerankerOptions, settings: Settings, out: Path) -> dict[str, An
             before, after = (
                 getattr(  # noqa: B009 - every system with calibrations has it, the protocol has not
                     Engine(replace(settings, answerer=str(where))).system(
-                        options.system, None, SystemOptions(clarify=False), own_passages=kind.startswith("own")
+                        options.system, None, Options(clarify=False), own_passages=kind.startswith("own")
                     ),
                     "stopping",
                 )

@@ -14,7 +14,7 @@ from core.models.ranking.passage_network import JointConfig, JointNetwork
 from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.models.span.reader import Readout
 from core.training.options import TrainConfig
-from core.training.retrieval.passages import JointTask, Pool, mrecall, picks
+from core.training.passages import JointTask, Pool, mrecall, picks
 from core.training.trainer import fit
 from core.types import Candidate, Passage
 
