@@ -190,7 +190,7 @@ def require_empty(session: Session) -> None:
         if session.execute(select(*table.primary_key).limit(1)).first() is not None:
             raise InputError(
                 f"a jsonl export is a backup: it is read into an empty database only, and this one has a row of {kind}; name a new one "
-                "with AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL, or join two installations by the formats ambignq-full and predictions"
+                "with AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL, or join two installations by the format ambignq-full"
             )
 
 
