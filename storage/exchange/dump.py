@@ -29,13 +29,10 @@ from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcD
 LAYOUT = 4
 EXCLUDED_TABLES = ("sign_in_wait", "export", "snapshot", "last_commit")
 SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
+TABLES: Mapping[str, Table] = {t.name: t for t in Base.metadata.sorted_tables if t.name not in EXCLUDED_TABLES}
 MAX_TEXT_CHARS = 1_000_000
 _CHUNK = 20  # rows in memory: a trace may be large
 Row = dict[str, Any]
-
-
-def dumped_tables() -> dict[str, Table]:
-    return {table.name: table for table in Base.metadata.sorted_tables if table.name not in EXCLUDED_TABLES}
 
 
 def _columns(table: Table) -> dict[str, Column[Any]]:
@@ -54,7 +51,7 @@ def everything(session: Session, filters: Filters, names: Names, counts: Counter
 
 
 def _lines(session: Session, names: Names) -> Iterator[tuple[str, str]]:
-    for kind, table in dumped_tables().items():
+    for kind, table in TABLES.items():
         if kind == "draft" and names.pseudonyms:  # whatever a page put there, names too
             continue
         columns = _columns(table)
@@ -89,7 +86,7 @@ def check_line(line: Row) -> None:
     kind, row = line.get("kind"), line.get("row")
     if kind == "ambiscope":
         raise FormatError("the header occurs twice: two exports in one file")
-    table = dumped_tables().get(kind) if isinstance(kind, str) else None
+    table = TABLES.get(kind) if isinstance(kind, str) else None
     if table is None:
         raise FormatError(f"unknown kind {str(kind)[:40]!r}", field="kind")
     if not isinstance(row, dict):
@@ -186,17 +183,17 @@ READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
 
 def require_empty(session: Session) -> None:
     """Raises InputError unless the database is empty."""
-    for kind, table in dumped_tables().items():
+    for kind, table in TABLES.items():
         if session.execute(select(*table.primary_key).limit(1)).first() is not None:
             raise InputError(
                 f"a jsonl export is a backup: it is read into an empty database only, and this one has a row of {kind}; name a new one "
-                "with AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL, or join two installations by the formats ambignq-full and predictions"
+                "with AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL, or join two installations by the format ambignq-full"
             )
 
 
 def store_line(session: Session, line: Row) -> None:
     """Stores a checked line.  Raises IntegrityError for what contradicts another row, or refers to none."""
-    table = dumped_tables()[line["kind"]]
+    table = TABLES[line["kind"]]
     times = {c.name for c in table.columns if isinstance(c.type, UtcDateTime)}
     row = {k: _time(v, k) if k in times and v is not None else v for k, v in line["row"].items()}
     session.connection().execute(insert(table), row)

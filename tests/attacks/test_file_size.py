@@ -93,7 +93,7 @@ def test_a_save_that_does_not_fit_changes_nothing(full: Settings) -> None:
     source.write_text(json.dumps([{"question": f"Question {n} {'long ' * 200}?"} for n in range(500)]))
     with Store(full.url) as store:
         before = store.maintenance.counts()["question"]
-    done = limited(full, "import", str(source))
+    done = limited(full, "import", str(source), "--format", "questions")
     with Store(full.url) as store:
         assert store.maintenance.health(full=True).ok
         assert store.maintenance.counts()["question"] == before

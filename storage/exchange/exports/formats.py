@@ -43,5 +43,5 @@ FORMATS: Formats = {
     "csv": Format(".csv", _STATEMENTS, whole=tables.write_csv),
     "parquet": Format(".parquet", _STATEMENTS, whole=tables.write_parquet),
     "datasets": Format("", (*_AMBIGNQ, "used_queries", *hub.SPLITS), folder=hub.folder_of(training_formats.ambignq_full)),
-    "jsonl": Format(".jsonl", tuple(dump.dumped_tables()), dump.everything),
+    "jsonl": Format(".jsonl", tuple(dump.TABLES), dump.everything),
 }

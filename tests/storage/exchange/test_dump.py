@@ -12,7 +12,7 @@ from annotation_samples import fill_workbench
 from storage_samples import fill, prediction
 
 from core.errors import InputError
-from storage.exchange.dump import EXCLUDED_TABLES, READERS, SECRET_COLUMNS, dumped_tables
+from storage.exchange.dump import EXCLUDED_TABLES, READERS, SECRET_COLUMNS, TABLES
 from storage.store import Store
 
 Lines = list[dict[str, Any]]
@@ -32,7 +32,7 @@ def dumped(store: Store, path: Path) -> Lines:
     fill(store)
     fill_workbench(store)
     counts = store.exports.export("jsonl", path).counts
-    assert all(counts[kind] for kind in dumped_tables()), counts
+    assert all(counts[kind] for kind in TABLES), counts
     return lines(path)
 
 
@@ -45,7 +45,7 @@ def other(tmp_path: Path) -> Any:
 def test_a_database_goes_out_comes_in_and_goes_out_equal(store: Store, other: Store, tmp_path: Path) -> None:
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     rows = dumped(store, first)
-    for kind, table in dumped_tables().items():
+    for kind, table in TABLES.items():
         row = next(line["row"] for line in rows if line["kind"] == kind)
         assert set(row) == set(table.columns.keys()) - set(SECRET_COLUMNS.get(kind, ())), kind
         assert set(READERS.get(kind, ())) <= set(row), kind

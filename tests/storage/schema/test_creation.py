@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -75,7 +77,8 @@ def test_another_schema_is_refused_before_anything_is_written(store: Store, path
     store.close()
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     for revision, kind in (("9999", NewerDatabaseError), ("0009", StorageError)):
-        raw(path, f"UPDATE alembic_version SET version_num = '{revision}'")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"UPDATE alembic_version SET version_num = '{revision}'")
         before = digest(path)
         with pytest.raises(kind, match=f"schema {revision}") as caught:
             Store(url)
