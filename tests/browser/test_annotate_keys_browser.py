@@ -61,12 +61,6 @@ def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
     return made.id
 
 
-def fast(page: Any, keys: str, pause: float) -> None:
-    """`pause`: milliseconds that each key is held."""
-    for key in keys:
-        page.keyboard.press(key, delay=pause)
-
-
 def in_view(page: Any, question: str) -> bool:
     box = page.locator("h3", has_text=question).first.bounding_box()
     return bool(box and 0 < box["y"] < 700)
@@ -81,7 +75,8 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
     project = opened(page, store, "judging", ["Who played Maria?", "Who was Maria?"])
     picture(page, "judging")
     first = page.locator("h3").first.inner_text()
-    fast(page, "121233", 120)
+    for key in "121233":
+        page.keyboard.press(key)
     page.get_by_text("6 of 6 answers judged").wait_for()
     quiet(page, 400)
     picture(page, "judged")
@@ -103,7 +98,8 @@ def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(p
 def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any, store: Store) -> None:
     project = opened(page, store, "generation", ["Who sang Maria?"])
     page.locator("h3").first.click()
-    fast(page, "axa", 60)
+    for key in "axa":
+        page.keyboard.press(key)
     page.get_by_text("3 of 6 left").wait_for()
     quiet(page, 400)
     picture(page, "generation")
