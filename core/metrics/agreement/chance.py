@@ -88,7 +88,8 @@ def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = BOOTSTRAP
         n, counts = drawn @ sizes, drawn @ sets  # (s,), (s, different sets)
         expected = n * n - ((counts @ similar) * counts).sum(axis=1)  # over ordered pairs of all sets
         observed = (drawn @ disagreement) * (n - 1)
-        return 1 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 1e-9 * n * n)
+        alpha: Floats = 1 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 1e-9 * n * n)
+        return alpha
 
     return _figure("alpha (MASI)", len(kept), statistic, _FEW, samples)
 

@@ -41,7 +41,8 @@ def resampled(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, se
     if samples < 1:
         raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
     values = np.concatenate([statistic(weights) for weights in _drawn(n, samples, seed)]) if n else np.zeros(0)
-    return values[~np.isnan(values)]
+    defined: Floats = values[~np.isnan(values)]
+    return defined
 
 
 def resampled_interval(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Interval | None:
