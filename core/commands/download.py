@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from tqdm import tqdm
 
     from core.datasets.catalogue import data_set, folder_of
-    from core.datasets.obtain import obtain
+    from core.datasets.download import obtain
 
     data = data_set(args.name)
     print(f"{data.name}: licence {data.licence}; {data.source}; {data.homepage}", file=sys.stderr)

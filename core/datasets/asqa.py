@@ -10,7 +10,7 @@ from typing import Any
 
 from core import json_io
 from core.errors import FormatError
-from core.fields import FieldReader
+from core.json_io import FieldReader
 from core.types import Annotation, QAPair, ReferenceQuestion
 
 SPLITS = ("train", "dev")

@@ -8,7 +8,7 @@ from typing import Any
 
 from core import json_io
 from core.errors import FormatError
-from core.fields import FieldReader
+from core.json_io import FieldReader
 from core.types import ReferenceQuestion
 
 
@@ -17,13 +17,13 @@ class Line(FieldReader):
 
     def __init__(self, path: Path, number: int, row: Mapping[str, Any]) -> None:
         super().__init__(path.name, line=number)
-        self.path, self.row = path, row
+        self.path, self.number, self.row = path, number, row
 
     def id(self, taken: Mapping[str, int]) -> str:
         """The row's id, or one made of the file's name and the line.  Raises FormatError for a duplicate."""
         if "id" not in self.row:
             stem = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
-            name = f"{stem}-{self.line}"
+            name = f"{stem}-{self.number}"
             while name in taken:  # an earlier row may have this id
                 name += "'"
             return name

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from core.models.encoders.bert import Bert
-from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.pretrained import TRANSFORMERS
 
 NAME, AUTHORS_NAME = "ambiscope_interleaved", "ambiscope_authors"
 Kind = Literal["paper", "authors"]

@@ -1,6 +1,6 @@
 """The heavy imports of the bundled models, once a process: pages and workers wait here until they are there.
 
-transformers is none of them; what needs it (models of other kinds) imports it under core.models.encoders.transformers_lock.  No Streamlit call is made here.
+transformers is none of them; what needs it (models of other kinds) imports it under core.models.encoders.pretrained.TRANSFORMERS.  No Streamlit call is made here.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def test_data_sets_are_listed_with_their_licence(run: Run) -> None:
 
 
 def test_a_download_says_licence_and_size_first(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from core.datasets import obtain as module
+    from core.datasets import download as module
     from core.datasets.download import Fetched
 
     def fetch(url: str, target: Path, *, progress: Any, **_: Any) -> Fetched:

@@ -18,8 +18,7 @@ from filelock import FileLock
 from core import disk
 from core.datasets import download, load
 from core.datasets.catalogue import DATASETS, DataSet, RemoteFile, data_set, downloaded
-from core.datasets.download import fetch, unpack
-from core.datasets.obtain import obtain
+from core.datasets.download import fetch, obtain, unpack
 from core.errors import ConflictError, DownloadError, InputError, StorageError, UnknownNameError
 
 BODY = bytes(range(256)) * 400  # 102,400 bytes

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from tiny_models import word_tokenizer
 
 from benchmarks import authors
@@ -114,17 +112,3 @@ def test_a_checkpoint_of_another_shape_or_form_is_named(change: Any, says: str, 
     with pytest.raises(CheckpointError, match=says) as caught:
         load_t5(tmp_path / "0.pt")
     assert "\n" not in str(caught.value)
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], one_thread: None) -> None:
-    assert authors.main([]) == 0
-    said = capsys.readouterr().out
-    assert all(name in said for name in NAMES)
-    folder = tmp_path / "cases"
-    shutil.copytree(CASES, folder)
-    tensors = load_file(folder / "two_passages.safetensors")
-    save_file(tensors | {"loss": tensors["loss"] + 0.01}, folder / "two_passages.safetensors")
-    assert authors.main(["--cases", str(folder), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["largest"] == pytest.approx(0.01, abs=1e-4)
-    assert authors.main(["--cases", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith("error: ")

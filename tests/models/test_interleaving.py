@@ -110,11 +110,6 @@ class Sample:
     def extra(self) -> dict[str, int]:
         return {"rows": self.rows, "prompt_tokens": self.prompt_tokens}
 
-    def refilled(self, seed: int) -> Sample:
-        """Other ids in the padding."""
-        noise = torch.randint(1, VOCABULARY, self.ids.shape, generator=torch.Generator().manual_seed(seed))
-        return replace(self, ids=torch.where(self.mask, self.ids, noise))
-
     def changed(self, question: int, row: int) -> Sample:
         """Other tokens in one row."""
         ids = self.ids.clone()
@@ -331,36 +326,6 @@ def test_news_of_a_passage_needs_two_layers_to_reach_another(make_tiny: Any) -> 
         before, after = (run(model, s, **s.extra) for s in (sample, sample.changed(0, 2)))
         close(after[1, :6], before[1, :6], 0.0)
         assert float((after[0, :4] - before[0, :4]).abs().max()) > 1e-4
-
-
-@pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
-def test_padding_is_never_seen(encoder: Any, lengths: list[list[int]]) -> None:
-    use_interleaving(encoder)
-    sample = make_sample(lengths)
-    other = sample.refilled(5)
-    before, after = (run(encoder, s, **s.extra)[s.mask] for s in (sample, other))
-    close(after, before, 0.0)
-
-
-def test_a_question_reads_the_same_alone_and_in_a_batch(encoder: Any) -> None:
-    use_interleaving(encoder)
-    together = make_sample(SHAPES["long prompts"])
-    found = together.unpadded(run(encoder, together, **together.extra))
-    for b, rows in enumerate(together.questions):
-        alone = make_sample([[len(row) for row in rows]])
-        for r, row in enumerate(rows):
-            alone.ids[r, : len(row)] = row
-        for got, want in zip(found[b], alone.unpadded(run(encoder, alone, **alone.extra))[0]):
-            close(got, want, 1e-5)
-
-
-def test_the_order_of_passages_makes_no_difference(encoder: Any) -> None:
-    use_interleaving(encoder)
-    sample = make_sample([[4, 6, 7, 5]])
-    order = [0, 3, 1, 2]
-    turned = replace(sample, ids=sample.ids[order], mask=sample.mask[order])
-    before, after = (run(encoder, s, **s.extra) for s in (sample, turned))
-    close(after[turned.mask], before[order][turned.mask], 1e-5)
 
 
 # ---------------------------------------------------------------- training and numbers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -106,37 +105,15 @@ def test_unknown_kind_and_no_texts() -> None:
     assert hashing.encode([]).shape == (0, 64)
 
 
-def test_query_cache_forgets_the_oldest() -> None:
+def test_query_cache_forgets_the_oldest_and_keeps_no_long_texts() -> None:
     cache = enc.QueryCache(2)
     for text in "abc":
         cache.put(text, np.ones(1, dtype=np.float32))
         cache.get("a")
     assert cache.get("b") is None
     assert cache.get("a") is not None
-
-
-def test_query_cache_keeps_no_long_texts() -> None:
-    cache = enc.QueryCache()
     cache.put("x" * 1_000_000, np.ones(1, dtype=np.float32))
     assert cache.get("x" * 1_000_000) is None
-
-
-def test_threads_get_the_same_vectors() -> None:
-    hashing = enc.HashingEncoder()
-    expected = hashing.encode(["one", "two"])
-    wrong: list[int] = []
-
-    def work() -> None:
-        for _ in range(50):
-            if not np.array_equal(hashing.encode(["one", "two"], "query"), expected):
-                wrong.append(1)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
 
 
 def test_encoders_are_known_by_the_weights_of_their_passages(make_tiny: Callable[..., Any]) -> None:

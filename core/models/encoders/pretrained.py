@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import pickle
 import re
+import threading
 from typing import Any
 
 from core.errors import CheckpointError
-from core.models.encoders.transformers_lock import TRANSFORMERS
 
+# held by a thread while it imports from transformers and while it loads with it: transformers imports its modules lazily, and two threads that
+# trigger this at the same time see incomplete ones
+TRANSFORMERS = threading.RLock()
 _LOOSEN = re.compile(r"trust_remote_code|weights_only|safe_globals|allow_pickle|can still be loaded", re.IGNORECASE)
 _NAMED = re.compile(r"GLOBAL ([\w.]+)")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.pretrained import TRANSFORMERS
 from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
 from core.models.language.roles import (
     SCRIPTED,

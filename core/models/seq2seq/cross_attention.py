@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.pretrained import TRANSFORMERS
 
 
 def attend_to_states(module: Any, hidden: Tensor, states: Tensor, mask: Tensor | None) -> Tensor:

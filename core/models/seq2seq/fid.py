@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import CheckpointError, StorageError
-from core.models.encoders.pretrained import pretrained, reason
-from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.pretrained import TRANSFORMERS, pretrained, reason
 from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released
 from core.models.loading.once import loaded_once
 from core.models.scheduling.device import pick_device

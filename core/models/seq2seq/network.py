@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.pretrained import TRANSFORMERS
 from core.models.interleaving import Kind, Packing, use_interleaving
 from core.models.seq2seq.cross_attention import read_states
 from core.models.span.network import Prompting

@@ -27,8 +27,7 @@ import torch
 from torch import Tensor
 
 from core.errors import CheckpointError
-from core.models.encoders.pretrained import pretrained, reason
-from core.models.encoders.transformers_lock import TRANSFORMERS
+from core.models.encoders.pretrained import TRANSFORMERS, pretrained, reason
 from core.models.seq2seq.network import FidConfig
 from core.types import EOI
 
