@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from core import types as t
 from core.systems.base.options import Options, SystemOptions, option
 from core.systems.base.selection import answer_events, choose
-from core.systems.base.system import Parts, System, SystemRun
+from core.systems.base.system import System, SystemParts, SystemRun
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Titles(System):
         return "every title was said"
 
 
-def build(name: str, parts: Parts, options: Options, own: TitlesOptions) -> Titles:
+def build(name: str, parts: SystemParts, options: Options, own: TitlesOptions) -> Titles:
     system = Titles(name, parts, options, own=own)
     system.threshold = own.threshold
     return system
