@@ -101,7 +101,7 @@ SYSTEMS = Registry(
             (SEQ2SEQ,),
             decoding="greedy",
             expect=SMALL,
-            options="core.systems.options:ClarifierOptions",
+            options="core.systems.base.options:ClarifierOptions",
         ),
         "fid-nucleus": Entry(
             "core.systems.fid:build",

@@ -13,10 +13,9 @@ from dataclasses import asdict, fields
 from core.models.seq2seq.decoding import Method, SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid
 from core.systems.base.clarifying import make_clarifier
-from core.systems.base.options import Options
+from core.systems.base.options import ClarifierOptions, Options
 from core.systems.base.system import SystemParts
 from core.systems.base.writing import WritingSystem
-from core.systems.options import ClarifierOptions
 
 METHODS: dict[str, Method] = {"fid-nucleus": "nucleus", "fid-top-k": "top-k", "fid-diverse-beam": "diverse-beam"}
 

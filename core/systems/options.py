@@ -11,23 +11,17 @@ from typing import Any, Literal
 
 from core.disambiguation.consolidation import Clustering, EmbeddedText, SameAnswer, Unclustered
 from core.errors import InputError
-from core.systems.base.options import Scoring, StoppingRule, SystemOptions, option
-
-SHARED = "see above"
-MIN_RESCORED = 0.5  # default threshold of an answer whose candidates are rescored
-OneByOne = Literal["exact", "fast"]
-Rescored = Literal["none", "reranker", "verifier"]
-Switch = Literal["on", "off"]
-
-
-@dataclass(frozen=True)
-class ClarifierOptions(SystemOptions):
-    """Who writes the disambiguated questions (core.systems.base.clarifying)."""
-
-    clarifier: Literal["round-trip", "seq2seq", "copy"] = option("round-trip", SHARED)
-    round_trip: Literal["reader", "answerer"] = option("reader", SHARED)
-    verify: Literal["round-trip", "none"] = option("round-trip", SHARED)
-
+from core.systems.base.options import (
+    SHARED,
+    ClarifierOptions,
+    ReadingOptions,
+    Rescored,
+    Scoring,
+    StoppingRule,
+    Switch,
+    SystemOptions,
+    option,
+)
 
 # ------------------------------------------------------------ systems that find answers one by one
 
@@ -36,7 +30,9 @@ class ClarifierOptions(SystemOptions):
 class LoopOptions(ClarifierOptions):
     """Of `ambigprompt-seq2seq`, and of every other loop."""
 
-    loop: OneByOne = option("exact", "`fast` rereads only the passages that a new answer may change", in_menu=True)
+    loop: Literal["exact", "fast"] = option(
+        "exact", "`fast` rereads only the passages that a new answer may change", in_menu=True
+    )
     reread: float = option(0.15, "share of the passages that the fast loop reads again", 0, 1)
     # mechanisms that weights are trained under; "trained": the checkpoint's own
     prompting: Literal["trained", "interleaved", "separate", "learned"] = option(
@@ -80,22 +76,6 @@ class ScriptedOptions(SystemOptions):
 
 
 # ------------------------------------------------------------ systems that read once
-
-
-@dataclass(frozen=True)
-class ReadingOptions(SystemOptions):
-    """Of `one-pass`, whose threshold is not tuned, and of others that select from what was read once."""
-
-    additions: Rescored = option("none", SHARED, in_menu=True)
-    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.5")
-    stop: Literal["threshold", "expected-f1"] = option("threshold", SHARED)
-    calibration: Switch = option("on", SHARED)
-
-    def usual(self) -> dict[str, Any]:
-        return {"threshold": self.tuned()["threshold"] if self.additions == "none" else MIN_RESCORED}
-
-    def tuned(self) -> dict[str, float]:
-        return {"threshold": 0.5}
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from core.errors import InputError
 from core.models.language import loading, roles
 from core.models.language.roles import Claim
 from core.systems.base.interpretations import InterpretationSystem, Interpreted
-from core.systems.base.options import Options
+from core.systems.base.options import MIN_RESCORED, Options
 from core.systems.base.reader_generator import ReaderGenerator, load_reader_generator
 from core.systems.base.rescoring import ALL, NONE, Rescoring, rescoring_of
 from core.systems.base.system import SystemParts, SystemRun
-from core.systems.options import MIN_RESCORED, VerdictOptions
+from core.systems.options import VerdictOptions
 from core.text import equal_for_display, listed
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ def test_a_calibration_is_fitted_and_makes_the_rule_possible(
     assert main(asked) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["summary"]["reliability"]["answer"]["n"] >= len(NAMES)
-    assert row["provenance"]["settings"]["stop"] == "expected-f1"
+    assert row["provenance"]["settings"]["extra"]["stop"] == "expected-f1"
     assert row["provenance"]["settings"]["calibration"]["fitted_on"] == "12 questions of own.jsonl"
 
 

@@ -19,10 +19,9 @@ from core.models.seq2seq.network import FidConfig
 from core.settings import Settings
 from core.systems import build
 from core.systems.base.clarifying import make_clarifier
-from core.systems.base.options import Options
+from core.systems.base.options import ClarifierOptions, Options
 from core.systems.base.system import answer
 from core.systems.base.writing import WritingSystem
-from core.systems.options import ClarifierOptions
 from core.systems.spanseqgen import TOKENS
 
 PASSAGES = tuple(

@@ -14,7 +14,7 @@ from core.disambiguation.clarifiers import Clarifier, by_copying, by_rewriting, 
 from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with
 from core.models.span.reader import PassageReader, load_reader
 from core.settings import Settings
-from core.systems.options import ClarifierOptions
+from core.systems.base.options import ClarifierOptions
 
 
 def ask_reader(reader: PassageReader) -> AskAgain:

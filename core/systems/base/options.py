@@ -19,6 +19,10 @@ from core.registry import did_you_mean
 TOP_K = 10  # default number of passages to read
 StoppingRule = Literal["compare", "threshold", "expected-f1"]  # when an answer set is complete (core.systems.base.selection)
 Scoring = Literal["passage", "dpr"]  # of spans (core.systems.base.selection.candidates_of)
+Rescored = Literal["none", "reranker", "verifier"]  # core.systems.base.rescoring
+Switch = Literal["on", "off"]
+SHARED = "see above"  # the meaning of options that docs/systems.md explains once, for all systems
+MIN_RESCORED = 0.5  # default threshold of an answer whose candidates are rescored
 S = TypeVar("S", bound="SystemOptions")
 
 
@@ -117,6 +121,37 @@ class SystemOptions:
     def stored(self) -> dict[str, Any]:
         """Every value as plain JSON: what `read` takes."""
         return asdict(self)
+
+
+# ------------------------------------------------------------ options that several systems share
+
+
+@dataclass(frozen=True)
+class ClarifierOptions(SystemOptions):
+    """Who writes the disambiguated questions (core.systems.base.clarifying)."""
+
+    clarifier: Literal["round-trip", "seq2seq", "copy"] = option("round-trip", SHARED)
+    round_trip: Literal["reader", "answerer"] = option("reader", SHARED)
+    verify: Literal["round-trip", "none"] = option("round-trip", SHARED)
+
+
+@dataclass(frozen=True)
+class ReadingOptions(SystemOptions):
+    """Of `one-pass`, whose threshold is not tuned, and of others that select from what was read once."""
+
+    additions: Rescored = option("none", SHARED, in_menu=True)
+    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.5")
+    stop: Literal["threshold", "expected-f1"] = option("threshold", SHARED)
+    calibration: Switch = option("on", SHARED)
+
+    def usual(self) -> dict[str, Any]:
+        return {"threshold": self.tuned()["threshold"] if self.additions == "none" else MIN_RESCORED}
+
+    def tuned(self) -> dict[str, float]:
+        return {"threshold": 0.5}
+
+
+# ------------------------------------------------------------
 
 
 def table(options: type[SystemOptions]) -> str:

@@ -11,11 +11,10 @@ from core import types as t
 from core.disambiguation.clarifiers import by_round_trip
 from core.models.span.reader import PassageReader, Readout
 from core.systems.base.clarifying import ask_reader
-from core.systems.base.options import Options
+from core.systems.base.options import Options, ReadingOptions
 from core.systems.base.rescoring import rescoring_of
 from core.systems.base.selection import CalibrationKey, Selection, answer_events
 from core.systems.base.system import System, SystemParts, SystemRun
-from core.systems.options import ReadingOptions
 
 
 class ReadingSystem(System):
