@@ -15,8 +15,9 @@ import streamlit as st
 from core.evaluation.published import PublishedTable, tables_of
 from core.metrics.calibration import by_chance
 from core.systems import entry_of
-from pages.evaluate.data import SCOPES, axis, scaled
+from pages.evaluate.data import SCOPES
 from pages.ui import charts as drawing
+from pages.ui.formatting import axis, scaled
 from pages.ui.markup import escape, named
 from pages.ui.tables import csv_button, table
 from storage.records.results import StoredEvaluation

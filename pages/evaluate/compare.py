@@ -11,10 +11,11 @@ import streamlit as st
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.metrics.significance.compare import MetricDifference, compare_values, corrected
 from pages.evaluate import charts, judges, source
-from pages.evaluate.data import SCOPES, axis, format_score, is_share, metrics_of, names, scaled
+from pages.evaluate.data import SCOPES, metrics_of, names
 from pages.evaluate.rows import question
 from pages.session import shared
 from pages.ui import charts as drawing
+from pages.ui.formatting import axis, format_score, is_share, scaled
 from pages.ui.markup import escape, short
 from pages.ui.tables import table
 from storage.records.results import StoredEvaluation

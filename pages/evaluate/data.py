@@ -1,10 +1,9 @@
-"""What the evaluate page's parts share: runs and their names, metrics and their scale."""
+"""What the evaluate page's parts share: runs and their names, and their metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.metrics import COUNT_METRICS
 from storage.records.results import StoredEvaluation
 
 VIEWS = ("Leaderboard", "Charts", "Two runs", "One run", "Start and store")
@@ -24,23 +23,3 @@ def metrics_of(runs: Sequence[StoredEvaluation]) -> list[str]:
     """The metrics that some run has, F1 answer first."""
     metrics = dict.fromkeys(m for run in runs for m in run.scores)
     return sorted(metrics, key=lambda m: m != "F1 answer")
-
-
-def is_share(metric: str) -> bool:
-    return metric not in COUNT_METRICS
-
-
-def scaled(metric: str, value: float | None) -> float | None:
-    """A share in percent, a count as it is: the one scale of every table and chart."""
-    return 100 * value if value is not None and is_share(metric) else value
-
-
-def format_score(metric: str, value: float | None, sign: str = "") -> str:
-    """`sign`: "+" for a difference."""
-    if value is None:
-        return "–"
-    return f"{scaled(metric, value):{sign}.{1 if is_share(metric) else 2}f}"
-
-
-def axis(metric: str) -> str:
-    return f"{metric} (%)" if is_share(metric) else metric

@@ -11,9 +11,10 @@ import streamlit as st
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.evaluate import judges, source
-from pages.evaluate.data import SCOPES, format_score, is_share, metrics_of, names, scaled
+from pages.evaluate.data import SCOPES, metrics_of, names
 from pages.session import shared
 from pages.session.actions import action, say
+from pages.ui.formatting import format_score, is_share, scaled
 from pages.ui.markup import escape
 from pages.ui.tables import csv_button, table
 from storage.records.results import EvaluationFilter, StoredEvaluation

@@ -10,10 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import AmbiscopeError
 from pages.evaluate import source
 from pages.evaluate.charts import BUCKETS
-from pages.evaluate.data import format_score
 from pages.explore.trace import TraceView
 from pages.session import shared
-from pages.ui.formatting import percent, seconds
+from pages.ui.formatting import format_score, percent, seconds
 from pages.ui.markup import escape, short
 from pages.ui.tables import table
 from storage.records.results import EvaluationRow, StoredEvaluation

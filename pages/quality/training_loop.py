@@ -9,10 +9,10 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import InputError
-from pages.evaluate.data import format_score
 from pages.jobs import background as jobs
 from pages.session import shared
 from pages.session.actions import action
+from pages.ui.formatting import format_score
 from pages.ui.markup import escape
 from pages.ui.tables import table
 from storage.analysis.loop import HUNDREDS, LoopOptions, LoopResult, run_loop
