@@ -359,7 +359,7 @@ class CorpusLibrary:
         """
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
-            raise InputError("no file was given; give at least one .tsv, .jsonl, .txt, .md or .pdf file, or a folder")
+            raise InputError("no file was given; give at least one file or folder")
         files = Files(tuple(files_of(paths)), columns, vectors)
         prints = building.fingerprint(files, limits)
         report = self._complete(name, prints)  # without the lock: another process may also be reading

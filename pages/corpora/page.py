@@ -184,7 +184,7 @@ def upload_form() -> None:
         st.text_input("Corpus name", key="corpora.name", max_chars=64, placeholder="my-corpus")
         st.file_uploader(
             "Files",
-            type=["tsv", "gz", "jsonl", "txt", "md", "pdf"],
+            type=sorted({suffix.rpartition(".")[2] for suffix in UPLOADED}),
             accept_multiple_files=True,
             max_upload_size=settings.max_upload_mb,
             key="corpora.files",

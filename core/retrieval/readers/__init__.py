@@ -14,13 +14,13 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.retrieval.readers.columns import read_arrow, read_parquet
-from core.retrieval.readers.documents import read_markdown, read_pdf, read_text
+from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_pdf, read_rst, read_text
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
+from core.retrieval.readers.structure import PASSAGE_WORDS
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
 from core.text import chunk_words, text_problem
 from core.types import Passage
 
-PASSAGE_WORDS = 100  # DPR, section 4.1
 MAX_TITLE_CHARS = 300
 Reader = Callable[[Source], Iterator[Row]]
 
@@ -31,6 +31,10 @@ READERS: dict[str, Reader] = {
     ".jsonl.gz": read_jsonl,
     ".txt": read_text,
     ".md": read_markdown,
+    ".rst": read_rst,
+    ".html": read_html,
+    ".htm": read_html,
+    ".docx": read_docx,
     ".pdf": read_pdf,
     ".parquet": read_parquet,
     ".arrow": read_arrow,
@@ -88,8 +92,12 @@ def read_passages(
         identity = row.id or source.stem + (f"-{row.number}" if row.place is None else row.place)
         text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
         reason = _wrong(identity, title, text)
-        parts = [] if reason else [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
-        ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id)
+        if row.passages and not whole:
+            parts = [part for each in row.passages if (part := _clean(each.translate(_LIGATURES)))]
+        else:
+            parts = [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
+        ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id, is_section=bool(row.passages))
+        parts = [] if reason else parts
         if not reason and not ids:
             reason = f"duplicate id '{identity[:50]}'"
         if reason:
@@ -103,10 +111,15 @@ def read_passages(
             yield Passage(passage_id, title, part)
 
 
-def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool) -> list[str]:
-    """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`."""
+def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool, is_section: bool) -> list[str]:
+    """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`.
+
+    The first passage of a section has the section's id however many there are, so that links to it hold when it grows.
+    """
     for name in chain([identity], (f"{identity}~{n}" for n in count(2)) if is_derived else ()):
         ids = [name] if parts == 1 else [f"{name}#{i}" for i in range(1, parts + 1)]
+        if is_section:
+            ids[0] = name
         if not any(map(used, {name, f"{name}#1", *ids})):
             return ids
     return []

@@ -75,7 +75,7 @@ def files_of(paths: Iterable[Path]) -> list[CorpusFile]:
         if path.is_dir():
             inner = next((files for layout in LAYOUTS if (files := layout(path))), None)
             if inner is None:
-                raise InputError(f"{path}: this folder has no .tsv, .jsonl, .parquet, .arrow, .txt, .md or .pdf file")
+                raise InputError(f"{path}: this folder has no file of these kinds: {', '.join(READERS)}")
             found |= {file: path for file in inner if file not in found}
         elif not path.exists() and not path.is_symlink():
             raise InputError(f"{path}: there is no such file")
