@@ -45,7 +45,7 @@ def html(request: dict[str, Any]) -> str:
     if kind == "docx":
         return _docx(Path(request["path"]))
     text: str = request["text"]
-    return {"md": _markdown, "rst": _rst, "html": str}[kind](text)
+    return _markdown(text) if kind == "md" else _rst(text) if kind == "rst" else text
 
 
 def _markdown(text: str) -> str:
@@ -122,7 +122,7 @@ def _tolerant() -> Iterator[None]:
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
 
-    class Code(Directive):
+    class Code(Directive):  # type: ignore[misc]
         optional_arguments, final_argument_whitespace, has_content, option_spec = 1, True, True, _AnyOption()
 
         def run(self) -> list[nodes.Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, count
 from pathlib import Path
 
@@ -39,8 +39,10 @@ READERS: dict[str, Reader] = {
     ".parquet": read_parquet,
     ".arrow": read_arrow,
 }
-# the size of the others is not known before they are unpacked: they are read from the command line only
-UPLOADED = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
+ZIP = ".zip"  # of a folder (zips.py)
+# what the Corpora page accepts; the size of the others is not known before they are unpacked: they are read from the command line only
+IN_ZIP = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
+UPLOADED = (*IN_ZIP, ZIP)
 # control characters would break the row file, a log or a terminal; white space is collapsed anyway
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 # ligatures, which PDFs hold as one character: "ﬁ" is "fi"
@@ -50,13 +52,17 @@ _DIVIDED = re.compile(
 )  # U+2010 and the soft hyphen, used for hyphenation; not a plain "-"
 
 
+def suffix_of(name: str, suffixes: Iterable[str]) -> str:
+    """The longest of these suffixes that a file's name has, in any case; empty if it has none."""
+    return max((suffix for suffix in suffixes if name.lower().endswith(suffix)), key=len, default="")
+
+
 def reader_for(path: Path) -> Reader:
     """The reader of a file's suffix.  Raises InputError for one that is not registered."""
-    name = path.name.lower()
-    for suffix in sorted(READERS, key=len, reverse=True):
-        if name.endswith(suffix):
-            return READERS[suffix]
-    raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
+    suffix = suffix_of(path.name, READERS)
+    if not suffix:
+        raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
+    return READERS[suffix]
 
 
 def _clean(text: str) -> str:
