@@ -42,6 +42,7 @@ from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected
 from core.retrieval.readers.zips import unpacked
+from core.retrieval.reuse import reusing
 from core.retrieval.short_names import ShortNames
 from core.retrieval.vectors.files import Given
 from core.retrieval.words.searching import WordIndex, open_words
@@ -401,6 +402,7 @@ class CorpusLibrary:
         encode: Encode | None,
     ) -> BuildReport:
         part = self._at(name, ".building-")
+        encode = encode or reusing(self._at(name), encoder)
         try:
             report = building.build(
                 name, part, files, prints, encoder=encoder, size=self._size, limits=limits, progress=progress, encode=encode
