@@ -58,11 +58,19 @@ PROSE = {  # as packages without an SPDX expression name them
 SAID_IN_A_FILE = {  # metadata without a licence: what the package's files say
     "axe-playwright-python": ("MIT", "MPL-2.0"),  # its LICENSE, and the head of the axe.min.js in it
 }
+OF_THE_WHEEL = {  # metadata that name the licences of a source archive: those of what the wheel brings
+    "docutils": (
+        "CC0-1.0",
+        "0BSD",
+        "BSD-2-Clause",
+    ),  # its COPYING.rst: the GPL is that of rst.el, for Emacs; the rest is public domain or BSD
+}
 # NVIDIA's own licence: CUDA may be passed on with an application.  It comes with faiss-gpu, where an NVIDIA driver is or who asks for it, and with the
 # CUDA build of torch, which says itself (as to triton) which versions it takes; faiss-gpu's are pinned.
 OF_CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
 FAISS_GPU = ("nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-curand-cu12")
 COPYLEFT_INSIDE = {  # packages whose licence files hold a text of the GPL family, and why that is no matter
+    "docutils": "the licence of rst.el, an Emacs mode, which the wheel does not bring",
     "numpy": "GCC's runtime libraries, under the GCC Runtime Library Exception",
     "scipy": "GCC's runtime libraries, under the GCC Runtime Library Exception",
     "torch": "a test folder of a library that kineto brings as source; the wheel holds nothing of it but the licence",
@@ -98,6 +106,8 @@ def names(requirements: Iterable[Requirement]) -> set[str]:
 
 def licence_names(name: str) -> list[str]:
     """What the metadata of an installed distribution say of its licence, in SPDX's names where they are known."""
+    if name in OF_THE_WHEEL:
+        return list(OF_THE_WHEEL[name])
     data = importlib.metadata.metadata(name)
     if expression := data.get("License-Expression"):
         said = [expression]

@@ -23,7 +23,12 @@ def add_parser(commands: Any) -> None:
         "index", help="build a corpus from tables, data sets, documents, or vectors that are there already"
     )
     index.add_argument(
-        "--passages", type=Path, nargs="+", required=True, metavar="FILE", help="files or folders (docs/formats.md)"
+        "--passages",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files, folders or zips of folders (docs/formats.md)",
     )
     index.add_argument("--name", help="name of the corpus (default: made from the first file or folder)")
     index.add_argument("--replace", action="store_true", help="replace a corpus of the same name")
@@ -102,6 +107,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(f"warning: {warning}")
     if report.already_built:
         return 0
+    if report.others_total:
+        names = ", ".join(row.file for row in report.others[:5])
+        more = f" and {report.others_total - 5} more" if report.others_total > 5 else ""
+        print(f"{report.others_total} other file(s) not read: {names}{more}")
     if report.rejected_total:
         print(f"{report.rejected_total} row(s) rejected:")
         for row in report.rejected[:20]:

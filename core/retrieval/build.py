@@ -86,6 +86,8 @@ class BuildReport:
     encode_seconds: float
     model_fraction: float | None  # share of `encode_seconds` spent in the model on real tokens; None if nothing was encoded
     already_built: bool = False
+    others: tuple[Rejected, ...] = ()  # files of a folder or zip that were not read, the first SHOWN_REJECTED
+    others_total: int = 0
     warnings: tuple[str, ...] = ()  # what was read in another way than expected, what a search will not find
 
 
@@ -96,6 +98,7 @@ class Files:
     passages: tuple[CorpusFile, ...]
     columns: Columns = DEFAULT_COLUMNS
     vectors: Given | None = None  # then a row is a passage, however long it is
+    others: tuple[Rejected, ...] = ()  # beside them in a folder or zip, and not read
 
 
 def fingerprint(files: Files, limits: Limits) -> Fingerprints:
@@ -151,7 +154,7 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
             rejected.append(row)
 
     with PassageWriter(folder) as writer:
-        for path, name in given.passages:
+        for (path, name), (_, digest) in zip(given.passages, prints, strict=False):
             tally, before, rejected_before, letters_before = Tally(), writer.mark(), len(rejected), letters
             try:
                 reading = read_passages(
@@ -170,6 +173,8 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
                         letters += mostly_other_letters(passage.text)
                         if writer.count % 500 == 0:
                             progress(writer.count, 0, "reading")
+                if digest and _sha256(path) != digest:
+                    raise InputError(f"{name} changed while it was read; give it again when it is complete")
             except InputError as e:
                 if len(given.passages) == 1:
                     raise
@@ -191,6 +196,8 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
             other_letters=letters,
             files=[asdict(f) for f in files],
             rejected=[asdict(r) for r in rejected],
+            others=[asdict(r) for r in given.others[:SHOWN_REJECTED]],
+            others_total=len(given.others),
         )
 
 
@@ -309,6 +316,8 @@ def report(
         files=files,
         rejected=tuple(Rejected(**r) for r in store.facts["rejected"]),
         rejected_total=sum(f.rejected for f in files),
+        others=tuple(Rejected(**r) for r in store.facts.get("others", ())),
+        others_total=store.facts.get("others_total", 0),
         resumed_at=resumed_at,
         seconds=seconds,
         encode_seconds=encode,

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -39,7 +40,9 @@ from core.retrieval.hybrid import checked_mode, search
 from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.folders import files_of
-from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected
+from core.retrieval.readers.zips import unpacked
+from core.retrieval.reuse import reusing
 from core.retrieval.short_names import ShortNames
 from core.retrieval.vectors import Given
 from core.retrieval.words import WordIndex
@@ -343,15 +346,22 @@ class CorpusLibrary:
         limits = limits or Limits.for_uploads(self.settings)
         if not paths:
             raise InputError("no file was given; give at least one file or folder")
-        files = Files(tuple(files_of(paths)), columns, vectors)
-        prints = building.fingerprint(files, limits)
-        report = self._complete(name, prints)  # without the lock: another process may also be reading
-        if report is None:
-            with self._locked(name, wait):
-                report = self._complete(name, prints)
-                if report is None:
-                    self._check_replaceable(name, prints, replace)
-                    report = self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
+        others: list[Rejected] = []
+        with tempfile.TemporaryDirectory(prefix="ambiscope-", ignore_cleanup_errors=True) as scratch:
+
+            def unpack(path: Path, limits: Limits = limits) -> list[CorpusFile]:
+                return unpacked(path, Path(tempfile.mkdtemp(dir=scratch)), limits, others.append)
+
+            found = files_of(paths, on_other=others.append, unpack=unpack)
+            files = Files(tuple(found), columns, vectors, tuple(sorted(others, key=lambda row: row.file)))
+            prints = building.fingerprint(files, limits)
+            report = self._complete(name, prints)  # without the lock: another process may also be reading
+            if report is None:
+                with self._locked(name, wait):
+                    report = self._complete(name, prints)
+                    if report is None:
+                        self._check_replaceable(name, prints, replace)
+                        report = self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
         for row in report.rejected:
             if on_reject:
                 on_reject(row)
@@ -375,6 +385,7 @@ class CorpusLibrary:
         encode: Encode | None,
     ) -> BuildReport:
         part = self._at(name, ".building-")
+        encode = encode or reusing(self._at(name), encoder)
         try:
             report = building.build(
                 name, part, files, prints, encoder=encoder, size=self._size, limits=limits, progress=progress, encode=encode

@@ -168,13 +168,13 @@ def upload_form() -> None:
     st.markdown(
         f"File types: {', '.join(f'`{s}`' for s in UPLOADED)}. Limits for each file: {settings.max_upload_mb} MB, "
         f"{settings.max_upload_lines:,} lines, {settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`. "
-        "JSON Lines need the field `text`; `id` and `title` are optional. Long texts are split into passages of 100 words."
+        "A zip of a folder is read as it is. JSON Lines need the field `text`; `id` and `title` are optional. Long texts are split into passages of 100 words."
     )
     with st.form("corpora.upload"):
         st.text_input("Corpus name", key="corpora.name", max_chars=64, placeholder="my-corpus")
         st.file_uploader(
             "Files",
-            type=["tsv", "gz", "jsonl", "txt", "md", "pdf"],
+            type=sorted({suffix.rpartition(".")[2] for suffix in UPLOADED}),
             accept_multiple_files=True,
             max_upload_size=settings.max_upload_mb,
             key="corpora.files",
@@ -191,6 +191,14 @@ def show_report(build: jobs.BackgroundJob) -> None:
     st.success(f"Corpus {name} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
     for warning in report.warnings:
         st.warning(escape(warning), icon=":material/translate:")
+    if report.others_total:
+        with st.expander(f"Other files, not read: {report.others_total:,}"):
+            st.dataframe(
+                pd.DataFrame([(r.file, r.reason) for r in report.others], columns=["File", "Why"]),
+                hide_index=True,
+                width="stretch",
+                alt="Files that were not read",
+            )
     if report.rejected_total:
         originals = build.about.originals
         skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"

@@ -194,7 +194,6 @@ def test_a_hostile_content_is_passages_or_one_line_of_refusal(
     open_app: Open, settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_MAX_UPLOAD_MB", "4")
-    monkeypatch.setattr("core.retrieval.readers.pdf_pages.PAGE_SECONDS", 5)
     shared.settings.clear()
     name, make = HOSTILE[what]
     app = open_app("corpora")

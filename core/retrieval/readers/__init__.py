@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, count
 from pathlib import Path
 
 from core.errors import InputError
 from core.retrieval.readers.columns import read_arrow, read_parquet
-from core.retrieval.readers.documents import read_markdown, read_pdf, read_text
+from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_pdf, read_rst, read_text
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
+from core.retrieval.readers.structure import PASSAGE_WORDS
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
 from core.text import chunk_words, text_problem
 from core.types import Passage
 
-PASSAGE_WORDS = 100  # DPR, section 4.1
 MAX_TITLE_CHARS = 300
 Reader = Callable[[Source], Iterator[Row]]
 
@@ -31,12 +31,18 @@ READERS: dict[str, Reader] = {
     ".jsonl.gz": read_jsonl,
     ".txt": read_text,
     ".md": read_markdown,
+    ".rst": read_rst,
+    ".html": read_html,
+    ".htm": read_html,
+    ".docx": read_docx,
     ".pdf": read_pdf,
     ".parquet": read_parquet,
     ".arrow": read_arrow,
 }
-# the size of the others is not known before they are unpacked: they are read from the command line only
-UPLOADED = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
+ZIP = ".zip"  # of a folder (zips.py)
+# what the Corpora page accepts; the size of the others is not known before they are unpacked: they are read from the command line only
+IN_ZIP = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
+UPLOADED = (*IN_ZIP, ZIP)
 # control characters would break the row file, a log or a terminal; white space is collapsed anyway
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 # ligatures, which PDFs hold as one character: "ﬁ" is "fi"
@@ -46,13 +52,17 @@ _DIVIDED = re.compile(
 )  # U+2010 and the soft hyphen, used for hyphenation; not a plain "-"
 
 
+def suffix_of(name: str, suffixes: Iterable[str]) -> str:
+    """The longest of these suffixes that a file's name has, in any case; empty if it has none."""
+    return max((suffix for suffix in suffixes if name.lower().endswith(suffix)), key=len, default="")
+
+
 def reader_for(path: Path) -> Reader:
     """The reader of a file's suffix.  Raises InputError for one that is not registered."""
-    name = path.name.lower()
-    for suffix in sorted(READERS, key=len, reverse=True):
-        if name.endswith(suffix):
-            return READERS[suffix]
-    raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
+    suffix = suffix_of(path.name, READERS)
+    if not suffix:
+        raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
+    return READERS[suffix]
 
 
 def _clean(text: str) -> str:
@@ -88,8 +98,12 @@ def read_passages(
         identity = row.id or source.stem + (f"-{row.number}" if row.place is None else row.place)
         text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
         reason = _wrong(identity, title, text)
-        parts = [] if reason else [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
-        ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id)
+        if row.passages and not whole:
+            parts = [part for each in row.passages if (part := _clean(each.translate(_LIGATURES)))]
+        else:
+            parts = [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
+        ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id, is_section=bool(row.passages))
+        parts = [] if reason else parts
         if not reason and not ids:
             reason = f"duplicate id '{identity[:50]}'"
         if reason:
@@ -103,10 +117,15 @@ def read_passages(
             yield Passage(passage_id, title, part)
 
 
-def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool) -> list[str]:
-    """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`."""
+def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool, is_section: bool) -> list[str]:
+    """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`.
+
+    The first passage of a section has the section's id however many there are, so that links to it hold when it grows.
+    """
     for name in chain([identity], (f"{identity}~{n}" for n in count(2)) if is_derived else ()):
         ids = [name] if parts == 1 else [f"{name}#{i}" for i in range(1, parts + 1)]
+        if is_section:
+            ids[0] = name
         if not any(map(used, {name, f"{name}#1", *ids})):
             return ids
     return []

@@ -1,34 +1,26 @@
-"""Readers of running text: plain text, Markdown (headings are titles) and PDF (a page is a document)."""
+"""Readers of documents: plain text, PDF (a page is a document), and what has headings: Markdown, reStructuredText, HTML, Word."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from pathlib import Path
+from typing import Any
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers.hyphens import Hyphens
-from core.retrieval.readers.lines import Row, Source
+from core.retrieval.readers.lines import MB, Row, Source
+from core.retrieval.readers.sandbox import StoppedError, parsed
+from core.retrieval.readers.structure import MAX_HEADING_CHARS, PASSAGE_WORDS, passages, section_title, slug
 from core.text import chunk_length, split_words
 
-PASSAGE_WORDS = 100
-PDF_WORKER = Path(__file__).with_name("pdf_pages.py")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
-_EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])")
+MAX_DOCUMENT_BYTES = 20 * MB  # of a document that is parsed whole
 _FRONT_MATTER = {"---": ("---", "..."), "+++": ("+++",)}  # YAML and TOML: first line, last line
 MAX_FRONT_MATTER = 200  # lines
-MAX_HEADING_CHARS = 200  # a longer one is text as well
 _FIELD = re.compile(r"[\w-]+\s*[:=]|#")
 _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?P=quote)\s*""", re.IGNORECASE)
-_MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:[-*+]|>|\d{1,9}\.)[ \t]+")
 
 
 def read_text(source: Source) -> Iterator[Row]:
@@ -65,47 +57,77 @@ def read_text(source: Source) -> Iterator[Row]:
 
 
 def read_markdown(source: Source) -> Iterator[Row]:
-    """Each section as a document, titled `Heading (Document)`; ids `NAME-n`.  Light markup (links, emphasis, lists) is dropped.
+    """A document for each section.  The title in the front matter is the document's; the front matter itself is no text."""
+    title, lines = _front_matter(source.document_lines())
+    return _sections(source, {"kind": "md", "text": _joined(source, lines), "title": title})
 
-    The document is the title in the front matter, the file's first heading of the first level, or its name: many files have a section
-    "Installation".  A heading without text is skipped; text before the first heading is titled with the document.
+
+def read_rst(source: Source) -> Iterator[Row]:
+    """The same of reStructuredText, with Sphinx's directives and roles."""
+    return _sections(source, {"kind": "rst", "text": _joined(source, source.document_lines())})
+
+
+def read_html(source: Source) -> Iterator[Row]:
+    """The same of a page, without navigation, headers, footers, scripts and styles."""
+    return _sections(source, {"kind": "html", "text": _joined(source, source.document_lines())})
+
+
+def read_docx(source: Source) -> Iterator[Row]:
+    """The same of a Word document, without its pictures and macros."""
+    _check_document_size(source, source.path.stat().st_size)
+    source.unit = "section"
+    return _sections(source, {"kind": "docx", "path": str(source.path.resolve())})
+
+
+def _check_document_size(source: Source, size: int) -> None:
+    if size > MAX_DOCUMENT_BYTES:
+        raise InputError(
+            f"{source.name} has {size / MB:.1f} MB; a document with headings may have {MAX_DOCUMENT_BYTES // MB} MB: split it"
+        )
+
+
+def _joined(source: Source, lines: Iterable[tuple[int, str]]) -> str:
+    """The text of a document, of bounded size."""
+    _check_document_size(source, source.path.stat().st_size)
+    texts = []
+    for _, line in lines:
+        source.tally.blank += not line.strip()
+        texts.append(line)
+    return "\n".join(texts)
+
+
+def _sections(source: Source, request: dict[str, Any]) -> Iterator[Row]:
+    """The sections of a document, parsed in a process of its own; ids `NAME#heading/subheading`.
+
+    Raises FormatError if it is damaged, protected by a password, or takes too much memory or time.
     """
-    named, lines = _front_matter(source.document_lines())
-    document = title = named or source.title
-    start, fenced, sections, before = 1, False, 0, 0
-    body: list[str] = []
+    document = ""
+    for number, message in enumerate(_parsed(source, request)):
+        if number == 0:
+            document = message["title"] or source.title
+            continue
+        if source.unit == "section":
+            source.tally.read += 1
+        parts = tuple(passages(message["blocks"]))
+        place = f"#{name}" if (name := slug(message["headings"])) else ""
+        yield Row(number, "", section_title(document, message["headings"]), " ".join(parts), place=place, passages=parts)
 
-    def section() -> Row:
-        return Row(start, "", title, " ".join(body), place=f"-{sections}")
 
-    for number, line in lines:
-        if not line.strip():
-            source.tally.blank += 1
-            continue
-        if _FENCE.match(line):
-            fenced = not fenced
-            continue
-        heading = None if fenced else _HEADING.match(line)
-        # under a line of text, not after a blank line (a rule) or a fence
-        underlined = not fenced and body and before == number - 1 and re.fullmatch(r" {0,3}(?:=+|-{2,})[ \t]*", line)
-        if heading or underlined:
-            name = heading.group(2).rstrip().rstrip("#") if heading else body.pop()
-            if body:
-                sections += 1
-                yield section()
-            whole = _plain(name).strip()
-            name = whole[:MAX_HEADING_CHARS]
-            if not named and (len(heading.group(1)) == 1 if heading else line.strip().startswith("=")):
-                document = named = name or document
-            title, start, body = _sectioned(name, document), number, [whole] if name != whole else []
-            continue
-        if not fenced and _RULE.fullmatch(line):
-            continue
-        body.append(line if fenced else _plain(line))
-        before = 0 if fenced else number
-    if body:
-        sections += 1
-        yield section()
+def _parsed(source: Source, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The parser's messages.  Raises FormatError for its refusal, and where it stopped."""
+    begun = False
+    try:
+        for message in parsed(request):
+            if "error" in message:
+                raise FormatError(message["error"], file=source.name)
+            begun = True
+            yield message
+    except StoppedError as e:
+        where = f"after {source.unit} {source.tally.read}" if begun else "before its first words"
+        raise FormatError(
+            f"the parser stopped {where}: the file is damaged or needs too much memory or time; save it anew, or split it",
+            file=source.name,
+        ) from e
 
 
 def _front_matter(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple[int, str]]]:
@@ -115,24 +137,12 @@ def _front_matter(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple
     for number, line in islice(lines, MAX_FRONT_MATTER if ends else 0):
         if ends and line.strip() in ends:
             titles = (m["title"] for _, field in head if (m := _TITLE.fullmatch(field)))
-            return _plain(next(titles, "")).strip()[:MAX_HEADING_CHARS], lines
+            return " ".join(re.sub(r"[*`]", "", next(titles, "")).split())[:MAX_HEADING_CHARS], lines
         is_text = not any(field.strip() for _, field in head[1:]) and line.strip() and not _FIELD.match(line)
         head.append((number, line))
         if is_text:
             break
     return "", chain(head, lines)
-
-
-def _sectioned(heading: str, document: str) -> str:
-    """A section's title: its heading, with the document in parentheses where the heading does not name it."""
-    if not heading or heading.casefold() == document.casefold():
-        return document
-    return heading if document.casefold() in heading.casefold() else f"{heading} ({document[:90]})"
-
-
-def _plain(line: str) -> str:
-    """A Markdown line without light markup."""
-    return _EMPHASIS.sub(r"\1", _MARKUP.sub("", _LINK.sub(r"\1", line)))
 
 
 def read_pdf(source: Source) -> Iterator[Row]:
@@ -152,45 +162,25 @@ def read_pdf(source: Source) -> Iterator[Row]:
 
 
 def _pdf_pages(source: Source) -> Iterator[Row]:
-    """The pages as the parser reads them, in its own process with bounded memory and time (pdf_pages.py), so a malicious file cannot crash
-    the app."""
+    """The pages as the parser reads them."""
     source.unit = "page"
-    argv = [sys.executable, str(PDF_WORKER), str(source.path.resolve()), str(min(source.limits.max_pages, 2**31))]
-    with tempfile.TemporaryFile() as errors, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors) as worker:
-        assert worker.stdout is not None
-        finished = False
-        try:
-            for raw in worker.stdout:
-                message = json.loads(raw)
-                if "error" in message:
-                    raise FormatError(message["error"], file=source.name)
-                if "too_many" in message:
-                    raise InputError(
-                        f"{source.name} has {message['too_many']} pages; at most {source.limits.max_pages} are read. "
-                        "Split it, or raise AMBISCOPE_MAX_UPLOAD_PAGES"
-                    )
-                if "done" in message:
-                    finished = True
-                    break
-                number = int(message["page"])
-                source.tally.read += 1
-                if "damaged" in message:
-                    source.reject(number, message["damaged"])
-                elif not message["text"].replace("\ufffd", "").strip():  # or nothing but letters that its fonts do not name
-                    source.reject(number, "the page has no text (a scanned image needs OCR first)")
-                elif len(message["text"]) > source.limits.max_line_chars:
-                    source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
-                else:
-                    yield Row(
-                        number, "", message["title"][:MAX_HEADING_CHARS] or source.title, message["text"], place=f"-p{number}"
-                    )
-        finally:
-            worker.kill()  # a caller may stop reading at any time
-    if finished and not source.tally.read:
+    limit = min(source.limits.max_pages, 2**31)
+    for message in _parsed(source, {"kind": "pdf", "path": str(source.path.resolve()), "max_pages": limit}):
+        if "too_many" in message:
+            raise InputError(
+                f"{source.name} has {message['too_many']} pages; at most {source.limits.max_pages} are read. "
+                "Split it, or raise AMBISCOPE_MAX_UPLOAD_PAGES"
+            )
+        number = int(message["page"])
+        source.tally.read += 1
+        if "damaged" in message:
+            source.reject(number, message["damaged"])
+        elif not message["text"].replace("\ufffd", "").strip():  # or nothing but letters that its fonts do not name
+            source.reject(number, "the page has no text (a scanned image needs OCR first)")
+        elif len(message["text"]) > source.limits.max_line_chars:
+            source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
+        else:
+            title = message["title"][:MAX_HEADING_CHARS] or source.title
+            yield Row(number, "", title, message["text"], place=f"-p{number}")
+    if not source.tally.read:
         raise FormatError("the PDF has no pages; print it to a new PDF", file=source.name)
-    if not finished:
-        where = f"after page {source.tally.read}" if source.tally.read else "before its first page"
-        raise FormatError(
-            f"the PDF parser stopped {where}: the file is damaged or needs too much memory or time; print it to a new PDF",
-            file=source.name,
-        )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from core.errors import FormatError, InputError
-from core.retrieval.readers import READERS
-from core.retrieval.readers.lines import CorpusFile
+from core.retrieval.readers import READERS, ZIP, suffix_of
+from core.retrieval.readers.lines import CorpusFile, Rejected
+from core.text import storable
 
 
-def by_number(path: Path) -> list[tuple[int, str | int]]:
+def by_number(path: PurePath) -> list[tuple[int, str | int]]:
     """Sorts names as people number them: shard 2 before shard 10."""
     parts = re.split(r"(\d+)", str(path))
     return [(i % 2, int(part) if i % 2 else part) for i, part in enumerate(parts)]
@@ -54,6 +56,26 @@ def _splits(folder: Path) -> list[Path]:
     return _saved(splits[0])
 
 
+def is_hidden(parts: Iterable[str]) -> bool:
+    """Whether a path has a part that people do not see, such as those that a Mac adds to a zip."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in parts)
+
+
+def _documents(folder: Path) -> list[Path]:
+    """The files that have a reader, below the folder; without hidden ones and links."""
+    return [p for p in _inside(folder) if not p.is_symlink() and suffix_of(p.name, READERS)]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Files and links below a folder, without hidden ones; no link is followed."""
+    found = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_hidden([name])]
+        linked = [name for name in folders if (Path(parent) / name).is_symlink()]
+        found += [Path(parent) / name for name in (*names, *linked) if not is_hidden([name])]
+    return sorted(found, key=by_number)
+
+
 # one a layout: the files to read in their order; none if the folder has another layout
 LAYOUTS: tuple[Callable[[Path], list[Path]], ...] = (
     _beir,
@@ -61,28 +83,41 @@ LAYOUTS: tuple[Callable[[Path], list[Path]], ...] = (
     _splits,
     lambda folder: inside(folder, [".parquet"]),  # a snapshot of the hub also has a README.md
     lambda folder: inside(folder, [".arrow"]),
-    lambda folder: inside(folder, READERS),
+    _documents,
 )
 
 
-def files_of(paths: Iterable[Path]) -> list[CorpusFile]:
+def files_of(
+    paths: Iterable[Path],
+    *,
+    on_other: Callable[[Rejected], None] = lambda row: None,
+    unpack: Callable[[Path], list[CorpusFile]] | None = None,
+) -> list[CorpusFile]:
     """The files of a corpus, each once: those given, and in place of a folder those of its layout, named by their path below it.
 
-    Where two would have one name, the folder's name comes before it.  Raises InputError for a folder without any, and for a missing file.
+    Where two would have one name, the folder's name comes before it.  `on_other` receives the files of a folder of documents that are not
+    read, and why.  `unpack`: the files of a zip (zips.py).  Raises InputError for a folder without any, and for a missing file.
     """
-    found: dict[Path, Path] = {}  # file -> the folder that its name begins below
+    found: dict[Path, tuple[str, str]] = {}  # file -> its name, and that of the folder or zip that the name begins below
     for path in paths:
         if path.is_dir():
-            inner = next((files for layout in LAYOUTS if (files := layout(path))), None)
-            if inner is None:
-                raise InputError(f"{path}: this folder has no {', '.join(READERS)} file")
-            found |= {file: path for file in inner if file not in found}
+            layout, inner = next(((layout, files) for layout in LAYOUTS if (files := layout(path))), (None, []))
+            if layout is None:
+                raise InputError(f"{path}: this folder has no file of these kinds: {', '.join(READERS)}")
+            for file in set(_inside(path)) - set(inner) if layout is _documents else ():
+                on_other(other(file.relative_to(path).as_posix(), is_link=file.is_symlink()))
+            above = path.resolve().name
+            found |= {file: (file.relative_to(path).as_posix(), above) for file in inner if file not in found}
         elif not path.exists() and not path.is_symlink():
             raise InputError(f"{path}: there is no such file")
+        elif unpack and path.name.lower().endswith(ZIP):
+            found |= {file: (name, path.name[: -len(ZIP)]) for file, name in unpack(path)}
         else:
-            found.setdefault(path, path.parent)
-    names = {file: file.relative_to(folder).as_posix() for file, folder in found.items()}
-    repeated = {name for name, files in Counter(names.values()).items() if files > 1}
-    return [
-        CorpusFile(file, f"{found[file].resolve().name}/{name}" if name in repeated else name) for file, name in names.items()
-    ]
+            found.setdefault(path, (path.name, path.resolve().parent.name))
+    repeated = {name for name, files in Counter(name for name, _ in found.values()).items() if files > 1}
+    return [CorpusFile(file, f"{above}/{name}" if name in repeated else name) for file, (name, above) in found.items()]
+
+
+def other(name: str, *, is_link: bool = False) -> Rejected:
+    """A file that is counted and not read."""
+    return Rejected(storable(name), 0, "a link is not followed" if is_link else "no kind of file that is read", "file")

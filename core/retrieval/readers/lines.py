@@ -117,6 +117,7 @@ class Row(NamedTuple):
     title: str
     text: str
     place: str | None = None  # the end of the id; by default "-" and the number
+    passages: tuple[str, ...] = ()  # where it is cut by its structure
 
 
 @dataclass
@@ -182,7 +183,7 @@ class Source:
         except OSError as e:
             raise InputError(f"{self.path} cannot be read ({e.strerror}); give the path of an existing file") from e
         if not self.path.is_file():
-            raise InputError(f"{self.path} is not a file; give the path of a file")
+            raise InputError(f"{self.path} is not a file; give files, or a folder of files")
         if size > self.limits.max_bytes:
             raise InputError(
                 f"{self.name} has {size / MB:.1f} MB; at most {self.limits.max_bytes // MB} MB are read. "

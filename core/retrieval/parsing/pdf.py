@@ -1,0 +1,60 @@
+"""The pages of a PDF as messages: {"page": n, "title": ..., "text": ...} or {"page": n, "damaged": why}; or one {"error": why} or
+{"too_many": pages}."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+PAGE_SECONDS = 20
+MAX_PAGE_CHARS = 4_000_000
+
+
+def reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def pages(path: str, max_pages: int, timer: Callable[[float], None]) -> Iterator[dict[str, Any]]:
+    """`timer(seconds)` raises TimeoutError after that time; 0 stops it."""
+    import logging
+
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        timer(PAGE_SECONDS)
+        reader = PdfReader(path, strict=False)
+        if reader.is_encrypted and not reader.decrypt(""):  # many files have only an owner password and open with ""
+            yield {"error": "the PDF is protected by a password; save it without one, then upload it again"}
+            return
+        count = len(reader.pages)
+    except (DependencyError, FileNotDecryptedError) as e:
+        yield {"error": f"the PDF is encrypted in a way that cannot be read here ({reason(e)}); save it without encryption"}
+        return
+    except Exception as e:  # pypdf raises nearly anything on damaged files
+        yield {"error": f"not a PDF that can be read ({reason(e)}); open it in a viewer and print it to a new PDF"}
+        return
+    finally:
+        timer(0)
+    if count > max_pages:
+        yield {"too_many": count}
+        return
+    title = ""
+    try:
+        timer(PAGE_SECONDS)
+        title = str((reader.metadata.title if reader.metadata else "") or "")[:300]
+    except Exception:  # a damaged title must not lose the pages
+        title = ""
+    finally:
+        timer(0)
+    for number in range(1, count + 1):
+        try:
+            timer(PAGE_SECONDS)
+            text = reader.pages[number - 1].extract_text()[:MAX_PAGE_CHARS]
+            message = {"page": number, "title": title, "text": text}
+        except Exception as e:
+            message = {"page": number, "damaged": f"the page is damaged ({reason(e)})"}
+        finally:
+            timer(0)
+        yield message

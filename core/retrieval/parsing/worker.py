@@ -1,0 +1,105 @@
+"""The process that parses documents: `python -m core.retrieval.parsing.worker`, run by core/retrieval/readers/sandbox.py.
+
+A line of JSON on stdin asks for a document: {"kind": "pdf", "path": ..., "max_pages": n}, {"kind": "docx", "path": ...}, or
+{"kind": "md", "rst" or "html", "text": ..., "title": of the document if it is known}.  The answer is lines of JSON on stdout: those of pdf.py, or {"title": ..., "sections": n} and n times
+{"headings": [...], "blocks": [[kind, [line, ...]], ...]}; then {"done": true}.  {"error": why} is an answer too.  Memory and processor time are
+limited, because a document can require any amount.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+MEMORY_BYTES = 2 * 1024**3
+TOTAL_SECONDS = 900  # of the processor, for a document
+MARKUP_SECONDS = 60
+IDLE_SECONDS = 30.0  # without a request, until the process ends
+MAX_DOCUMENTS = 2000  # of one process
+
+
+def limit(what: str, value: float) -> None:
+    """Bounds memory or processor time where the system can (not on Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return
+    kind = getattr(resource, what)
+    hard = resource.getrlimit(kind)[1]
+    resource.setrlimit(kind, (int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard), hard))
+
+
+def too_slow(signum: int, frame: Any) -> None:
+    raise TimeoutError("reading it took too much time")
+
+
+def timer(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from core.retrieval.parsing import languages, sections
+
+    try:
+        timer(MARKUP_SECONDS)
+        document = sections.of_html(languages.html(request), request.get("title", ""))
+    except languages.RefusedError as e:
+        yield {"error": str(e)}
+        return
+    except MemoryError:
+        yield {"error": "reading it takes too much memory; split it"}
+        return
+    except Exception as e:  # parsers raise nearly anything on damaged files
+        said = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+        yield {"error": f"it cannot be read ({said}); check the file, or save it anew"}
+        return
+    finally:
+        timer(0)
+    yield {"title": document.title, "sections": len(document.sections)}
+    for section in document.sections:
+        yield {"headings": section.headings, "blocks": section.blocks}
+
+
+def answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if request["kind"] == "pdf":
+        from core.retrieval.parsing import pdf
+
+        return pdf.pages(request["path"], request["max_pages"], timer)
+    return markup(request)
+
+
+def waiting() -> bool:
+    """Whether a request comes before the process has been idle for long.  Where the system cannot say (Windows): yes."""
+    if os.name == "nt":
+        return True
+    return bool(select.select([sys.stdin], [], [], IDLE_SECONDS)[0])
+
+
+def main() -> None:
+    limit("RLIMIT_AS", MEMORY_BYTES)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, too_slow)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the app ends it
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    for _ in range(MAX_DOCUMENTS):
+        if not waiting() or not (line := sys.stdin.buffer.readline()):
+            return
+        with contextlib.redirect_stdout(sys.stderr):  # what a library prints is no answer
+            used = sum(os.times()[:2])
+            limit("RLIMIT_CPU", used + TOTAL_SECONDS)
+            for message in answer(json.loads(line)):
+                replies.write(json.dumps(message) + "\n")
+                replies.flush()
+        replies.write('{"done": true}\n')
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

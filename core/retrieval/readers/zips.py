@@ -1,0 +1,82 @@
+"""A zip of a folder: its files under names of our own in a folder of ours, so that no name in it can lead anywhere."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from core.errors import FormatError, InputError, StorageError
+from core.json_io import FREE_BYTES, MAX_PACKED_RATIO
+from core.retrieval.readers import IN_ZIP, suffix_of
+from core.retrieval.readers.folders import by_number, is_hidden, other
+from core.retrieval.readers.lines import MB, CorpusFile, Limits, Rejected
+
+MAX_FILES = 50_000
+_LEAVES = re.compile(r"/|[a-zA-Z]:|(?:.*/)?\.\.(?:/|$)")  # names that begin elsewhere or go up
+
+
+def unpacked(path: Path, folder: Path, limits: Limits, on_other: Callable[[Rejected], None]) -> list[CorpusFile]:
+    """The files of a zip that have a reader, by their paths below its one folder; unpacked to `folder`, which must be new or empty.
+
+    `on_other` receives those that are not read, and why.  Raises FormatError for a damaged or encrypted zip and for a name that leaves it,
+    InputError for one that unpacks to too much or has nothing to read, StorageError when the disk refuses.
+    """
+    try:
+        with zipfile.ZipFile(path) as packed:
+            found = _members(packed, path, limits, on_other)
+            folder.mkdir(parents=True, exist_ok=True)
+            files = []
+            for number, (name, info) in enumerate(found):
+                target = folder / f"{number:06}{suffix_of(name, IN_ZIP)}"
+                with packed.open(info) as source, target.open("wb") as out:
+                    shutil.copyfileobj(source, out, MB)
+                files.append(CorpusFile(target, name))
+            return files
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError) as e:
+        raise FormatError(f"not a zip that can be read ({e}); make it again", file=path.name) from e
+    except OSError as e:
+        raise StorageError(f"{path.name} cannot be unpacked ({e.strerror or e}); free some space under {folder.parent}") from e
+
+
+def _members(
+    packed: zipfile.ZipFile, path: Path, limits: Limits, on_other: Callable[[Rejected], None]
+) -> list[tuple[str, zipfile.ZipInfo]]:
+    """Names and members to read, in the order of a folder.  Raises FormatError, InputError."""
+    members = [(info.filename.replace("\\", "/"), info) for info in packed.infolist() if not info.is_dir()]
+    if len(members) > MAX_FILES:
+        raise InputError(f"{path.name} has {len(members)} files; at most {MAX_FILES} are read: split it")
+    size, most = (
+        sum(info.file_size for _, info in members),
+        min(limits.max_unpacked_bytes, max(FREE_BYTES, MAX_PACKED_RATIO * path.stat().st_size)),
+    )
+    if size > most:
+        raise InputError(
+            f"{path.name} unpacks to {size // MB} MB; at most {most // MB} MB are read from it (an attack looks like this): "
+            "give the folder itself, or split it"
+        )
+    for name, info in members:
+        if _LEAVES.match(name):
+            raise FormatError(f"the name '{name[:80]}' in it leaves the zip; make it again from the folder", file=path.name)
+        if info.flag_bits & 1:
+            raise FormatError("it is encrypted; make it again without a password", file=path.name)
+    members = [(name, info) for name, info in members if not is_hidden(name.split("/"))]
+    top = members[0][0].split("/")[0] + "/" if members else ""
+    if all(name.startswith(top) for name, _ in members):  # the folder that was packed
+        members = [(name.removeprefix(top), info) for name, info in members]
+    found: dict[str, zipfile.ZipInfo] = {}
+    for name, info in members:
+        is_link = stat.S_ISLNK(info.external_attr >> 16)
+        if is_link or not suffix_of(name, IN_ZIP):
+            on_other(other(name, is_link=is_link))
+        elif name in found:
+            on_other(Rejected(name, 0, "the zip has this name twice; the first one is read", "file"))
+        else:
+            found[name] = info
+    if not found:
+        raise InputError(f"{path.name} has no file of these kinds: {', '.join(IN_ZIP)}")
+    return sorted(found.items(), key=lambda member: by_number(PurePosixPath(member[0])))

@@ -1,0 +1,189 @@
+"""Folders and zips of documents: read as they are, with everything else counted, or refused with one clear error and nothing stored."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import InputError, StorageError
+from core.retrieval import build
+from core.retrieval.library import CorpusLibrary
+from core.retrieval.readers import zips
+from core.retrieval.readers.lines import Limits
+from core.types import Passage
+
+FILES = {
+    "index.md": "# Start\nWords of the start.",
+    "guide/index.md": "# Guide\nWords of the guide.",
+    "guide/deep/er/index.html": "<h1>Deep</h1><p>Words from below.",
+    "api/index.md": "# API\nWords of the API.",
+    "api/logo.png": "no text",
+    "api/.hidden.md": "# Hidden\nWords.",
+    "LICENSE": "Words of a licence.",
+}
+IDS = ["api/index.md", "guide/deep/er/index.html", "guide/index.md", "index.md"]
+
+
+def folder_of(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def zip_of(path: Path, files: dict[str, str | bytes], change: Callable[[zipfile.ZipInfo], None] | None = None) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in files.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            if change:
+                change(info)
+            packed.writestr(info, text)
+    return path
+
+
+def stored(library: CorpusLibrary, name: str) -> list[Passage]:
+    return library.open(name).passages(0, 1000)
+
+
+def test_a_folder_and_its_zip_are_the_same_corpus(tmp_path: Path, library: CorpusLibrary) -> None:
+    folder = folder_of(tmp_path / "docs", FILES)
+    report = library.create("docs", [folder])
+    assert [p.id for p in stored(library, "docs")] == IDS
+    assert ([r.file for r in report.others], report.others_total, report.rejected_total) == (["LICENSE", "api/logo.png"], 2, 0)
+    for top in ("", "docs/"):
+        packed = zip_of(tmp_path / f"docs{len(top)}.zip", {top + name: text for name, text in FILES.items()})
+        again = library.create("docs", [packed])
+        assert again.already_built
+        assert again.others_total == 2
+
+
+def test_links_in_a_folder_are_listed_and_not_followed(tmp_path: Path, library: CorpusLibrary) -> None:
+    folder_of(tmp_path / "secret", {"secret.md": "# Secret\nWords."})
+    folder = folder_of(tmp_path / "docs", FILES)
+    (folder / "link.md").symlink_to(tmp_path / "secret" / "secret.md")
+    (folder / "linked").symlink_to(tmp_path / "secret")
+    (folder / "loop").symlink_to(folder)
+    (folder / "gone.md").symlink_to("nowhere")
+    report = library.create("docs", [folder])
+    assert [p.id for p in stored(library, "docs")] == IDS
+    links = [r.file for r in report.others if "link" in r.reason]
+    assert links == ["gone.md", "link.md", "linked", "loop"]
+
+
+def test_links_in_a_zip_and_names_that_are_there_twice(tmp_path: Path, library: CorpusLibrary) -> None:
+    def linked(info: zipfile.ZipInfo) -> None:
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16 if info.filename == "link.md" else 0
+
+    path = zip_of(tmp_path / "a.zip", {"a.md": "Words.", "link.md": "/etc/passwd"}, linked)
+    with zipfile.ZipFile(path, "a") as packed, pytest.warns(UserWarning, match="Duplicate"):
+        packed.writestr("a.md", "Others.")
+    report = library.create("a", [path])
+    assert [p.text for p in stored(library, "a")] == ["Words."]
+    assert [r.file for r in report.others] == ["a.md", "link.md"]
+
+
+def encrypted(path: Path) -> Path:
+    zip_of(path, {"a.md": "Words."})
+    raw = path.read_bytes()
+    at = raw.index(b"PK\x01\x02")
+    path.write_bytes(raw[: at + 8] + b"\x01" + raw[at + 9 :])
+    return path
+
+
+def cut(path: Path) -> Path:
+    path.write_bytes(zip_of(path, {"a.md": "Words." * 1000}).read_bytes()[:-30])
+    return path
+
+
+def damaged(path: Path) -> Path:
+    raw = zip_of(path, {"a.md": "Words of some text. " * 9}).read_bytes()
+    path.write_bytes(raw[:38] + b"\xff\xff\xff" + raw[41:])
+    return path
+
+
+BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "bomb": (lambda path: zip_of(path, {"a.md": "a" * 40_000_000}), "unpacks to"),
+    "many bombs": (lambda path: zip_of(path, {f"{n}.md": b"a" * 2_000_000 for n in range(30)}), "unpacks to"),
+    "up": (lambda path: zip_of(path, {"a.md": "Words.", "../b.md": "Words."}), "leaves the zip"),
+    "up later": (lambda path: zip_of(path, {"a/../../b.md": "Words."}), "leaves the zip"),
+    "up on Windows": (lambda path: zip_of(path, {"a\\..\\..\\b.md": "Words."}), "leaves the zip"),
+    "from the root": (lambda path: zip_of(path, {"/etc/b.md": "Words."}), "leaves the zip"),
+    "from a drive": (lambda path: zip_of(path, {"C:/b.md": "Words."}), "leaves the zip"),
+    "empty": (lambda path: zip_of(path, {}), "no file of these kinds"),
+    "other files": (lambda path: zip_of(path, {"a.png": "x", "inner.zip": "y"}), "no file of these kinds"),
+    "encrypted": (encrypted, "encrypted"),
+    "cut": (cut, "not a zip that can be read"),
+    "damaged": (damaged, "not a zip that can be read"),
+    "no zip": (lambda path: path.write_text("words"), "not a zip that can be read"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_zip_is_one_clear_error_and_stores_nothing(tmp_path: Path, library: CorpusLibrary, what: str) -> None:
+    make, says = BAD[what]
+    path = tmp_path / "in" / "docs.zip"
+    path.parent.mkdir()
+    make(path)
+    good = folder_of(tmp_path / "good", {"a.md": "Words."})
+    around = set(tmp_path.iterdir())
+    with pytest.raises(InputError, match=says) as caught:
+        library.create("docs", [good, path])
+    assert "docs.zip" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert library.list() == []
+    assert set(tmp_path.iterdir()) - around <= {tmp_path / "home"}
+
+
+def test_empty_folders_and_folders_of_other_files(tmp_path: Path, library: CorpusLibrary) -> None:
+    for folder in (tmp_path / "empty", folder_of(tmp_path / "others", {"a.png": "x", ".git/a.md": "Words."})):
+        folder.mkdir(exist_ok=True)
+        with pytest.raises(InputError, match="no file of these kinds"):
+            library.create("docs", [folder])
+    assert library.list() == []
+
+
+def test_a_full_disk_while_unpacking(tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(zips.shutil, "copyfileobj", refuse)
+    with pytest.raises(StorageError, match="No space left"):
+        zips.unpacked(zip_of(tmp_path / "a.zip", {"a.md": "Words."}), tmp_path / "out", limits, lambda row: None)
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, library: CorpusLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path / "docs", {"a.md": "# A\nWords.", "b.md": "# B\nWords."})
+    reading = build.read_passages
+
+    def changing(path: Path, *args: Any, **options: Any) -> Any:
+        yield from reading(path, *args, **options)
+        if path.name == "a.md":
+            path.write_text("# A\nWords, and more.")
+
+    monkeypatch.setattr(build, "read_passages", changing)
+    with pytest.raises(InputError, match=r"a\.md changed while it was read"):
+        library.create("one", [folder / "a.md"])
+    assert library.list() == []
+    (folder / "a.md").write_text("# A\nWords.")
+    report = library.create("docs", [folder])
+    assert [(r.file, "changed while" in r.reason) for r in report.rejected] == [("a.md", True)]
+    assert [p.id for p in stored(library, "docs")] == ["b.md"]
+    monkeypatch.undo()
+    library.create("docs", [folder], replace=True)
+    assert [p.text for p in stored(library, "docs")] == ["Words, and more.", "Words."]
+
+
+def test_an_upload_unpacks_to_what_the_settings_allow(tmp_path: Path, limits: Limits) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as packed:  # stored, not compressed
+        packed.writestr("a.txt", "words " * 400_000)
+    (tmp_path / "a.zip").write_bytes(content.getvalue())
+    with pytest.raises(InputError, match="at most 1 MB"):
+        zips.unpacked(tmp_path / "a.zip", tmp_path / "out", limits.__class__(10**6, 2**20, 9, 9, 9), lambda row: None)

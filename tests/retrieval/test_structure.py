@@ -1,0 +1,244 @@
+"""Documents with headings: titles, ids, tables and listings, the same of every format; and what is wrong with each."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.errors import FormatError, InputError
+from core.retrieval.readers import read_passages
+from core.retrieval.readers.lines import Limits
+from core.retrieval.readers.structure import MAX_LISTING_WORDS, passages, section_title, slug
+from core.types import Passage
+
+Write = Callable[[str, str | bytes], Path]
+
+MARKDOWN = """---
+title: Deploy
+date: 2024-01-01
+---
+Where to begin.
+
+## Docker
+
+Set *this*:
+
+```yaml
+# the port
+port: 8080
+```
+
+### Ports
+
+| Option | Default |
+|---|---|
+| `--port` | 8080 |
+| `--host` | |
+"""
+RST = """
+Deploy
+======
+
+Where to :ref:`begin <first>`.
+
+.. toctree::
+
+   other
+
+Docker
+------
+
+Set *this*:
+
+.. code-block:: yaml
+   :caption: settings
+
+   # the port
+   port: 8080
+
+Ports
+~~~~~
+
+=======  ========
+Option   Default
+=======  ========
+--port   8080
+--host
+=======  ========
+"""
+HTML = """<!doctype html><html><head><title>Deploy - Site</title><style>p {color: red}</style></head><body>
+<header><h1>The site</h1></header><nav><a>menu</a></nav>
+<main><h1>Deploy</h1><p>Where to <b>beg</b>in.<h2>Docker<a class="headerlink">#</a></h2><p>Set this:</p>
+<pre><span># the port</span>\n<span>port</span>: 8080</pre>
+<h3>Ports</h3><table><thead><tr><th>Option<th>Default</thead><tr><td>--port<td>8080<tr><td>--host<td></table>
+</main><aside>news</aside><footer>imprint</footer><script>var x = "code"</script></body></html>"""
+SAME = [
+    ("", "Deploy", "Where to begin."),
+    ("#docker", "Deploy > Docker", "Set this: # the port port: 8080"),
+    ("#docker/ports", "Deploy > Docker > Ports", "Option: --port; Default: 8080. Option: --host."),
+]
+NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def docx(body: str, **parts: bytes) -> bytes:
+    """A Word document of paragraphs and tables; `parts`: further files."""
+    kinds = '<Default Extension="xml" ContentType="application/xml"/><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="{name.replace(" ", "")}"><w:name w:val="{name}"/></w:style>'
+        for name in ("Title", "heading 1", "heading 2", "Code")
+    )
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(
+            "[Content_Types].xml",
+            f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{kinds}'
+            f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
+        )
+        packed.writestr(
+            "_rels/.rels",
+            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+            f'<Relationship Id="r1" Type="{relation}" Target="word/document.xml"/></Relationships>',
+        )
+        packed.writestr("word/document.xml", f"<w:document {NAMESPACE}><w:body>{body}</w:body></w:document>")
+        packed.writestr(
+            "word/_rels/document.xml.rels",
+            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+            f'<Relationship Id="r1" Type="{relation.replace("officeDocument", "styles", 2).replace("styles/2006", "officeDocument/2006")}" '
+            'Target="styles.xml"/></Relationships>',
+        )
+        packed.writestr("word/styles.xml", f"<w:styles {NAMESPACE}>{styles}</w:styles>")
+        for name, content in parts.items():
+            packed.writestr(name, content)
+    return out.getvalue()
+
+
+def paragraph(text: str, style: str = "") -> str:
+    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t xml:space="preserve">{text}</w:t></w:r></w:p>'
+
+
+def row(*cells: str) -> str:
+    return f"<w:tr>{''.join(f'<w:tc>{paragraph(cell)}</w:tc>' for cell in cells)}</w:tr>"
+
+
+WORD = "".join(
+    [
+        paragraph("Deploy", "Title"),
+        paragraph("Where to begin."),
+        paragraph("Docker", "heading1"),
+        paragraph("Set this:"),
+        paragraph("# the port", "Code"),
+        paragraph("port: 8080", "Code"),
+        paragraph("Ports", "heading2"),
+        f"<w:tbl>{row('Option', 'Default')}{row('--port', '8080')}{row('--host', '')}</w:tbl>",
+    ]
+)
+
+
+def read(path: Path, limits: Limits, name: str = "") -> list[Passage]:
+    def refuse(row: object) -> None:
+        raise AssertionError(row)
+
+    return list(read_passages(path, limits, refuse, name=name))
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.md", MARKDOWN), ("a.rst", RST), ("a.html", HTML), ("a.docx", docx(WORD))])
+def test_every_format_gives_the_same_passages(write: Write, limits: Limits, name: str, content: str | bytes) -> None:
+    found = read(write(name, content), limits, f"guide/{name}")
+    assert [(p.id.removeprefix(f"guide/{name}"), p.title, p.text) for p in found] == SAME
+
+
+def test_ids_stay_when_sections_come(write: Write, limits: Limits) -> None:
+    text = "# A\nStart.\n## One\nText.\n### Example\nText.\n## Two\nLong.\n### Example\nText.\n### Example\nAgain.\n"
+    before = [p.id for p in read(write("a.md", text), limits)]
+    assert before == ["a.md", "a.md#one", "a.md#one/example", "a.md#two", "a.md#two/example", "a.md#two/example~2"]
+    longer = text.replace("## One", "## Zero\nNew.\n## One").replace("Long.", "word " * 150)
+    after = [p.id for p in read(write("a.md", longer), limits)]
+    assert [i for i in after if i in before] == before
+    assert set(after) - set(before) == {"a.md#zero", "a.md#two#2"}
+
+
+def test_titles_and_slugs_are_bounded() -> None:
+    assert len(section_title("d" * 300, ["h" * 300] * 9)) <= 300
+    assert section_title("A", list("bcdefg")) == "A > ... > e > f > g"
+    assert len(slug(["long heading"] * 40)) <= 70
+    assert slug(["long heading"] * 40) != slug(["long heading"] * 41)
+
+
+def test_listings_are_cut_between_lines_and_keep_comments() -> None:
+    lines = [line for n in range(60) for line in (f"# what setting {n} is for, in a few words", f"setting_{n}: value of {n}")]
+    found = list(passages([("prose", ["Some words before."]), ("listing", lines)]))
+    assert all(len(text.split()) <= MAX_LISTING_WORDS for text in found)
+    assert " ".join(found).split() == ["Some", "words", "before.", *" ".join(lines).split()]
+    for text in found:
+        assert text.startswith(("Some words", "# what setting"))
+        assert "value of" in text.split("# what")[-1]
+
+
+def test_rows_are_never_parted_and_one_long_line_is() -> None:
+    rows = [f"Option: --o{n}; Meaning: {'word ' * 30}." for n in range(9)]
+    assert all(text.startswith("Option: ") and text.endswith(".") for text in passages([("table", rows)]))
+    assert [len(text.split()) for text in passages([("listing", ["w " * 350])])] == [100, 100, 150]
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("<tr><th>Born</th><td>1937</td></tr><tr><th>Died</th><td>2000</td></tr>", "Born: 1937. Died: 2000."),
+        ("<tr><th>A<th colspan=2>B<tr><td rowspan=2>1<td>2<td>3<tr><td>4<td>5", "A: 1; B: 2; B: 3. A: 1; B: 4; B: 5."),
+        ("<tr><td><table><tr><td>Words<td>of a page</table><td>laid out", "Words; of a page. laid out"),
+        ("<tr></tr><tr><td>alone", "alone"),
+    ],
+)
+def test_tables_of_pages(write: Write, limits: Limits, table: str, text: str) -> None:
+    assert [p.text for p in read(write("a.html", f"<table>{table}</table>"), limits)] == [text]
+
+
+def test_a_page_says_its_encoding_or_has_it_detected(write: Write, limits: Limits) -> None:
+    page = "<meta charset=windows-1252><p>Das Café in Zürich schließt früh.</p>"
+    assert read(write("a.html", page.encode("cp1252")), limits)[0].text == "Das Café in Zürich schließt früh."
+
+
+def test_rst_reads_no_other_file(write: Write, limits: Limits) -> None:
+    write("secret.txt", "secret words")
+    text = ".. include:: secret.txt\n\n.. raw:: html\n   :file: secret.txt\n\n.. csv-table::\n   :file: secret.txt\n\nOther text.\n"
+    assert [p.text for p in read(write("a.rst", text), limits)] == ["Other text."]
+
+
+def test_a_document_with_macros_is_read_without_them(write: Write, limits: Limits) -> None:
+    content = docx(paragraph("Some words."), **{"word/vbaProject.bin": b"\xd0\xcf\x11\xe0 macro"})
+    assert [p.text for p in read(write("a.docx", content), limits)] == ["Some words."]
+
+
+BAD: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
+    "encrypted": ("a.docx", lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "encrypted"),
+    "no zip": ("a.docx", lambda: b"words", "not a Word document"),
+    "cut": ("a.docx", lambda: docx(WORD)[:-40], "not a Word document"),
+    "another zip": ("a.docx", lambda: _zip("x.txt", b"words"), "cannot be read"),
+    "bomb": ("a.docx", lambda: docx("", **{"word/media.xml": b"\0" * 40_000_000}), "200 times"),
+    "50 MB": ("a.html", lambda: b"<p>words</p>\n" * 4_200_000, "20 MB"),
+    "nested": ("a.html", lambda: "<div>" * 10_000 + "words", "nested more than"),
+    "mixed encodings": ("a.html", lambda: "<p>Zürich\n".encode() + "Köln\n".encode("latin-1"), "mixes encodings"),
+    "binary": ("a.rst", lambda: bytes(range(256)) * 8, "UTF-8"),
+}
+
+
+def _zip(name: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as packed:
+        packed.writestr(name, content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_documents_are_one_clear_error(write: Write, limits: Limits, what: str) -> None:
+    name, make, says = BAD[what]
+    with pytest.raises((FormatError, InputError), match=says) as caught:
+        read(write(name, make()), limits)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
