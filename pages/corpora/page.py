@@ -193,12 +193,7 @@ def show_report(build: jobs.BackgroundJob) -> None:
         st.warning(escape(warning), icon=":material/translate:")
     if report.others_total:
         with st.expander(f"Other files, not read: {report.others_total:,}"):
-            st.dataframe(
-                pd.DataFrame([(r.file, r.reason) for r in report.others], columns=["File", "Why"]),
-                hide_index=True,
-                width="stretch",
-                alt="Files that were not read",
-            )
+            table([{"File": r.file, "Why": r.reason} for r in report.others], "Files that were not read")
     if report.rejected_total:
         originals = build.about.originals
         skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
