@@ -457,12 +457,9 @@ def draw(chart: EvaluationChart, request: ChartRequest) -> None:
         if number:
             st.caption(f"**{escape(source)}**")
         chart_figure = drawing.figure(chart.draw, part, labels=labels, layout=chart.layout, **chart.marks)
-        show(chart_figure, f"{chart.key}.{number}" if number else chart.key, title, chart.caption)
+        key = f"evaluate.chart.{chart.key}{f'.{number}' if number else ''}"
+        drawing.show(chart_figure, key, f"{title}. {chart.caption} The same data are in the table under Data.")
     with st.container(horizontal=True, vertical_alignment="center"):
         csv_button(frame, title, f"evaluate.csv.{chart.key}")
         with st.popover(named("Data", f"of {title}"), icon=":material/table:"):
             table(frame, f"Data of the chart: {title}")
-
-
-def show(chart_figure: go.Figure, key: str, title: str, caption: str) -> None:
-    drawing.show(chart_figure, f"evaluate.chart.{key}", f"{title}. {caption} The same data are in the table under Data.")

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.metrics.significance.compare import MetricDifference, compare_values, corrected
-from pages.evaluate import charts, judges, source
+from pages.evaluate import judges, source
 from pages.evaluate.data import SCOPES, metrics_of, names
 from pages.evaluate.rows import question
 from pages.session import shared
@@ -139,7 +139,9 @@ def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> Non
         barmode="relative",
         layout={"bargap": 0, "height": 320},
     )
-    charts.show(chart_figure, "question-differences", "Question by question", "")
+    drawing.show(
+        chart_figure, "evaluate.chart.question-differences", "Difference of each question. The table below has the largest."
+    )
     pages = max(1, -(-len(differences) // PAGE))
     page = st.pagination(pages, key=f"evaluate.pairs.{a}.{b}.{metric}") if pages > 1 else 1
     rows = store.evaluations.paired_rows(a, b, metric, PAGE, (page - 1) * PAGE)

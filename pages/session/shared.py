@@ -1,4 +1,4 @@
-"""What all pages share, once a process: settings, engine, store; and how errors are shown.  The only place with Streamlit's caches."""
+"""What all pages share, once a process: settings, engine, store; and how errors are shown."""
 
 from __future__ import annotations
 
