@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,18 @@ def test_rejected_rows_are_told_by_number(open_app: Open) -> None:
     assert "3 rows were skipped" in texts(app)
     button(app, "Dismiss").click().run()
     assert "left out" not in texts(app)
+
+
+def test_a_zip_of_a_folder_is_uploaded(open_app: Open) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as packed:
+        for name in ("docs/index.md", "docs/guide/index.html", "docs/logo.png"):
+            packed.writestr(name, f"<p>Words of {name}")
+    app = upload(open_app("corpora"), "zipped", ("docs.zip", content.getvalue()), ("b.rst", b"Words\n=====\n\nA text."))
+    assert not app.error
+    assert "is ready: 3 passages" in texts(app)
+    others = next(d.value for d in app.dataframe if "Why" in d.value.columns)
+    assert list(others["File"]) == ["logo.png"]
 
 
 @pytest.mark.parametrize(
