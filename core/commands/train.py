@@ -21,13 +21,14 @@ class TrainingTarget:
     """One sub-command; the docstring of `config` is its help text.
 
     `run`: "module:function" in core, imported when it is needed, so that `--help` loads no torch.  The function takes (options, settings) and
-    returns the network, the task and how to save, where the options are those of a TrainConfig; else it takes the output folder
-    too and returns the figures to print.
+    returns the network, the task and how to save, where the options are those of a TrainConfig; else, and where the target
+    `trains_itself`, it takes the output folder too and returns the figures to print.
     """
 
     name: str
     config: type[options.TrainingOptions]
     run: str
+    trains_itself: bool = False
 
     @property
     def about(self) -> str:
@@ -40,6 +41,7 @@ TARGETS = {
         TrainingTarget("reader", options.ReaderOptions, "commands.training.reader:make"),
         TrainingTarget("answerer", options.AnswererOptions, "commands.training.answerer:make"),
         TrainingTarget("seq2seq", options.Seq2SeqOptions, "commands.training.answerer:make_seq2seq"),
+        TrainingTarget("cotraining", options.CoTrainingOptions, "training.cotraining_run:run", trains_itself=True),
         TrainingTarget("disambiguation", options.DisambiguationOptions, "training.disambiguation:make"),
         TrainingTarget("verifier", options.VerifierOptions, "training.verifier:make"),
         TrainingTarget("reranker", options.RerankerOptions, "commands.training.reranker:fit"),
@@ -99,7 +101,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     call = getattr(importlib.import_module(f"core.{module}"), function)
     stage = f"-{chosen.stage}" if hasattr(chosen, "stage") else ""
     out = chosen.out or settings.runs_dir / f"{target.name}{stage}"
-    if isinstance(chosen, options.TrainConfig):
+    if isinstance(chosen, options.TrainConfig) and not target.trains_itself:
         figures = runs.train_network(target.name, chosen, settings, out, call)
     else:
         figures = call(chosen, settings, out)

@@ -234,6 +234,22 @@ class AnswererOptions(Stepwise, SpanTraining):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CoTrainingOptions(ReadingSources):
+    """Several answering models that complete the single-answer data (AmbigQA, section 5)."""
+
+    models: int = option(3, "models that vote", low=2)
+    rounds: int = option(1, "rounds of labelling after the first training", low=1)
+    limit: int = limit("at most this many questions of --reading", "2000")
+    init: str | None = checkpoint("checkpoint that every model starts from (default: the bundled answering model)", "answerer")
+    context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
+    eoi_share: float = option(0.35, "share of steps whose target is [EOI]", low=0, high=1, metavar="SHARE")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.need("cotraining", reading="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
 class EncoderDecoder(Prompted):
     init: str | None = checkpoint(INIT_SEQ2SEQ, "answerer-seq2seq")
     lr: float = option(5e-5, SMALL_LR, above=0)

@@ -1,0 +1,93 @@
+"""`python -m core train cotraining`: co-training (core.training.cotraining) of the span answering model.
+
+Full data: --multi, --annotated and --ambignq (as statements).  Partial data: --reading, each question over its own
+passage and neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from core.models.loading.finding import find_checkpoint
+from core.models.span.answerer import SpanAnswerer
+from core.models.span.checkpoints import load_span_network, save_span_network
+from core.settings import Settings
+from core.training.answerer import HELD_OUT, AnswererTask, single_examples
+from core.training.cotraining import CoTraining, cotrain
+from core.training.data import mixtures
+from core.training.data.examples import MultiExample
+from core.training.data.excluded import excluded_questions
+from core.training.options import CoTrainingOptions, TrainConfig
+from core.training.runs import arguments_of, identity, miner, say
+from core.training.trainer import fit
+
+PARTIAL = 2000  # single-answer questions that are labelled, where --limit says nothing
+
+
+class TrainSpan:
+    """A core.training.cotraining.Train: tunes the span answering model from one checkpoint."""
+
+    def __init__(
+        self,
+        init: str,
+        config: TrainConfig,
+        held_out: Sequence[tuple[str, Sequence[MultiExample]]],
+        context: int,
+        eoi_share: float,
+        batch_tokens: int,
+        log: Callable[[str], None],
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        self.init, self.config, self.held_out, self.log = find_checkpoint(init, "answerer"), config, held_out, log
+        self.context, self.eoi_share, self.batch_tokens, self.about = context, eoi_share, batch_tokens, about or {}
+
+    def __call__(self, examples: Sequence[MultiExample], seed: int, folder: Path) -> tuple[SpanAnswerer, float]:
+        done = folder / "last" / "config.json"
+        if not done.exists():
+            network = load_span_network(self.init)
+            task = AnswererTask(
+                [(examples, 1.0)], self.held_out, network.config, "tune", self.context, self.eoi_share, self.batch_tokens
+            )
+
+            def save(network: Any, where: Path, row: dict[str, Any]) -> None:
+                save_span_network(network, where, {"arguments": self.about, "figures": row})
+
+            fit(network, task, replace(self.config, seed=seed), folder, save, self.log, {"examples": len(examples)})
+        figure = json.loads(done.read_text())["about"]["figures"].get("figure", 0.0)
+        return SpanAnswerer(load_span_network(folder / "last"), self.config.device), float(figure)
+
+
+def run(options: CoTrainingOptions, settings: Settings, out: Path) -> dict[str, Any]:
+    """Runs co-training and returns its result (core.training.cotraining.cotrain).  Raises InputError, CheckpointError."""
+    plan = CoTraining(options.models, options.rounds, seed=options.seed)
+    excluded = excluded_questions(options.exclude)
+    reading = excluded.without(mixtures.load_reading(options.reading, seed=options.seed))
+    index, cache = miner(options, settings, reading)
+    full = excluded.without(mixtures.load_multi(options.multi))
+    held: list[tuple[str, list[MultiExample]]] = []
+    rng = random.Random(options.seed)
+    for folder in options.annotated:
+        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
+        full += excluded.without(train)
+        held.append((folder.name, rng.sample(dev, min(HELD_OUT, len(dev)))))
+    if options.ambignq:
+        statements = mixtures.statement_examples(options.ambignq, index, cache, options.context, options.seed)
+        full += excluded.without(statements)
+    partial = single_examples(reading, index, cache, options.context, options.limit or PARTIAL, options.seed, say)
+    config = replace(TrainConfig(**{f.name: getattr(options, f.name) for f in fields(TrainConfig)}), device=settings.device)
+    train_span = TrainSpan(
+        options.init or "default",
+        config,
+        held,
+        options.context,
+        options.eoi_share,
+        options.batch_tokens,
+        say,
+        arguments_of("cotraining", options),
+    )
+    return cotrain(full, partial, train_span, plan, out, say, identity("cotraining", options))
