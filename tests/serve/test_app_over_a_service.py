@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from answering_service import HOLD, Running, running, small_settings, until
+from page_fixtures import fresh_process, open_app, settings, store
 from page_helpers import ANSWERS, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
@@ -13,6 +14,7 @@ from core.settings import Settings
 from pages.session import libraries
 from storage.store import Store
 
+__all__ = ["fresh_process", "open_app", "settings", "store"]
 Open = Callable[..., AppTest]
 
 
