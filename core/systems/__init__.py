@@ -47,6 +47,13 @@ SYSTEMS = Registry(
             expect=SMALL,
             options="core.systems.options:LoopOptions",
         ),
+        "ambigprompt-lm": Entry(
+            "core.systems.ambigprompt_lm:build",
+            "the paper's loop with a language model that answers: one further answer a step, with a quotation that must be in its passage",
+            "Sun et al. 2023, section 3",
+            LANGUAGE_MODEL,
+            options="core.systems.base.options:ClarifierOptions",
+        ),
         "one-pass": Entry(
             "core.systems.one_pass:build",
             "reads each passage once, separately, and keeps every answer above a threshold",

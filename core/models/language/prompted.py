@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from core.errors import LanguageModelError
 from core.models.encoders.pretrained import TRANSFORMERS
 from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
 from core.models.language.roles import (
@@ -29,6 +30,7 @@ from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
 MOST_ANSWER_CHARS = 300
+QUOTATION_TRIES = 2  # of one answer
 LONG = 4  # token limit of a list of interpretations, relative to one answer
 
 Check = Callable[[dict[str, Any]], str]  # what is wrong with an object that fits its schema; "" if nothing
@@ -58,6 +60,9 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"),
     "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
     "answer": _object({"answer": _MAYBE}, "answer"),
+    "next_answer": _object(
+        {"answer": _MAYBE, "passage": {"type": ["integer", "null"]}, "quotation": _MAYBE}, "answer", "quotation"
+    ),
     "match": _object({"covered": {"type": "array", "items": {"type": "boolean"}}}, "covered"),
     "deduplicate": _object({"keep": _NUMBERS}, "keep"),
 }
@@ -171,6 +176,25 @@ class PromptedGenerator:
         rows = [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
         return rows
 
+    def next_answer(
+        self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
+    ) -> tuple[str, Evidence] | None:
+        """Asked once more where the quotation is in no passage, or does not hold the answer."""
+        values = {"question": as_line(question), "passages": passages_as_data(passages), "previous": list_as_data(previous)}
+        values["previous"] = values["previous"] or "none"
+
+        def check(reply: dict[str, Any]) -> str:
+            if not reply["answer"]:
+                return ""
+            return "" if _quoted(reply, passages) else "the quotation is in no passage, or it does not contain the answer"
+
+        for _ in range(QUOTATION_TRIES):
+            reply = self._one("next_answer", len(passages), run, check, **values)
+            if reply is not None:
+                return _quoted(reply, passages) if reply["answer"] else None
+            run.check()
+        raise LanguageModelError(f"the language model gave no answer that can be used: {run.calls[-1].error}")
+
     # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
 
     def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
@@ -211,6 +235,19 @@ def _made_of(answer: str, text: str) -> bool:
     have = set(word_tokens(as_data(text)))
     wanted = content_words(answer) or word_tokens(answer)
     return bool(find_spans(text, answer)) or wanted in (["yes"], ["no"]) or (bool(wanted) and all(w in have for w in wanted))
+
+
+def _quoted(reply: Mapping[str, Any], passages: Sequence[Passage]) -> tuple[str, Evidence] | None:
+    """The answer, at its place in the quotation; the cited passage is looked at first.  None if no passage has the quotation."""
+    answer, quotation = _line(reply["answer"] or "", MOST_ANSWER_CHARS), reply["quotation"] or ""
+    number = reply.get("passage") or 0
+    cited = [passages[number - 1]] if 1 <= number <= len(passages) else []
+    for passage in [*cited, *passages] if answer else ():
+        for first, last in find_spans(passage.text, quotation):
+            if inside := find_spans(passage.text[first:last], answer):
+                start, end = (first + offset for offset in inside[0])
+                return passage.text[start:end], Evidence(passage.id, start, end, passage.text[start:end])
+    return None
 
 
 def _interpretation(said: Mapping[str, Any], passage: Passage) -> Interpretation:

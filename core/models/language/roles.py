@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from core.errors import CancelledError, LanguageModelError
 from core.text import listed
-from core.types import Interpretation, ModelCalled, Passage
+from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.language.scripted
 Role = Literal["system", "user", "assistant"]
@@ -200,6 +200,13 @@ class LanguageGenerator(Generator, Protocol):
     def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
         """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
         the answer.  None when the call failed."""
+        ...
+
+    def next_answer(
+        self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
+    ) -> tuple[str, Evidence] | None:
+        """AmbigPrompt's step (Sun et al. 2023, section 3.2): a further answer, whose quotation is in a passage, and its place there; None if
+        none remains.  Raises LanguageModelError if the model gives none that can be used."""
         ...
 
 

@@ -62,6 +62,14 @@ def _names(text: str, question: str) -> list[str]:
     return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(word_tokens(n)) <= known]
 
 
+def _next_answer(request: Request, rows: list[dict[str, Any]], passages: list[tuple[int, str, str]]) -> dict[str, Any]:
+    previous = re.search(r"<answers>\n((?s:.*?))\n</answers>", request.messages[-1].text)
+    row = next((r for r in rows if not previous or r["answer"] not in previous.group(1)), None)
+    if row is None:
+        return {"answer": None, "passage": None, "quotation": None}
+    return {"answer": row["answer"], "passage": row["passage"], "quotation": row["answer"]}
+
+
 def _by_rule(request: Request) -> str:
     question, passages = question_of(request), passages_of(request)
     stem = question.rstrip("?. ")
@@ -77,6 +85,7 @@ def _by_rule(request: Request) -> str:
         "supporting": {"passages": [row["passage"] for row in rows]},
         "pseudo_interpretations": {"questions": [f"{stem} first?", f"{stem} last?"]},
         "clarify_long": {"interpretations": rows},
+        "next_answer": _next_answer(request, rows, passages),
         "answer": {"answer": rows[0]["answer"] if rows else None},
         "match": {"covered": [True] * request.messages[-1].text.partition("<known>")[2].count(". ")},
         "deduplicate": {"keep": [1, 2, 3]},

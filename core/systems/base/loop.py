@@ -74,7 +74,7 @@ class LoopEnd:
         `previous`: the probabilities of the answers so far; `candidates` and `eoi`: as the model gives them.
         """
         if not candidates:
-            return "no candidate is left"
+            return "no candidate is left" if eoi < 1 else "the model gives no further answer"
         if self.rule == "threshold":
             return f"P([EOI]) exceeds the threshold {self.above:g}" if calibrated_eoi > self.above else ""
         if self.rule == "expected-f1":
@@ -107,6 +107,11 @@ class LoopSystem(System):
         used = {"calibration": describe(self.stopping.calibration), **self.rescoring.about, **(used or {})}
         super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 
+    def propose(self, run: SystemRun, model: t.AnsweringModel, prompted: Sequence[str]) -> Generator[t.Event, None, t.Proposal]:
+        """The candidates of the next step; yields the calls of a language model.  `prompted`: the answers that the prompt names."""
+        yield from ()
+        return model.propose(run.reading.text, run.passages, prompted)
+
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate is left.
 
@@ -128,7 +133,7 @@ class LoopSystem(System):
             prompted = [*previous, *(b for b in question.banned if b not in previous)]
             yield t.StepStarted(number, tuple(previous), prompt_text(prompted))
             started = time.perf_counter()
-            proposal = model.propose(question.text, passages, prompted)
+            proposal = yield from self.propose(run, model, prompted)
             known = {answer_key(p) for p in previous}
             excluded = banned if end.repeats else banned | known
             fresh: dict[str, t.Candidate] = {}  # the same answer twice counts once

@@ -46,6 +46,7 @@ KNOWN = {
     "deduplicate": (1, "be4428485bb8"),
     "interpret": (1, "5c9082aaee17"),
     "match": (1, "baaa7fe9d9d8"),
+    "next_answer": (1, "4e7fa813856f"),
     "pseudo_interpretations": (2, "82854818c178"),
     "relax": (1, "9b1efa82c9d7"),
     "supporting": (1, "a4d0a9e420dd"),
