@@ -60,7 +60,7 @@ def form() -> None:
         with left:
             st.selectbox("System", systems, key="evaluate.new.system")
             st.selectbox("Questions", list(files), key="evaluate.new.questions")
-            _layout("evaluate.new.layout")
+            _layout("File layout", "evaluate.new.layout")
             start = corpora.index(settings.corpus) if settings.corpus in corpora else 0
             st.selectbox(
                 "Corpus",
@@ -88,9 +88,9 @@ def form() -> None:
         st.form_submit_button("Start evaluation", on_click=_start, icon=":material/play_arrow:", type="primary")
 
 
-def _layout(key: str) -> None:
+def _layout(label: str, key: str) -> None:
     st.selectbox(
-        "File layout",
+        label,
         [None, *LAYOUTS],
         format_func=lambda name: name or "recognised",
         key=key,
@@ -276,7 +276,7 @@ def uploads() -> None:
     left, right = st.columns(2)
     with left, st.form("evaluate.upload.questions", border=False, clear_on_submit=True):
         st.file_uploader(f"Question file (up to {limit} MB)", type=SUFFIXES, key="evaluate.upload.file")
-        _layout("evaluate.upload.layout")
+        _layout("Layout of this file", "evaluate.upload.layout")
         st.form_submit_button("Save question file", on_click=_keep, icon=":material/upload:")
     with right, st.form("evaluate.upload.report", border=False, clear_on_submit=True):
         st.file_uploader(

@@ -217,7 +217,7 @@ def test_the_focus_is_seen(look: Open, theme: str) -> None:
         if found[0] in ("BUTTON", "A", "SUMMARY"):
             reached += 1
             if found[2] != "solid":  # the line may come a frame after the focus
-                page.wait_for_function("getComputedStyle(document.activeElement).outlineStyle === 'solid'")
+                page.wait_for_function("() => getComputedStyle(document.activeElement).outlineStyle === 'solid'")
                 found = page.evaluate(FOCUSED)
             assert found[2] == "solid", found
             assert found[3] >= 2, found

@@ -69,6 +69,8 @@ def done(page: Any) -> str:
 
 
 def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: str, browser: Any) -> None:
+    from playwright.sync_api import expect
+
     pages = [browser.new_page() for _ in replicas]
     for page, address in zip(pages, replicas):
         page.goto(address, timeout=WAIT)
@@ -84,7 +86,7 @@ def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: st
     elsewhere = links[0].replace(replicas[0], replicas[1])
     pages[1].goto(elsewhere, timeout=WAIT)
     pages[1].get_by_test_id("stMain").get_by_text("Natalie Wood").first.wait_for(timeout=WAIT)
-    assert pages[1].get_by_label("Question", exact=True).input_value() == "Who played Maria in film 0?"
+    expect(pages[1].get_by_label("Question", exact=True)).to_have_value("Who played Maria in film 0?", timeout=WAIT)
 
     # a corpus that is built anew through one is read by both, and a new one is seen
     new = shared.home.parent / "new.tsv"

@@ -15,7 +15,7 @@ from serving import MARKS, WAIT, chromium, quiet, serve
 
 pytestmark = MARKS
 MOST_CLICKS = 15
-AWAY = "(document.querySelector('[data-testid=stSidebar]')?.getBoundingClientRect().right ?? 0) <= 1"  # the sidebar
+AWAY = "() => (document.querySelector('[data-testid=stSidebar]')?.getBoundingClientRect().right ?? 0) <= 1"  # the sidebar
 
 
 class Stranger:
