@@ -153,7 +153,7 @@ def about(run: StoredEvaluation, name: str) -> None:
         st.warning(escape(trouble), icon=":material/warning:")
     left, right = st.columns(2)
     with left:
-        table({"fact": list(facts), "value": [str(v) for v in facts.values()]}, "Facts about the run")
+        table({"fact": list(facts), "value": [str(v) for v in facts.values()]}, "Facts about the run", height="content")
     with right:
         means = [
             {

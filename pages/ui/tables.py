@@ -43,9 +43,10 @@ def table(
     columns: Mapping[str, Any] | None = None,
     key: str | None = None,
     width: Any = "stretch",
+    height: Any = "auto",
 ) -> None:
-    """`alt`: what it is, read aloud; `columns`: Streamlit's settings by column."""
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width=width, column_config=columns, key=key, alt=alt)
+    """`alt`: what it is, read aloud; `columns`: Streamlit's settings by column; `height`: "content" for all rows at once."""
+    st.dataframe(pd.DataFrame(rows), hide_index=True, width=width, height=height, column_config=columns, key=key, alt=alt)
 
 
 def csv_button(rows: pd.DataFrame | Sequence[Mapping[str, Any]], name: str, key: str) -> None:

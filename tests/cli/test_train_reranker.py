@@ -140,7 +140,7 @@ def test_a_fit_nearby_keeps_probabilities_calibrated(
         end: LoopEnd = system.stopping
         return end
 
-    place = calibrated(checkpoint).place
+    place = calibrated(checkpoint).key
     never = Platt({"odds": 1.0}, -9.0)  # so that the judged questions mend it
     write_calibration(checkpoint, place.name, Calibration(never, never, "12 questions", place.weights))
     assert calibrated(checkpoint).calibration is not None
@@ -153,7 +153,7 @@ def test_a_fit_nearby_keeps_probabilities_calibrated(
     arguments = ["train", "reranker", "--near", "--init", str(checkpoint), "--multi", str(judged), "--out", str(out)]
     assert main(arguments) == 0
     after = calibrated(out)
-    assert (after.place.weights != place.weights) == helps  # other rerankers, so the earlier calibration would not be found
+    assert (after.key.weights != place.weights) == helps  # other rerankers, so the earlier calibration would not be found
     assert after.calibration is not None
     said = json.loads((out / "judgments.json").read_text())["own"]["calibration"]
     assert said["kept"]

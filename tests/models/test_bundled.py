@@ -53,7 +53,7 @@ def test_each_has_a_model_card_and_all_are_small() -> None:
     sizes = {f.name: sum(p.stat().st_size for p in f.iterdir()) for f in FOLDERS}
     assert all((f / "README.md").is_file() for f in FOLDERS)
     assert sizes["answerer"] + sizes["reader"] <= 37e6
-    assert sum(sizes.values()) <= 54e6
+    assert sum(sizes.values()) <= 66e6  # until one network reads for all systems
 
 
 @pytest.mark.parametrize("name", ["reader", "answerer"])
