@@ -37,7 +37,7 @@ VALUE_LABELS = {
     "ignored": "By embeddings only",
 }
 HELP = {
-    "additions": "Ours, not of a paper: a reranker judges the candidates anew, and may ask a verifier about each.",
+    "additions": "Ours, not of a paper: a reranker judges the candidates again, and may ask a verifier about each.",
     "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
     "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "

@@ -58,7 +58,7 @@ def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         return
     except Exception as e:  # parsers raise nearly anything on damaged files
         said = " ".join(f"{type(e).__name__}: {e}".split())[:200]
-        yield {"error": f"it cannot be read ({said}); check the file, or save it anew"}
+        yield {"error": f"it cannot be read ({said}); check the file, or save it again"}
         return
     finally:
         timer(0)

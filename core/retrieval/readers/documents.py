@@ -125,7 +125,7 @@ def _parsed(source: Source, request: dict[str, Any]) -> Iterator[dict[str, Any]]
     except StoppedError as e:
         where = f"after {source.unit} {source.tally.read}" if begun else "before its first words"
         raise FormatError(
-            f"the parser stopped {where}: the file is damaged or needs too much memory or time; save it anew, or split it",
+            f"the parser stopped {where}: the file is damaged or needs too much memory or time; save it again, or split it",
             file=source.name,
         ) from e
 

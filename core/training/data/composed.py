@@ -16,11 +16,11 @@ from pathlib import Path
 from core.text import find_spans, has_answer, normalize_answer, shares_words
 from core.training.data.examples import MultiExample, ReadingExample, crop
 from core.training.data.mining import Miner
+from core.training.data.mixtures import PASSAGE_WORDS
 
 MAX_ANSWER_WORDS = 5
 MAX_NAMESAKES = 6
 MAX_OCCURRENCES = 4  # of the answer in its passage
-PASSAGE_WORDS = 100
 _HOLE = "\u25a1"
 _IN_BRACKETS = re.compile(r" \(.*\)$")
 _KINDS = (
@@ -125,15 +125,15 @@ def namesake_examples(
         if len(min(e.answers, key=len).split()) <= 2 * MAX_ANSWER_WORDS and (asked := _asked_of(e)):
             by_question[asked[1]].setdefault(asked[0], e)
     groups = [list(group.items()) for group in by_question.values() if len(group) > 1]
-    sets: list[tuple[str, list[tuple[str, ReadingExample]]]] = []
+    sets: list[list[tuple[str, ReadingExample]]] = []
     for group in groups:
         for _ in range(len(group)):
-            chosen = rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group)))
-            sets.append((chosen[0][0], chosen))
+            sets.append(rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group))))
     sets = rng.sample(sets, min(limit, len(sets)))
-    found = miner.neighbours([chosen[0][1].question for _, chosen in sets], 12, cache)
+    found = miner.neighbours([chosen[0][1].question for chosen in sets], 12, cache)
     out = []
-    for (name, chosen), neighbours in zip(sets, found):
+    for chosen, neighbours in zip(sets, found):
+        name, first = chosen[0]
         passages, gold = [], list[tuple[str, ...]]()
         for own, e in chosen:
             text = re.sub(rf"\b{re.escape(own)}\b", name.replace("\\", r"\\"), e.passage, flags=re.I)
@@ -145,5 +145,5 @@ def namesake_examples(
         if len(gold) > 1:
             names = [a for answers in gold for a in answers]
             others = miner.without(neighbours, names, [e.passage for _, e in chosen], max(1, context - len(gold)))
-            out.append(MultiExample(chosen[0][1].question, (*passages, *others), tuple(gold), "namesakes"))
+            out.append(MultiExample(first.question, (*passages, *others), tuple(gold), "namesakes"))
     return out
