@@ -19,7 +19,7 @@ def main() -> None:
     projects = {p.id: p for p in store.projects.projects(limit=200)}
     new_project.draw(who, first=not projects)
     if not projects:
-        st.caption("You can manage people and see the activity log before there is a project:")
+        st.caption("No project yet. You can already manage people.")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import streamlit as st
 
 from pages.session import connection, shared, sign_in
-from pages.session.actions import reported, say
+from pages.session.actions import reported, say, submit, wrong
 from pages.ui.markup import escape, named
 from pages.ui.tables import table
 from storage.access.log import ACTIONS
@@ -21,6 +21,7 @@ ROLES: dict[Role, str] = {
     "manager": "Manager: can do everything",
 }
 PAGE = 50
+FIRST, ADD = "people.first", "people.new"  # forms
 
 
 @reported
@@ -36,26 +37,29 @@ def _value(key: str) -> str:
 
 def people(who: str) -> None:
     store = shared.store()
+    everybody = store.people.people(who, limit=200)
     if not store.people.accounts_in_use():
-        st.info(
-            "Nobody has a password, so anyone who opens this app can do everything under any name. Once you add a manager with a password, "
-            "everybody has to sign in.",
-            icon=":material/lock_open:",
-        )
+        _first_form(who)
+        for person in everybody:
+            st.markdown(f":material/person: {_label(person)}")
+        return
     if subject := connection.subject():
         st.caption("The sign-in provider knows you as:")
         st.code(subject, language=None, wrap_lines=True)
-    for person in store.people.people(who, limit=200):
+    for person in everybody:
         _person(person, who)
     _add_form(who)
 
 
-def _person(person: Person, who: str) -> None:
-    store = shared.store()
+def _label(person: Person) -> str:
     ways = [w for w, has in (("password", person.has_password), ("sign-in provider", person.has_subject)) if has]
-    state = "" if person.active else ", inactive"
-    label = f"{escape(person.name)}: {person.role}{state} ({' and '.join(ways) or 'cannot sign in'})"
-    with st.expander(label, icon=":material/person:"):
+    states = [person.role, *([] if person.active else ["inactive"]), " and ".join(ways) or "no password"]
+    return f"{escape(person.name)}: {', '.join(states)}"
+
+
+def _person(person: Person, who: str) -> None:
+    people = shared.store().people
+    with st.expander(_label(person), icon=":material/person:"):
         key = f"people.{person.name}"
         with st.container(horizontal=True, vertical_alignment="bottom"):
             roles = list(get_args(Role))
@@ -69,68 +73,113 @@ def _person(person: Person, who: str) -> None:
             st.button(
                 named("Save role", f"of {person.name}"),
                 key=f"{key}.role.set",
-                on_click=lambda: _do("The role was changed.", lambda: _set_role(store, who, person.name, f"{key}.role")),
+                on_click=lambda: _do(
+                    "The role was changed.", lambda: people.set_role(who, person.name, st.session_state[f"{key}.role"])
+                ),
             )
         with st.form(f"{key}.form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input(
-                f"New password of {escape(person.name)}", type="password", key=f"{key}.password", autocomplete="new-password"
-            )
+            _password(f"New password of {escape(person.name)}", f"{key}:password")
             if person.name == who and person.has_password:
-                st.text_input("Current password", type="password", key=f"{key}.old", autocomplete="current-password")
+                _password("Current password", f"{key}:password", "old", "current-password")
             st.form_submit_button(
-                named("Save password", f"of {person.name}"), on_click=lambda: _set_password(store, who, person.name, key)
+                named("Save password", f"of {person.name}"), on_click=_set_password, args=(who, person.name, f"{key}:password")
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input(
-                f"Sign-in provider ID of {escape(person.name)}",
-                key=f"{key}.subject",
-                placeholder="issuer subject",
-                max_chars=500,
-            )
+            _subject(f"Sign-in provider ID of {escape(person.name)}", f"{key}:id")
             st.button(
                 named("Save ID", f"of {person.name}"),
                 key=f"{key}.subject.set",
-                on_click=lambda: _do(
+                on_click=lambda: _submit(
+                    f"{key}:id",
+                    lambda: people.set_subject(who, person.name, _value(f"{key}:id.subject") or None),
                     "The sign-in provider ID was saved.",
-                    lambda: store.people.set_subject(who, person.name, _value(f"{key}.subject") or None),
                 ),
             )
         st.button(
             named("Deactivate" if person.active else "Reactivate", person.name),
             key=f"{key}.active",
-            on_click=lambda: _do("Done.", lambda: store.people.set_active(who, person.name, not person.active)),
+            on_click=lambda: _do("Done.", lambda: people.set_active(who, person.name, not person.active)),
         )
 
 
-def _set_role(store: Any, who: str, name: str, key: str) -> None:
-    store.people.set_role(who, name, st.session_state.get(key))
+_submit = reported(submit)
 
 
-def _set_password(store: Any, who: str, name: str, key: str) -> None:
-    new = str(st.session_state.pop(f"{key}.password", "") or "")
-    old = str(st.session_state.pop(f"{key}.old", "") or "") or None
-    _do(f"The password of {name} was changed.", lambda: store.people.set_password(who, name, new, old=old))
+def _text(form: str, field: str, label: str, **look: Any) -> None:
+    """A field of a form, with what is wrong with it."""
+    with st.container():
+        st.text_input(label, key=f"{form}.{field}", **look)
+        wrong(form, field)
+
+
+def _name(form: str) -> None:
+    _text(form, "name", "Name", max_chars=sign_in.NAME_CHARS)
+
+
+def _password(label: str, form: str, field: str = "password", fill: str = "new-password") -> None:
+    _text(form, field, label, type="password", help="8 characters or more", autocomplete=fill)
+
+
+def _subject(label: str, form: str) -> None:
+    _text(form, "subject", label, placeholder="issuer subject", max_chars=500)
+
+
+def _secret(form: str, field: str = "password") -> str | None:
+    return str(st.session_state.get(f"{form}.{field}") or "") or None
+
+
+def _set_password(who: str, name: str, form: str) -> None:
+    """Callback.  Who changes their own stays signed in."""
+
+    def change() -> None:
+        store, new, where = shared.store().people, _secret(form) or "", connection.address()
+        store.set_password(who, name, new, old=_secret(form, "old"), address=where)
+        if who == name:
+            sign_in.stay(store.sign_in(name, new, where, connection.browser()))
+
+    _submit(form, change, f"The password of {name} was changed.")
+
+
+def _first_form(who: str) -> None:
+    st.info(
+        "Nobody has a password, so anyone who opens this app can do everything under any name. Once there is a manager account, "
+        "everybody has to sign in.",
+        icon=":material/lock_open:",
+    )
+    st.markdown(f"**Create the manager account**  \nAll work of '{escape(who)}' goes over to it, and you stay signed in.")
+    with st.form(FIRST, width=420):
+        _name(FIRST)
+        _password("Password", FIRST)
+        st.form_submit_button("Create the manager account", type="primary", on_click=_create, args=(who,))
+
+
+def _create(who: str) -> None:
+    """Callback."""
+    name, subject = _value(f"{FIRST}.name"), connection.subject() or None
+    make = shared.store().people.create_manager
+    password = _secret(FIRST) if subject else _secret(FIRST) or ""  # whom a provider vouches for needs none
+    _submit(
+        FIRST,
+        lambda: sign_in.stay(make(who, name, password, subject, connection.browser())),
+        f"You are signed in as {name}. Your work and running jobs are kept.",
+    )
 
 
 def _add_form(who: str) -> None:
     st.markdown("**Add a person**")
-    with st.form("people.add", clear_on_submit=False):
-        st.text_input("Name", key="people.new.name", max_chars=sign_in.NAME_CHARS)
-        st.selectbox("Role", list(get_args(Role)), format_func=ROLES.__getitem__, key="people.new.role")
-        st.text_input(
-            "Password", type="password", key="people.new.password", help="8 characters or more", autocomplete="new-password"
-        )
-        st.text_input(
-            "Or sign-in provider ID (issuer and subject)", key="people.new.subject", placeholder="issuer subject", max_chars=500
-        )
+    with st.form(ADD):
+        _name(ADD)
+        st.selectbox("Role", list(get_args(Role)), format_func=ROLES.__getitem__, key="people.add.role")
+        _password("Password", ADD)
+        _subject("Or sign-in provider ID (issuer and subject)", ADD)
         st.form_submit_button("Add person", on_click=_add, args=(who,))
 
 
 def _add(who: str) -> None:
-    state = st.session_state
-    name, password = _value("people.new.name"), str(state.pop("people.new.password", "") or "") or None
-    role, subject = state.get("people.new.role"), _value("people.new.subject") or None
-    _do(f"{name} was added.", lambda: shared.store().people.add_person(who, name, role, password=password, subject=subject))
+    """Callback."""
+    name, role, subject = _value(f"{ADD}.name"), st.session_state.get("people.add.role"), _value(f"{ADD}.subject") or None
+    add = shared.store().people.add_person
+    _submit(ADD, lambda: add(who, name, role, password=_secret(ADD), subject=subject), f"{name} was added.")
 
 
 def admit(project: Project, who: str) -> None:

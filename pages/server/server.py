@@ -23,6 +23,8 @@ from typing import Any
 import streamlit as st
 import uvicorn
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import net_util, runtime
 from streamlit.elements.widgets.multiselect import MultiSelectSerde
@@ -39,6 +41,7 @@ from core.serve.addresses import asked_host, is_local
 from core.serve.connections import ALLOW
 from core.settings import Settings
 from pages.server.admitted import ADMITTED
+from pages.session import cookie
 
 UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
 PROXIES_SAY = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
@@ -65,8 +68,9 @@ def from_here(scope: Scope) -> bool:
 
 
 def policy(index: str) -> str:
-    """Content-Security-Policy for Streamlit's page: nothing is loaded from elsewhere, and of scripts in the page those of the file `index` run."""
-    scripts = re.findall(r"<script>(.*?)</script>", index, re.DOTALL)
+    """Content-Security-Policy for Streamlit's page: nothing is loaded from elsewhere, and of scripts in the page those of the file `index` run, and that of a
+    sign-in."""
+    scripts = [*re.findall(r"<script>(.*?)</script>", index, re.DOTALL), cookie.script()]
     own = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     return "; ".join(
         (
@@ -245,8 +249,13 @@ class AppGuard:
             finally:
                 connection.ended()
         elif scope["type"] == "http":
-            why = await self._why_not(scope)
-            await (_refuse(self._with_headers(send), why) if why else self.app(scope, receive, self._with_headers(send)))
+            send = self._with_headers(send)
+            if why := await self._why_not(scope):
+                await _refuse(send, why)
+            elif scope["path"] == cookie.address():
+                await (await _set_cookie(Request(scope, receive)))(scope, receive, send)
+            else:
+                await self.app(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
@@ -288,6 +297,17 @@ class AppGuard:
             await send(message)
 
         return sent
+
+
+async def _set_cookie(request: Request) -> Response:
+    from pages.server import sign_in_cookie
+
+    try:
+        return await sign_in_cookie.answer(request)
+    except ClientDisconnect:
+        return Response(status_code=400)
+    except AmbiscopeError as error:
+        return PlainTextResponse(f"{error}\n", 503)
 
 
 async def _refuse(send: Send, why: str) -> None:

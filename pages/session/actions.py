@@ -16,6 +16,7 @@ from core.errors import AmbiscopeError
 from pages.session import shared
 from pages.ui.markup import escape
 from storage.access.permissions import Name
+from storage.records.annotation import FieldError, SignInError
 
 P = ParamSpec("P")
 MESSAGE, ERROR = "app.message", "app.error"
@@ -51,6 +52,29 @@ def action(name: Name) -> Callable[[Callable[P, None]], Callable[P, None]]:
         return callback
 
     return around
+
+
+def submit(form: str, do: Callable[[], object], done: str) -> None:
+    """In the callback of a form, whose fields have the keys `form.FIELD`: empties them where it went well.  What is wrong with a field is
+    shown beside it, and what was typed stays.  Raises AmbiscopeError for what is about no field."""
+    state = st.session_state
+    state.pop(f"{form}:error", None)
+    try:
+        do()
+    except (FieldError, SignInError) as error:
+        state[f"{form}:error"] = error
+        return
+    for key in [str(k) for k in state if str(k).startswith(f"{form}.")]:
+        if isinstance(state[key], str):
+            state[key] = ""
+    say(done)
+
+
+def wrong(form: str, field: str = "old") -> None:
+    """Below a field: what was wrong with it.  `old`: the password by which one shows who one is."""
+    error = st.session_state.get(f"{form}:error")
+    if error is not None and getattr(error, "field", "old") == field:
+        shared.show_error(error)
 
 
 def show_outcome() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
@@ -10,11 +12,16 @@ from core.errors import InputError
 from storage.access.people import joined_subject
 
 
-def browser() -> str:
-    """The random token of this connection's browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked
-    anew at each page load, the token in it stays."""
-    token, _ = decode_xsrf_token_string(str(st.context.cookies.get(XSRF_COOKIE_NAME, "")))
+def browser_of(cookies: Mapping[str, str]) -> str:
+    """The random token of a browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked anew at each page
+    load, the token in it stays."""
+    token, _ = decode_xsrf_token_string(str(cookies.get(XSRF_COOKIE_NAME, "")))
     return token.hex() if token else ""
+
+
+def browser() -> str:
+    """Of this connection."""
+    return browser_of(st.context.cookies)
 
 
 def address() -> str:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from core.errors import InputError, NotAllowedError, StorageError
 from core.text import confusable_name, stored_name
 from storage.access.permissions import check_role
+from storage.access.throttle import digest
 from storage.records.checks import check_annotator
 from storage.records.enumerations import Role
 from storage.records.projects import AUTOMATIC
@@ -41,6 +42,13 @@ def refuse_confusable(name: str, taken: Iterable[str]) -> None:
         raise InputError(f"the name '{name[:80]}' looks like '{other[:80]}', which is taken: use that one, or choose another")
 
 
+def check_person(name: str) -> str:
+    """The name as it is stored.  Raises InputError for a blank, an unprintable and the reserved one."""
+    if (name := check_annotator(name)) == AUTOMATIC:
+        raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     id: int  # of the annotator's row
@@ -61,9 +69,7 @@ def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
 
 def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
     """What `name` may do, whoever asks.  Raises as `actor`."""
-    name = check_annotator(name)
-    if name == AUTOMATIC:
-        raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
+    name = check_person(name)
     found = session.execute(
         select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in())
         .outerjoin(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
@@ -74,10 +80,19 @@ def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
         if found is None and not session.info.get("writing"):
             return Actor(0, name, "manager")
         return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
+    if found is None and session.info.get(VISITOR) is None and (present := _present_name(session, name)):
+        return rights_of(session, present, needed)
     if found is None or not found.active:
-        raise NotAllowedError(f"'{name[:80]}' may not work here: sign in, or ask a manager for an account")
+        why = "was deactivated" if found and found.active is not None else "does not exist"
+        raise NotAllowedError(f"Stopped: the account '{name[:80]}' {why}. Ask a manager.")
     check_role(name, found.role, needed)
     return Actor(found.id, name, cast(Role, found.role))
+
+
+def _present_name(session: Session, name: str) -> str | None:
+    """Work that somebody began in an open house, and who became its first account, goes on under the name that they have since."""
+    made = session.scalars(select(workbench.Activity.details).filter_by(action="first account made"))
+    return next((str(d["name"]) for d in made if d.get("was_digest") == digest(name)[:16]), None)
 
 
 def somebody_signs_in() -> ColumnElement[bool]:

@@ -12,6 +12,8 @@ from storage.schema import engine, workbench
 ACTIONS = (
     "signed in",
     "sign-in failed",
+    "signed out everywhere",
+    "first account made",
     "person added",
     "role set",
     "password set",

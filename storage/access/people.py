@@ -1,8 +1,8 @@
 """People: roles, passwords (argon2id), OpenID Connect subjects, and who may do what.
 
 Open house: while no account has a password or a subject, every name has all rights, so that one person needs no password.
-The first account that can sign in must be a manager's; from then on each name has the rights of its account, and a name
-without one has none.  There is always a manager who can sign in.
+The first account that can sign in must be a manager's (`create_manager` makes it of whoever is there, with all their work); from then
+on each name has the rights of its account, and a name without one has none.  There is always a manager who can sign in.
 
 A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
 A plain `Store` is the local operator's: it acts in the name that it is given, with the rights of that name's account.
@@ -10,20 +10,29 @@ A plain `Store` is the local operator's: it acts in the name that it is given, w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError, NotFoundError
+from core.errors import InputError, NotAllowedError, NotFoundError
 from core.text import stored_name
 from storage.access import passwords
-from storage.access.actors import actor, annotator_row, in_use, note_accounts
+from storage.access.actors import (
+    actor,
+    annotator_row,
+    check_person,
+    in_use,
+    note_accounts,
+    refuse_confusable,
+)
 from storage.access.log import ACTIONS, note
 from storage.access.permissions import allowed_to, can, operator_only
 from storage.access.throttle import Attempt, digest
-from storage.access.visitors import Visitor, visitor_of
-from storage.records.annotation import SignInError
+from storage.access.visitors import Visitor, begin_sign_in, end_sign_ins, token_for, visitor_for
+from storage.records.annotation import FieldError, SignInError
 from storage.records.checks import check_annotator, check_choice, check_page, check_text
 from storage.records.enumerations import Role
 from storage.records.projects import AUTOMATIC, Activity, Person
@@ -47,6 +56,15 @@ def joined_subject(issuer: object, subject: object) -> str:
                 f"the {what} of the sign-in provider is missing or holds white space: 'ISSUER SUBJECT' is expected"
             )
     return check_text(f"{issuer} {subject}", "the subject", limit=MAX_SUBJECT_CHARS)
+
+
+@contextmanager
+def of_field(field: str) -> Iterator[None]:
+    """What is wrong in it is wrong with this field.  Raises FieldError for an InputError."""
+    try:
+        yield
+    except InputError as error:
+        raise FieldError(field, str(error)) from None
 
 
 def _person(row: tables.Annotator, account: workbench.Account | None, open_house: bool) -> Person:
@@ -86,7 +104,7 @@ class People(engine.Part):
         check_choice(role, Role, "the role")
         with self.reading() as session:
             found = actor(session, by, role)
-            return Person(by, found.role, True, False, False, engine.now()) if not found.id else _load(session, by)
+            return Person(by, found.role, True, False, False, engine.now()) if not found.id else _load(session, found.name)
 
     @allowed_to("see others' work")
     def people(self, by: str, limit: int = 50, offset: int = 0) -> list[Person]:
@@ -119,8 +137,8 @@ class People(engine.Part):
             ]
 
     @allowed_to("sign in")
-    def sign_in(self, name: str, password: str, address: str = "") -> Visitor:
-        """`address`: where the person is, as far as it is known.
+    def sign_in(self, name: str, password: str, address: str = "", browser: str = "") -> Visitor:
+        """`address`: where the person is, as far as it is known; `browser`: what tells theirs from others.
 
         Raises SignInError: wrong (never says what), or `seconds` to wait (`storage.access.throttle`).  Takes as long for an unknown name.
         """
@@ -144,7 +162,7 @@ class People(engine.Part):
                 account.password = renewed or stored
                 session.flush()
                 note(session, account.annotator_id, "signed in", details={"with": "password"})
-                return visitor_of(session, account.annotator_id)
+                return begin_sign_in(session, account.annotator_id, browser)
         raise SignInError
 
     @allowed_to("sign in")
@@ -159,49 +177,121 @@ class People(engine.Part):
             )
             if found is not None:
                 note(session, found, "signed in", details={"with": "subject"})
-                return visitor_of(session, found)
+                return begin_sign_in(session, found)
             note(session, None, "sign-in failed", details={"with": "subject"})
         raise SignInError
+
+    @allowed_to("sign in")
+    def resume(self, token: str) -> Visitor | None:
+        """Whom the token of a cookie stands for; None for nobody (any more)."""
+        with self.reading() as session:
+            return visitor_for(session, token)
+
+    @allowed_to("sign in")
+    def exchange(self, code: str, browser: str = "", held: str = "") -> str | None:
+        """The token for the code of a sign-in in this browser, which `held` another token; None for a code that does not hold (any more)."""
+        with self.writing() as session:
+            return token_for(session, code, browser, held)
+
+    @allowed_to("sign in")
+    def sign_out(self, visitor: Visitor | None) -> None:
+        """Ends this sign-in, in all tabs that go on with it."""
+        if visitor is not None and visitor.account:
+            with self.writing() as session:
+                end_sign_ins(session, visitor.account, visitor.key)
+
+    @allowed_to("annotate")
+    def sign_out_everywhere(self, by: str) -> None:
+        """Ends all sign-ins of an account.  Raises NotAllowedError, NotFoundError."""
+        with self.writing() as session:
+            who, account = actor(session, by), self._account(session, by)
+            end_sign_ins(session, account.id)
+            note(session, who.id, "signed out everywhere")
+
+    @allowed_to("manage people")
+    def create_manager(
+        self, by: str, name: str, password: str | None = None, subject: str | None = None, browser: str = ""
+    ) -> Visitor:
+        """The first account, made of the `by` of an open house: all that is theirs becomes `name`'s, who is signed in by it.
+
+        Raises FieldError for a name that another one has or that looks like it, and as `add_person`; NotAllowedError where there are accounts.
+        """
+        with self._adding(name, password, subject) as (session, name, hashed):
+            who = actor(session, by, "manager")
+            if in_use(session):
+                raise NotAllowedError("somebody has an account already: ask a manager for yours")
+            row = session.get_one(tables.Annotator, who.id)
+            with of_field("name"):
+                others = [n for n in session.scalars(select(tables.Annotator.name)) if n != row.name]
+                if name in others:
+                    raise InputError(f"'{name[:80]}' has work here already: choose another name, or go on under this one first")
+                refuse_confusable(name, others)
+            row.name = name
+            account = session.scalar(select(workbench.Account).filter_by(annotator_id=row.id)) or self._new_account(row)
+            account.role, account.active, account.password, account.subject = "manager", True, hashed, subject
+            session.add(account)
+            self._keep_a_manager(session, False)
+            note(session, row.id, "first account made", details={"name": name, "was_digest": digest(by)[:16]})
+            return begin_sign_in(session, row.id, browser)
 
     @allowed_to("manage people")
     def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
         """Gives a name an account.  The first one that can sign in must be a manager.
 
-        Raises NotAllowedError unless `by` is a manager, InputError for a name that has an account or looks like another, a wrong role, a short
+        Raises NotAllowedError unless `by` is a manager, FieldError for a name that has an account or looks like another, a wrong role, a short
         password or a subject that is taken.
         """
-        check_choice(role, Role, "the role")
-        name = check_annotator(name)
-        hashed = passwords.hashed(password) if password is not None else None
-        with self.writing() as session:
+        with of_field("role"):
+            check_choice(role, Role, "the role")
+        with self._adding(name, password, subject) as (session, name, hashed):
             who = actor(session, by, "manager")
-            if name == AUTOMATIC:
-                raise InputError(f"'{AUTOMATIC}' is no person's name: choose another")
-            before, row = in_use(session), annotator_row(session, name)
-            if session.scalar(select(workbench.Account.id).filter_by(annotator_id=row.id)) is not None:
-                raise InputError(f"'{name[:80]}' has an account already: change its role or password")
-            self._check_subject(session, subject, None)
-            moment = engine.now()
-            account = workbench.Account(annotator_id=row.id, role=role, active=True, created=moment, updated=moment)
-            account.password, account.subject = hashed, subject
+            with of_field("name"):
+                before, row = in_use(session), annotator_row(session, name)
+                if session.scalar(select(workbench.Account.id).filter_by(annotator_id=row.id)) is not None:
+                    raise InputError(f"'{name[:80]}' has an account already: change its role or password")
+            account = self._new_account(row)
+            account.role, account.password, account.subject = role, hashed, subject
             session.add(account)
-            self._keep_a_manager(session, before)
+            with of_field("role"):
+                self._keep_a_manager(session, before)
             note(session, who.id, "person added", details={"name": name, "role": role})
-            made = _load(session, name)
+            return _load(session, name)
+
+    @contextmanager
+    def _adding(self, name: str, password: str | None, subject: str | None) -> Iterator[tuple[Session, str, str | None]]:
+        """A transaction for an account, with the name as it is stored and the password hashed.  Raises FieldError."""
+        with of_field("name"):
+            name = check_person(name)
+        with of_field("password"):
+            hashed = passwords.hashed(password) if password is not None else None
+        with self._noted() as session:
+            self._check_subject(session, subject, None)
+            yield session, name, hashed
+
+    @contextmanager
+    def _noted(self) -> Iterator[Session]:
+        """A transaction after which somebody may be able to sign in for the first time."""
+        with self.writing() as session:
+            yield session
             signs_in = in_use(session)
         if signs_in:
             note_accounts(self.database.accounts_file)
-        return made
+
+    @staticmethod
+    def _new_account(row: tables.Annotator) -> workbench.Account:
+        moment = engine.now()
+        return workbench.Account(annotator_id=row.id, active=True, created=moment, updated=moment)
 
     @staticmethod
     def _check_subject(session: Session, subject: str | None, own: int | None) -> None:
         """Raises InputError for what is no subject, or another account's than `own`."""
         if subject is None:
             return
-        issuer, _, own_part = subject.partition(" ")
-        joined_subject(issuer, own_part)
-        if session.scalar(select(workbench.Account.id).filter_by(subject=subject)) not in (None, own):
-            raise InputError("this subject belongs to another account")
+        with of_field("subject"):
+            issuer, _, own_part = subject.partition(" ")
+            joined_subject(issuer, own_part)
+            if session.scalar(select(workbench.Account.id).filter_by(subject=subject)) not in (None, own):
+                raise InputError("this subject belongs to another account")
 
     @staticmethod
     def _account(session: Session, name: str) -> workbench.Account:
@@ -230,7 +320,7 @@ class People(engine.Part):
             raise InputError(
                 "nobody who manages could sign in any more: give somebody else the role and a password first"
                 if before
-                else "the first account that can sign in must be an active manager's: else nobody could manage"
+                else "Create a manager account first."
             )
 
     @allowed_to("manage people")
@@ -247,8 +337,8 @@ class People(engine.Part):
     def _change(
         self, by: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], needed: Role = "manager"
     ) -> Person:
-        """Sets these columns of an account; `details` go into the log."""
-        with self.writing() as session:
+        """Sets these columns of an account, and ends its sign-ins; `details` go into the log."""
+        with self._noted() as session:
             who = actor(session, by, needed)
             account, before = self._account(session, name), in_use(session)
             self._check_subject(session, values.get("subject"), account.id)
@@ -256,12 +346,9 @@ class People(engine.Part):
                 setattr(account, key, value)
             account.updated = engine.now()
             self._keep_a_manager(session, before)
+            end_sign_ins(session, account.id)
             note(session, who.id, action, details={"name": name, **details})
-            changed = _load(session, name)
-            signs_in = in_use(session)
-        if signs_in:
-            note_accounts(self.database.accounts_file)
-        return changed
+            return _load(session, name)
 
     @allowed_to("annotate")
     def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
@@ -270,7 +357,8 @@ class People(engine.Part):
 
         Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
         """
-        passwords.check_password(password)
+        with of_field("password"):
+            passwords.check_password(password)
         if by == name:
             with self.reading() as session:
                 stored = self._account(session, name).password

@@ -1,64 +1,96 @@
-"""Who a session is: what a sign-in gives it, and how that is checked in the transaction of each call.
+"""Who a session is: what a sign-in gives it, how a cookie brings it back, and how it is checked in the transaction of each call.
 
-A `Visitor` names an account and its state at the sign-in.  It stands as long as that state does: a new password, another role or
-subject, and making the account inactive (and active again) all end it.  A visitor of an open house has only a name; it stands
-while nobody can sign in.
+A sign-in is a row.  A `Visitor` stands as long as its row does: signing out deletes it, and a new password, another role or subject, and making
+the account inactive (and active again) delete all of the account's.  A visitor of an open house has only a name; it stands while nobody can
+sign in.
+
+The secret of a row is kept as its digest.  First it is a code, which the page of the sign-in hands on, once, within a minute, from the same
+browser; then the token of the cookie that the browser gets for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, and_, delete, select
 from sqlalchemy.orm import Session
 
 from storage.access.actors import VISITOR, in_use
 from storage.access.permissions import check_role
 from storage.records.annotation import SignedOutError
 from storage.records.enumerations import Role
-from storage.schema import tables, workbench
+from storage.schema import engine, tables
+from storage.schema.workbench import Account, SignIn
 
-_STATE = (
-    workbench.Account.id,
-    workbench.Account.updated,
-    workbench.Account.password,
-    workbench.Account.subject,
-    workbench.Account.role,
-    workbench.Account.active,
-)
+SIGN_IN_LASTS, CODE_LASTS = timedelta(days=14), timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Of an account: made by `People.sign_in` and `People.sign_in_subject`, kept on the server, never shown.  Of an open house: a name."""
+    """Of an account: made by `People`, kept on the server, never shown.  Of an open house: a name."""
 
     name: str
     account: int = 0  # 0: of an open house
-    epoch: str = field(default="", repr=False)  # digest of the account's state at the sign-in
+    key: str = field(default="", repr=False)  # of its sign-in
+    code: str = field(default="", repr=False, compare=False)  # what the browser may exchange, once, for a cookie
 
 
-def _account(session: Session, which: ColumnElement[bool]) -> Any:
-    """The state of an account and its name; None where there is none."""
-    return session.execute(
-        select(*_STATE, tables.Annotator.name)
-        .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
-        .where(which)
-    ).first()
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _epoch(row: Any) -> str:
-    state = "\0".join(str(value) for value in row[:6])
-    return hashlib.sha256(state.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def visitor_of(session: Session, annotator: int) -> Visitor:
+def begin_sign_in(session: Session, annotator: int, browser: str = "") -> Visitor:
     """Of somebody who has just shown who they are.  Raises SignedOutError where the account is gone or inactive by now."""
-    row = _account(session, workbench.Account.annotator_id == annotator)
+    row = session.execute(
+        select(Account.id, Account.active, tables.Annotator.name)
+        .join(tables.Annotator, tables.Annotator.id == Account.annotator_id)
+        .where(tables.Annotator.id == annotator)
+    ).first()
     if row is None or not row.active:
         raise SignedOutError
-    return Visitor(row.name, row.id, _epoch(row))
+    moment, key, code = engine.now(), secrets.token_hex(), secrets.token_hex()
+    session.execute(delete(SignIn).where(SignIn.expires < moment))
+    secret = _digest("code", code, browser)
+    session.add(SignIn(account_id=row.id, key=key, secret=secret, created=moment, expires=moment + SIGN_IN_LASTS))
+    return Visitor(row.name, row.id, key, code)
+
+
+def token_for(session: Session, code: str, browser: str, held: str) -> str | None:
+    """The token for a code; None for one that is unknown, of another browser, used or too old.  The sign-in of another account, whose
+    token the browser has `held`, ends."""
+    moment = engine.now()
+    row = session.scalar(select(SignIn).filter_by(secret=_digest("code", code, browser)))
+    if row is None or not row.created <= moment <= row.created + CODE_LASTS:
+        return None
+    token = secrets.token_hex()
+    row.secret = _digest("cookie", token)
+    session.execute(delete(SignIn).where(SignIn.secret == _digest("cookie", held), SignIn.account_id != row.account_id))
+    return token
+
+
+def visitor_for(session: Session, token: str) -> Visitor | None:
+    """Whom the token of a cookie stands for; None where it stands for nobody (any more)."""
+    moment = engine.now()
+    row = session.execute(
+        select(tables.Annotator.name, SignIn.account_id, SignIn.key)
+        .join(Account, Account.annotator_id == tables.Annotator.id)
+        .join(SignIn, SignIn.account_id == Account.id)
+        .where(SignIn.secret == _digest("cookie", token), Account.active == True, _in_time(moment))  # noqa: E712
+    ).first()
+    return Visitor(*row) if row else None
+
+
+def end_sign_ins(session: Session, account: int, key: str | None = None) -> None:
+    """All of an account, or the one with this key."""
+    session.execute(delete(SignIn).where(SignIn.account_id == account, *([] if key is None else [SignIn.key == key])))
+
+
+def _in_time(moment: datetime) -> ColumnElement[bool]:
+    """Where the clock was set back, what lies further ahead than it could does not count."""
+    return SignIn.expires.between(moment, moment + SIGN_IN_LASTS)
 
 
 def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> None:
@@ -72,8 +104,16 @@ def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> No
         if in_use(session):
             raise SignedOutError
     else:
-        row = _account(session, workbench.Account.id == visitor.account)
-        if row is None or not row.active or _epoch(row) != visitor.epoch or row.name != visitor.name:
+        signed_in = and_(SignIn.account_id == Account.id, SignIn.key == visitor.key, _in_time(engine.now()))
+        row = session.execute(
+            select(tables.Annotator.name, Account.role, Account.active, SignIn.id)
+            .join(tables.Annotator, tables.Annotator.id == Account.annotator_id)
+            .outerjoin(SignIn, signed_in)
+            .where(Account.id == visitor.account)
+        ).first()
+        if row is not None and row.name == visitor.name and not row.active:
+            raise SignedOutError(f"the account '{visitor.name[:80]}' was deactivated: ask a manager, then sign in again")
+        if row is None or row.name != visitor.name or row.id is None:
             raise SignedOutError
         check_role(visitor.name, row.role, needed)
     session.info[VISITOR] = visitor.name

@@ -180,9 +180,11 @@ def _exchange(file: Path, path: Path) -> Path | None:
 
 
 def _unseal(path: Path) -> None:
-    """A database that is written again has no checksum of a backup."""
+    """A database that is written again has no checksum of a backup; nor does anybody stay signed in who was at its time."""
     with closing(sqlite3.connect(path, timeout=10)) as connection:
         connection.execute("PRAGMA application_id = 0")
+        connection.execute("DELETE FROM sign_in")
+        connection.commit()
 
 
 def _keep_damaged(path: Path, kept: Path) -> None:

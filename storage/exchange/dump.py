@@ -1,7 +1,7 @@
 """The whole database as JSON lines: a backup that moves between databases, read back into an empty one only.
 
 After the head, each line is a row: {"kind": its table, "row": {column: value}}, in an order in which what is referred to comes first.
-Passwords and OpenID Connect subjects never leave the database, nor do failed sign-ins and the logs of files.
+Passwords and OpenID Connect subjects never leave the database, nor do sign-ins, failed or not, and the logs of files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from storage.records.results import check_judgment
 from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
 LAYOUT = 4
-EXCLUDED_TABLES = ("sign_in_wait", "export", "snapshot", "last_commit")
+EXCLUDED_TABLES = ("sign_in_wait", "sign_in", "export", "snapshot", "last_commit")
 SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
 TABLES: Mapping[str, Table] = {t.name: t for t in Base.metadata.sorted_tables if t.name not in EXCLUDED_TABLES}
 MAX_TEXT_CHARS = 1_000_000

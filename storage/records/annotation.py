@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from core.annotating.labels import Label, Preference, QuestionLabel
-from core.errors import ConflictError, NotAllowedError
+from core.errors import ConflictError, InputError, NotAllowedError
 from core.types import Annotation, Evidence, Passage
 from storage.records.enumerations import InteractionKind, SideName, SuggestionAction, TaskState, WorkStage
 
@@ -297,6 +297,14 @@ class NotQualifiedError(NotAllowedError):
         )
 
 
+class FieldError(InputError):
+    """One of the values that belong together is wrong: `field` says which (name, role, password, subject)."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        super().__init__(problem)
+
+
 class SignInError(NotAllowedError):
     """Name or password are wrong (it is not said which), or too many attempts: wait `seconds`."""
 
@@ -307,10 +315,10 @@ class SignInError(NotAllowedError):
 
 
 class SignedOutError(NotAllowedError):
-    """Nobody is signed in, or not any more: the account's password, role, subject or activity was changed since."""
+    """Nobody is signed in, or not any more: somebody signed out, too much time has gone by, or the account was changed since."""
 
-    def __init__(self) -> None:
-        super().__init__("you are not signed in, or not any more: sign in again")
+    def __init__(self, why: str = "you are not signed in, or not any more: sign in again") -> None:
+        super().__init__(why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,20 @@ class SignInWait(Base):
     until: Mapped[datetime] = mapped_column(index=True)
 
 
+class SignIn(Base):
+    """A sign-in that goes on (storage.access.visitors)."""
+
+    __tablename__ = "sign_in"
+    __table_args__ = (STRICT,)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    secret: Mapped[str] = mapped_column(unique=True)  # digest of its code, then of its cookie's token
+    created: Mapped[datetime]
+    expires: Mapped[datetime] = mapped_column(index=True)
+
+
 class Project(Base):
     __tablename__ = "project"
     __table_args__ = (

@@ -116,6 +116,14 @@ def upgrade() -> None:
         sa.CheckConstraint("role IN ('annotator', 'validator', 'manager')", name="role"),
     )
     _create(
+        "sign_in",
+        sa.Column("account_id", sa.Integer, sa.ForeignKey("account.id"), nullable=False, index=True),
+        sa.Column("key", sa.Text, nullable=False, unique=True),
+        sa.Column("secret", sa.Text, nullable=False, unique=True),
+        sa.Column("expires", TIME, nullable=False, index=True),
+        *_required(TIME, "created"),
+    )
+    _create(
         "admission",
         sa.Column("project_id", sa.Integer, sa.ForeignKey("project.id"), nullable=False),
         sa.Column("annotator_id", sa.Integer, sa.ForeignKey("annotator.id"), nullable=False),

@@ -1,0 +1,43 @@
+"""Sets the cookie of a sign-in, and takes it away: the answer to what a page posts (pages.session.cookie).
+
+A page elsewhere can have nothing set or taken away: only posts of the same origin are answered, and a code counts in the browser in which the
+password was typed, told by Streamlit's XSRF cookie.
+"""
+
+from __future__ import annotations
+
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from pages.session import connection, cookie
+from storage.access.visitors import SIGN_IN_LASTS
+
+MAX_BYTES = 200  # of what is posted
+
+
+async def answer(request: Request) -> Response:
+    """204 where the post was of use, else 403.  Raises AmbiscopeError where the database cannot be read."""
+    from pages.session import shared
+
+    host, body = request.headers.get("host", ""), b""
+    if request.method != "POST" or request.headers.get("origin") not in (f"http://{host}", f"https://{host}"):
+        return PlainTextResponse("This is for Ambiscope's own pages.\n", 403)
+    async for part in request.stream():
+        if len(body := body + part) > MAX_BYTES:
+            return PlainTextResponse("This is no code of a sign-in.\n", 403)
+    name, code = cookie.name(shared.settings().url), body.decode("ascii", "replace")
+    held, people, reply = request.cookies.get(name, ""), shared.servers_store().people, Response(status_code=204)
+    options = {"path": cookie.folder(), "secure": request.url.scheme == "https", "httponly": True, "samesite": "strict"}
+    if code in (cookie.OUT, cookie.STALE):
+        visitor = await run_sync(people.resume, held)
+        if code == cookie.OUT:
+            await run_sync(people.sign_out, visitor)
+        if code == cookie.OUT or visitor is None:
+            reply.delete_cookie(name, **options)
+        return reply
+    token = await run_sync(people.exchange, code, connection.browser_of(request.cookies), held)
+    if token is None:
+        return PlainTextResponse("This code is unknown, used, too old, or of another browser.\n", 403)
+    reply.set_cookie(name, token, max_age=int(SIGN_IN_LASTS.total_seconds()), **options)
+    return reply

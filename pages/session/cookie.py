@@ -1,0 +1,38 @@
+"""The cookie of a sign-in with a password, as a page sees it: its name, and the script by which the browser gets it from the server.
+
+A script run has no response to put a cookie into, and a cookie that a script of the page sets could be read by scripts.  So the page posts a
+code to `address`, and the server's answer sets the cookie (pages.server.sign_in_cookie).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import streamlit as st
+
+OUT, STALE = "out", ""  # in place of a code: ends the sign-in of the cookie; takes the cookie away if it stands for nobody
+
+
+def name(database: str) -> str:
+    """One for each database: a browser sends its cookies to all ports of a machine."""
+    return f"ambiscope_{hashlib.sha256(database.encode()).hexdigest()[:8]}"
+
+
+def folder() -> str:
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}/" if base else "/"
+
+
+def address() -> str:
+    return f"{folder()}_ambiscope/sign-in"
+
+
+def script() -> str:
+    """What the content security policy lets run."""
+    return f"fetch({json.dumps(address())}, {{method: 'POST', body: document.currentScript.dataset.code}})"
+
+
+def show(code: str) -> None:
+    """Has the browser post the code, or what stands in its place."""
+    st.html(f'<script data-code="{code}">{script()}</script>', unsafe_allow_javascript=True)
