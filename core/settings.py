@@ -70,6 +70,7 @@ class Settings:
     engine_url: str = ""  # http://127.0.0.1:8700
     engine_key: str = field(default="", repr=False)  # the service's key
     engine_timeout: int = 30  # seconds without a word from the service
+    traces: str = ""  # OTLP endpoint for OpenInference spans of each run, http://127.0.0.1:6006/v1/traces; empty: none are sent
 
     def __post_init__(self) -> None:
         for name, allowed in (

@@ -212,13 +212,15 @@ def pin_faults(requirements: Iterable[Requirement], constraints: Iterable[Requir
 
 # --- the environment ---
 
+OPTIONAL = ("requirements-scale.txt", "requirements-open.txt")  # of some installations only
+
 
 @cache
 def required() -> dict[str, list[Requirement]]:
     """File -> its requirements; of the two faiss, which install the same module, the one that is here."""
     files = {
         name: distributions.read_requirements(ROOT / name)
-        for name in ("requirements-dev.txt", "requirements-llm.txt", "requirements-scale.txt", "requirements-weights.txt")
+        for name in ("requirements-dev.txt", "requirements-llm.txt", *OPTIONAL, "requirements-weights.txt")
     }
     kind = next((k for k, name in run.FAISS.items() if name in present()), "cpu")
     lines = run.app_requirements(kind).splitlines()
@@ -247,7 +249,8 @@ def test_every_licence_is_permissive() -> None:
 
 def test_every_import_is_declared() -> None:
     app = names(required()["requirements.txt"])
-    assert undeclared(imported(*PRODUCT), app | names(required()["requirements-scale.txt"]), providers()) == []
+    optional = set().union(*(names(required()[file]) for file in OPTIONAL))
+    assert undeclared(imported(*PRODUCT), app | optional, providers()) == []
     assert undeclared(imported(*DEVELOPING), app | names(required()["requirements-dev.txt"]), providers()) == []
 
 
@@ -267,12 +270,13 @@ def test_every_distribution_is_pinned_once() -> None:
     assert pin_faults(required()["requirements.txt"] + required()["requirements-dev.txt"], constraints, held()[0]) == []
 
 
-def test_several_machines_are_tested_with_what_their_file_asks_for() -> None:
-    """Ray is no part of the app's requirements."""
-    scale = {str(r) for r in required()["requirements-scale.txt"]}
-    assert scale
-    assert scale <= {str(r) for r in required()["requirements-dev.txt"]}
-    assert not names(required()["requirements-scale.txt"]) & names(required()["requirements.txt"])
+@pytest.mark.parametrize("file", OPTIONAL)
+def test_optional_parts_are_tested_with_what_their_file_asks_for(file: str) -> None:
+    """None of them is a requirement of the app."""
+    optional = {str(r) for r in required()[file]}
+    assert optional
+    assert optional <= {str(r) for r in required()["requirements-dev.txt"]}
+    assert not names(required()[file]) & names(required()["requirements.txt"])
 
 
 def test_the_weights_are_pinned_by_hash_and_as_the_app_pins_them() -> None:

@@ -25,6 +25,7 @@ from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.prediction_json import prediction_json
 from core.serve import protocol, replies
+from core.serve.chat import ChatForm, Completion, content, model_list
 from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
@@ -87,6 +88,10 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content).encode()
+
+
+class ClientLeft(Exception):
+    """Nobody waits for the reply any more."""
 
 
 class Service:
@@ -168,24 +173,53 @@ class Service:
             job.stop()
             self.metrics.questions.labels(name, outcome).inc()
 
-    async def whole(self, form: AskForm, request: Request) -> Response:
-        """The answer set, once it is there.  A client that has left is noticed within a second."""
-        job = self.answer(form)
+    async def prediction(self, form: AskForm, job: Job, request: Request | None = None) -> t.Prediction:
+        """The folded events of a job.  Raises ClientLeft, within a second, if the client of `request` has left."""
         info, events = t.SystemInfo(""), list[t.Event]()
         results = self.followed(job)
         try:
             async for found in results:
                 if found is None:
-                    if await request.is_disconnected():
-                        return Response(status_code=GONE)
+                    if request is not None and await request.is_disconnected():
+                        raise ClientLeft
                 elif isinstance(found, t.SystemInfo):
                     info = found
                 else:
                     events.append(found)
         finally:
             await results.aclose()
-        answer = prediction_json(fold(form.asked(self.settings), info, events))
-        return Json(protocol.stamped({**answer, "waited": (job.begun or job.asked) - job.asked}))
+        return fold(form.asked(self.settings), info, events)
+
+    async def whole(self, form: AskForm, request: Request) -> Response:
+        """The answer set, once it is there."""
+        job = self.answer(form)
+        prediction = await self.prediction(form, job, request)
+        return Json(protocol.stamped({**prediction_json(prediction), "waited": (job.begun or job.asked) - job.asked}))
+
+    async def chat(self, form: ChatForm, request: Request) -> Response:
+        """The answer set in OpenAI's format, whole or in chunks."""
+        asked = form.asked()
+        job, reply = self.answer(asked), Completion(form.model)
+        passages_url = f"{str(request.base_url).rstrip('/')}/v1/corpora/{asked.corpus or self.settings.corpus}/passage"
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield protocol.data(reply.first())
+            pending = asyncio.ensure_future(self.prediction(asked, job))
+            try:
+                while not (await asyncio.wait([pending], timeout=protocol.ALIVE_SECONDS))[0]:
+                    yield protocol.ALIVE
+                for chunk in reply.chunks(*content(pending.result(), passages_url)):
+                    yield protocol.data(chunk)
+                yield b"data: [DONE]\n\n"
+            except Exception as error:
+                yield protocol.data(protocol.stamped(protocol.error_to_json(told(error))))
+            finally:
+                pending.cancel()
+
+        if form.stream:
+            return StreamingResponse(chunks(), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+        prediction = await self.prediction(asked, job, request)
+        return Json(reply.whole(*content(prediction, passages_url)))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:
         """Server-sent events as they happen."""
@@ -275,6 +309,10 @@ def make_app(engine: Engine) -> FastAPI:
     async def ours(request: Request, error: AmbiscopeError) -> Response:
         return failed(error)
 
+    @app.exception_handler(ClientLeft)
+    async def left(request: Request, error: ClientLeft) -> Response:
+        return Response(status_code=GONE)
+
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
         said = (f"{'.'.join(str(p) for p in e['loc'][1:]) or 'the request'}: {e['msg']}" for e in error.errors()[:5])
@@ -314,6 +352,17 @@ def make_app(engine: Engine) -> FastAPI:
             return await service.whole(form, request)
         job = service.answer(form)
         return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+
+    @app.post(
+        "/v1/chat/completions", summary="The answer set as a chat reply in OpenAI's format, with citations as annotations"
+    )
+    async def chat(form: ChatForm, request: Request) -> Response:
+        return await service.chat(form, request)
+
+    @app.get("/v1/models", summary="The systems that can run here, in OpenAI's format")
+    async def models() -> Response:
+        rows = await service.look_up(engine.statuses)
+        return Json(model_list([row.name for row in rows if row.ready]))
 
     @app.post(
         "/v1/system",
