@@ -25,8 +25,8 @@ from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.prediction_json import prediction_json
 from core.serve import protocol, replies
-from core.serve.chat import ChatForm, Completion, content, model_list
-from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
+from core.serve.chat import Completion, content, model_list
+from core.serve.forms import MOST_PASSAGES, NAME, AskForm, ChatForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
@@ -354,12 +354,14 @@ def make_app(engine: Engine) -> FastAPI:
         return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
 
     @app.post(
-        "/v1/chat/completions", summary="The answer set as a chat reply in OpenAI's format, with citations as annotations"
+        "/v1/chat/completions",
+        response_model=replies.ChatReply,
+        summary="The answer set as a chat reply in OpenAI's format, with citations as annotations",
     )
     async def chat(form: ChatForm, request: Request) -> Response:
         return await service.chat(form, request)
 
-    @app.get("/v1/models", summary="The systems that can run here, in OpenAI's format")
+    @app.get("/v1/models", response_model=replies.ModelsReply, summary="The systems that can run here, in OpenAI's format")
     async def models() -> Response:
         rows = await service.look_up(engine.statuses)
         return Json(model_list([row.name for row in rows if row.ready]))

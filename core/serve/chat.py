@@ -10,53 +10,10 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from core.errors import InputError
-from core.serve.forms import AskForm
 from core.types import Prediction
-
-MAX_MESSAGES = 64
-SEPARATOR = "/"  # in a model's name: SYSTEM, or SYSTEM/CORPUS
-
-
-class MessagePart(BaseModel):
-    type: str
-    text: str = ""
-
-
-class ChatMessage(BaseModel):
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[MessagePart] | None = None
-
-
-class ChatForm(BaseModel):
-    """A chat request.  `model` is a system, or SYSTEM/CORPUS."""
-
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [{"model": "ambiscope", "messages": [{"role": "user", "content": "Who directed A Star Is Born?"}]}]
-        },
-    )
-    model: str = Field(min_length=1)
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
-    stream: bool = False
-
-    def asked(self) -> AskForm:
-        """The last user message as a question.  Raises InputError."""
-        last = next((m.content for m in reversed(self.messages) if m.role == "user"), None)
-        parts = [MessagePart(type="text", text=last)] if isinstance(last, str) else last or []
-        if other := next((p.type for p in parts if p.type != "text"), None):
-            raise InputError(f"messages: the last user message has a part of type '{other[:40]}'; only text is read")
-        text = " ".join(p.text for p in parts).strip()
-        if not text:
-            raise InputError("messages: there is no user message with text; add one with the question")
-        system, _, corpus = self.model.partition(SEPARATOR)
-        return AskForm.model_validate({"question": text, "system": system, "corpus": corpus or None})
 
 
 def model_list(names: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,9 @@ Plain dataclasses, so that the app needs no web framework.  The layout of `ask` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from core.engine import SystemStatus
 from core.retrieval.library import CorpusInfo
@@ -117,3 +119,21 @@ class HealthReply(Reply):
     problem: str  # why the models could not be loaded
     waiting: int  # questions in the queue
     running: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChatReply:
+    """A chat completion in OpenAI's format, in which a message has `annotations`."""
+
+    id: str
+    object: str
+    created: int  # seconds since 1970
+    model: str
+    choices: tuple[Mapping[str, Any], ...]
+    usage: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelsReply:
+    object: str
+    data: tuple[Mapping[str, Any], ...]

@@ -22,7 +22,7 @@ from page_helpers import ANSWERS, QUESTION
 
 from core.commands.servers.mcp import make_server
 from core.engine import Engine
-from core.serve.chat import MAX_MESSAGES
+from core.serve.forms import MAX_MESSAGES
 from core.settings import Settings
 from core.telemetry import tracer
 
