@@ -409,7 +409,7 @@ def test_the_command_trains_from_files(
     assert command("answerer", "--multi", reading_as_multi, *short, "--out", tmp_path / "a") == 2
     assert "other settings (multi, multi_dev)" in capsys.readouterr().err
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
-    assert about["arguments"]["multi"] == ["multi.jsonl"]
+    assert about["arguments"]["multi"] == [f"{tmp_path.name}/multi.jsonl"]
     assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == config
     assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
     assert (tmp_path / "r" / "best" / "model.safetensors").exists()
