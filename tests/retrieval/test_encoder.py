@@ -29,7 +29,7 @@ def test_minilm_equals_sentence_transformers(minilm: enc.Encoder) -> None:
     from sentence_transformers import SentenceTransformer
 
     theirs = SentenceTransformer(str(packaged_folder(MINILM)), device="cpu").encode(TEXTS, normalize_embeddings=True)
-    ours = minilm.encode(TEXTS)
+    ours = minilm.encode(TEXTS, "query")
     assert ours.dtype == np.float32
     assert ours.shape == (len(TEXTS), minilm.dimension) == (6, 384)
     assert np.abs(ours - theirs).max() < 1e-5
@@ -49,7 +49,7 @@ def test_a_query_is_found_again_whatever_it_was_encoded_with(minilm: enc.Encoder
     assert minilm.stats.texts == before  # from the cache
     assert np.array_equal(alone[0], again[0])
     assert np.array_equal(alone[0], again[1])
-    assert np.allclose(minilm.encode(["long text here " * 9, "Who played Maria?"])[1], alone[0], atol=1e-5)
+    assert minilm.encode(["long text here " * 9, "Who played Maria?"])[1] @ alone[0] > 0.9999  # bf16, where a CPU has it
 
 
 @pytest.mark.parametrize("budget", sorted(enc.BATCH_TOKENS.values()))
