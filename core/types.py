@@ -101,14 +101,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Clarification:
-    """A disambiguated question for one answer.  `passed`: the round trip returned this answer and none of the others."""
+    """A disambiguated question for one answer.  `passed`: asked again, it returned this answer and none of the others, and a verifier agrees."""
 
     answer: str
-    question: str
+    question: str  # empty where the prompt question stays as it is
     passed: bool
     tried: int = 0
     returned: tuple[str, ...] = ()  # the reader's answers to `question` over the same passages
     why: str = ""
+    label: str = ""  # what distinguishes the answer in a few words: "1937 film", "in Deploy with Docker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +313,7 @@ class Prediction:
     def question_of(self, answer: str) -> str:
         """The disambiguated question of an answer; the question as it was asked where there is none."""
         found = self.clarification_of(answer)
-        return found.question if found else self.question.text
+        return (found.question if found else "") or self.question.text
 
     def passage(self, passage_id: str) -> Passage | None:
         return next((p.passage for p in self.passages if p.passage.id == passage_id), None)

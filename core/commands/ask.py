@@ -50,8 +50,8 @@ def _print(prediction: Prediction) -> None:
     for number, a in enumerate(prediction.answers, 1):
         print(f"{number}. {a.text}  ({a.probability:.0%})")
         clarification = prediction.clarification_of(a.text)
-        if clarification:
-            print(f"   {clarification.question}" + ("" if clarification.passed else "  [not confirmed by the round trip]"))
+        if clarification and (clarification.question or clarification.label):
+            print(f"   {clarification.question or clarification.label}")
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")

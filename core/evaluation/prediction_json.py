@@ -21,6 +21,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
                 "probability": a.probability,
                 "passages": list(dict.fromkeys(e.passage_id for e in a.evidence)),
                 "question": prediction.question_of(a.text),
+                "label": clarification.label if clarification else "",
                 "round_trip": clarification.passed if clarification else None,
                 "evidence": [to_json(e) for e in a.evidence],
             }

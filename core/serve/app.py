@@ -49,7 +49,8 @@ ANSWER = {
             "text": "George Cukor",
             "probability": 0.93,
             "passages": ["film-12"],
-            "question": "Who directed A Star Is Born (1954)?",
+            "question": "Who directed the 1954 film A Star Is Born?",
+            "label": "1954 film",
             "round_trip": True,
             "evidence": [{"passage_id": "film-12", "start": 31, "end": 43, "text": "George Cukor"}],
         }

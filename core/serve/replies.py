@@ -41,6 +41,7 @@ class AnswerRow:
     probability: float
     passages: tuple[str, ...]  # ids
     question: str  # the disambiguated one
+    label: str  # what distinguishes the answer in a few words; empty where nothing is known
     round_trip: bool | None
     evidence: tuple[Evidence, ...]
 

@@ -120,7 +120,10 @@ def _card(
             _evidence(prediction, answer, sided)
         clarification = prediction.clarification_of(answer.text)
         if clarification is not None:
-            st.markdown(changes(prediction.question.text, clarification.question))
+            if clarification.question:
+                st.markdown(changes(prediction.question.text, clarification.question))
+            elif clarification.label:
+                st.markdown(escape(clarification.label))
             round_trip(clarification)
         with st.container(horizontal=True, vertical_alignment="center"):
             if saved:

@@ -62,20 +62,18 @@ def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.Retrie
 
 
 def draw_clarification(c: t.Clarification, prompt_question: str) -> None:
-    st.markdown(f"**{escape(c.answer)}**: {changes(prompt_question, c.question)}")
+    """What distinguishes the answer: its rewritten question, or else its label with the reason why there is no question."""
+    st.markdown(f"**{escape(c.answer)}**: {changes(prompt_question, c.question) if c.question else escape(c.label)}")
     round_trip(c)
+    if c.why:
+        returned = f" It returned {', '.join(escape(r) for r in c.returned[:4])}." if c.returned and c.question else ""
+        st.caption(f"{escape(c.why[:1].upper() + c.why[1:])}.{returned}")
 
 
 def round_trip(c: t.Clarification) -> None:
-    """Whether the reader, asked the disambiguated question, returned this answer and none of the others."""
-    if c.passed:
-        st.caption(
-            ":green[:material/check_circle:] Checked: asked over the same passages, this question returns only this answer."
-        )
-        return
-    returned = f" It returned {', '.join(escape(r) for r in c.returned[:4])}." if c.returned else ""
-    why = escape(c.why or "the reader returned something else")
-    st.caption(f":orange[:material/warning:] Not confirmed: {why}.{returned}")
+    """A neutral line where reader and verifier agree that the rewritten question has this answer only."""
+    if c.passed and c.question:
+        st.caption("Asked again, this question returns only this answer.")
 
 
 def draw_proposed(

@@ -184,7 +184,7 @@ def _line(answer: JudgedAnswer, prediction: Prediction | None, prompt: str) -> s
     clarified = prediction.clarification_of(text) if prediction is not None else None
     if answer.question is not None:
         parts[0] += f" :{QUESTION_BADGES[answer.question]}"
-    if clarified is not None:
+    if clarified is not None and clarified.question:
         parts.append(changes(prompt, clarified.question))
     if answer.note:
         parts.append(f":gray[Note: {escape(answer.note)}]")

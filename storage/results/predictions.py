@@ -76,7 +76,7 @@ def insert_prediction(session: Session, prediction: Prediction, **columns: Any) 
                 text=answer.text,
                 probability=_probability(answer.probability, position),
                 evidence=to_json(answer.evidence),
-                clarified=clarification.question if clarification else None,
+                clarified=(clarification.question or None) if clarification else None,
                 passed=clarification.passed if clarification else None,
             )
         )

@@ -14,9 +14,7 @@ WORDY = st.text(alphabet="aAnThe éÉ\u0301.,-'’\"()?!$5 07\tßİǅ中", max_s
 quick = settings(max_examples=150, derandomize=True, deadline=None)
 
 
-@pytest.mark.parametrize(
-    "module", ["core.text", "core.disambiguation.edits", "core.disambiguation.edits.parts", "core.disambiguation.edits.phrases"]
-)
+@pytest.mark.parametrize("module", ["core.text", *(f"core.disambiguation.{m}" for m in ("edits", "evidence", "form", "parts"))])
 def test_worked_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(module))
     assert result.attempted > 0
