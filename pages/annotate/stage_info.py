@@ -170,8 +170,6 @@ def draw_feedback() -> bool:
         st.markdown("**Reference**")
         for annotation in feedback.gold.annotations:
             draw_annotation(annotation, shown.question)
-        for (system, position), label in sorted(feedback.gold.labels.items()):
-            st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(label)}**")
     if state.needed and state.passed is None:
         st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
     elif state.needed and state.passed:

@@ -216,7 +216,7 @@ def _add(project: Project, who: str) -> None:
     try:
         shared.store().people.require(who, "manager")
         questions = question_upload.questions(FILE)
-        report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
+        report = shared.store().intake.add_items(who, project.id, questions, gold="qualification" if state.get("manage.more.gold") else None)
         say(question_upload.summary(report.added, report.known, report.linked))
         state[ADDING] = False
         question_upload.discard(FILE)
