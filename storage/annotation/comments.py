@@ -7,8 +7,6 @@ Validators and managers see all, but while they have the item open to write or j
 
 from __future__ import annotations
 
-from typing import cast
-
 from sqlalchemy import func, or_, select
 
 from core.errors import InputError
@@ -65,8 +63,5 @@ class Comments(engine.Part):
                 blind = row.gold is not None or states != {"submitted"}
             if blind:
                 query = query.where(or_(line.annotator_id == who.id, account.role.in_(("validator", "manager"))))
-            default = "annotator" if in_use(session) else "manager"
-            return [
-                Comment(name, cast(Role, role or default), text, created)
-                for name, role, text, created in session.execute(query)
-            ]
+            default: Role = "annotator" if in_use(session) else "manager"
+            return [Comment(name, role or default, text, created) for name, role, text, created in session.execute(query)]

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from itertools import groupby, islice
 
+import numpy as np
 from sqlalchemy.orm import Session
 
 from core.metrics.agreement.competence import Competence, dawid_skene
@@ -37,6 +38,6 @@ def weights_of(session: Session, filters: Filters) -> Weights:
     found, counts = competence_of(session, filters)
     if not counts:
         return {"": (1.0, -1.0)}
-    pooled = sum(found.errors[person] * count for person, count in counts.items()) / counts.total()
-    rates = {person: found.errors[person] for person, count in counts.items() if count >= MIN_ANSWERS} | {"": pooled}
+    rates = {person: found.errors[person] for person, count in counts.items() if count >= MIN_ANSWERS}
+    rates[""] = np.average([found.errors[person] for person in counts], axis=0, weights=list(counts.values()))
     return {name: (math.log(e[1, 1] / e[0, 1]), math.log(e[1, 0] / e[0, 0])) for name, e in rates.items()}

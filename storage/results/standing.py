@@ -182,8 +182,8 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
             continue
         key = (place, row.annotator_id)
         times[key] += row.version
-        told = (one["verdict"], one["note"], "submitted", row.version, row.began, row.created, tuple(one.get("errors", ())))
-        said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told))
+        told = (one["verdict"], one["note"], "submitted", row.version, row.began, row.created)
+        said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told, tuple(one.get("errors", ()))))
     found = []
     for key, labels in said.items():
         latest = max(labels, key=lambda one: one.updated)
