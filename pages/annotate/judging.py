@@ -10,7 +10,7 @@ from core.annotating import judging as form_of
 from core.annotating.judging import Unit, unit_key
 from core.annotating.labels import LABELS, Label, Preference, QuestionLabel
 from core.text import find_spans
-from pages.annotate import state, submit_bar
+from pages.annotate import error_labels, state, submit_bar
 from pages.annotate.state import Work
 from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import changes, escape, highlighted, named
@@ -60,6 +60,7 @@ def content(work: Work) -> JudgingWork:
             form.labels[unit.key],
             form.questions[unit.key] if unit.asks else None,
             form.notes.get(unit.key, ""),
+            error_labels.chosen(work, unit.key),
         )
         for _, answer, unit in units(work)
     )
@@ -199,6 +200,7 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
             _label_buttons(work, at, "question", QUESTION_LABELS, work.form.questions.get(unit.key), now)
+        error_labels.draw(work, at, unit.key, _name(at, answer))
         with st.popover(
             named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {_name(at, answer)}"),
             type="tertiary",

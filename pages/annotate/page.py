@@ -7,7 +7,19 @@ import contextlib
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages.annotate import generation, judging, my_items, place, practising, search, stage_info, state, submit_bar, validation
+from pages.annotate import (
+    comments,
+    generation,
+    judging,
+    my_items,
+    place,
+    practising,
+    search,
+    stage_info,
+    state,
+    submit_bar,
+    validation,
+)
 from pages.annotate.state import Work
 from pages.quality import learning
 from pages.session import shared
@@ -166,6 +178,7 @@ def main() -> None:
         st.button("Check again", key="annotate.again")
         return
     draw(work)
+    comments.draw(work.task.item, who)
 
 
 main()

@@ -112,15 +112,15 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
     mine = store.items.progress(project.id, who, annotator=who, stage=stage)[stage]
     everybody = store.items.submitted(project.id, who, stage)
     share = everybody / mine.slots if mine.slots else 0.0
+    team = f" · everybody: {everybody:,} of {mine.slots:,} done"
+    if project.gold_rate:  # a gold item does not count for everybody: it would be known by that
+        share, team = 0.0, ""
     more = [
         f"{n} {what}"
         for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
         if n
     ]
-    summary = (
-        f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,} done"
-    )
-    st.progress(min(1.0, share), text=summary)
+    st.progress(min(1.0, share), text=f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''}{team}")
     return mine
 
 
@@ -170,8 +170,6 @@ def draw_feedback() -> bool:
         st.markdown("**Reference**")
         for annotation in feedback.gold.annotations:
             draw_annotation(annotation, shown.question)
-        for (system, position), label in sorted(feedback.gold.labels.items()):
-            st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(label)}**")
     if state.needed and state.passed is None:
         st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
     elif state.needed and state.passed:

@@ -182,6 +182,7 @@ def _from_submission(work: Work) -> bool:
             "\n".join(join_aliases((m.text, *m.aliases)) for m in content.missing),
             content.preference,
             content.note,
+            {judging.unit_key(a.prediction_id, a.position): a.errors for a in content.answers if a.errors},
         )
     work.history = History(form)
     return True

@@ -17,6 +17,7 @@ from pages.ui.markup import escape
 from pages.ui.tables import csv_button, fitted
 from pages.ui.tables import table as draw_table
 from storage.analysis.agreement import Quality, quality
+from storage.exchange.competence import MIN_ANSWERS
 from storage.exchange.filters import Filters
 from storage.shipped import beside, practice
 from storage.store import Store
@@ -99,8 +100,8 @@ def agreement(filters: Filters) -> None:
         )
     for gap in result.truncated:
         st.caption(escape(f"Not everything is shown: {gap}."))
-    overall, people, items, over_time, work, systems = st.tabs(
-        ["Overall", "Pairs of people", "Questions", "Over time", "Types and time spent", "Systems and judges"]
+    overall, people, competence, items, over_time, work, systems = st.tabs(
+        ["Overall", "Pairs of people", "Competence", "Questions", "Over time", "Types and time spent", "Systems and judges"]
     )
     with overall:
         table(tables.overall(result), "Agreement", "", is_complete=True)
@@ -114,6 +115,18 @@ def agreement(filters: Filters) -> None:
             tables.pairs(result),
             "Pairs of people",
             "No two people have annotated the same question or judged the same answer yet.",
+        )
+    with competence:
+        table(
+            tables.competence(result),
+            "Competence",
+            "No two people have written or judged the same answer yet.",
+            is_complete=True,
+        )
+        st.caption(
+            "Estimated by the method of Dawid and Skene (1979) from where people agree, without knowing the right answers: somebody who often "
+            f"stands alone is taken to be wrong. Undefined: fewer than {MIN_ANSWERS} shared answers. Exports can weigh people by it. Gold items "
+            "compare each person with the right answers."
         )
     with items:
         table(tables.items(result), "Questions", "No question has been annotated by two people yet.")

@@ -23,6 +23,7 @@ ACTIONS = (
     "items added",
     "gold set",
     "predictions linked",
+    "items assigned",
     "person admitted",
     "item leased",
     "item released",

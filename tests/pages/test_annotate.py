@@ -221,7 +221,7 @@ def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> Non
     project = make_project(store, gold_first=1, questions=(SECOND,))
     answer = Annotation("single", (QAPair("", ("Natalie Wood",)),))
     gold = ReferenceQuestion("g", QUESTION, (answer,), extra={"hint": "See the 1961 film."})
-    store.intake.add_items("me", project.id, [gold], gold=True)
+    store.intake.add_items("me", project.id, [gold], gold="qualification")
     app = annotate(project=project.id)
     assert "qualification" in texts(app)
     read_something(app)

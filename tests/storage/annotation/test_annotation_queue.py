@@ -259,7 +259,7 @@ def test_closed_projects_lease_nothing_and_take_what_is_open(store: Store) -> No
 
 def test_gold_items_qualify_with_feedback(store: Store) -> None:
     made = project(store, 2, gold_first=2, gold_pass=1.0)
-    store.intake.add_items("Mia", made.id, questions(2, start=10), gold=True)
+    store.intake.add_items("Mia", made.id, questions(2, start=10), gold="qualification")
     for name, answers in (("Ada", ("Somebody", "somebody!")), ("Bob", ("Somebody", "Nobody"))):
         scores = []
         for answer in answers:

@@ -402,7 +402,7 @@ def test_gold_verdicts(store: Store) -> None:
     store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
     made = project(store, 1, stages=("judging",), systems=("fid",), gold_first=1)
     item = store.items.items(made.id, "Mia", stage="judging")[0].id
-    make_gold(store, item, Gold(labels={("fid", 0): "correct", ("fid", 1): "wrong"}))
+    make_gold(store, item, Gold((single("a"),)))
     assert take(store, made, "Ada", "judging").item == item
     sent = store.submissions.submit(item, "Ada", "judging", judge_all(store.reviews.judging_sheet(item, "Ada")), seconds=1)
     assert sent.feedback is not None

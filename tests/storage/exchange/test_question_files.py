@@ -129,7 +129,7 @@ def test_into_a_project(store: Store, tmp_path: Path) -> None:
     again = store.intake.add_items("Mia", made.id, questions_to_annotate(file))
     assert (again.added, again.known) == (1, 2)  # known by their text
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
+        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold="qualification")
     checking = project(store, 0, name="checking", stages=("validation",))
     with pytest.raises(InputError, match="question 1 has no answers"):
         store.intake.add_items("Mia", checking.id, questions_to_annotate(file))
