@@ -62,7 +62,7 @@ class Engine(Asking):
         name = name or self.settings.corpus
         with self._lock:
             kept = self._corpora.get(name)
-            if kept is not None and self.library.digest(name) == kept.digest:
+            if kept is not None and not kept.by_words_only and self.library.digest(name) == kept.digest:
                 return kept
             opened = self.library.open(name, progress) if progress else self.library.open(name)
             self._corpora[name] = opened

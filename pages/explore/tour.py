@@ -11,7 +11,7 @@ PREFERENCE, ENDED = "tour", "ended"
 ASK, JUDGE, COMPARE = (
     "**1 of 3: ask.** Choose one of the example questions below, or write your own. The answers come one by one.",
     "**2 of 3: judge.** Open the passage behind an answer, then choose a label below it. Your labels train and measure the next model.",
-    "**3 of 3: compare.** Here systems answer the same questions. Open Charts, or Two runs, to see where they differ.",
+    "**3 of 3: compare.** Here systems answer the same questions. Open Two runs to see where they differ.",
 )
 
 

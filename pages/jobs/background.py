@@ -108,7 +108,7 @@ class JobKind:
 KINDS = {
     "builds": JobKind("Index", "corpora", "build corpora"),
     "evaluations": JobKind("Evaluation", "evaluate", "run evaluations"),
-    "shipped": JobKind("Shipped runs", "evaluate", "run evaluations"),
+    "shipped": JobKind("Example runs", "evaluate", "run evaluations"),
     "preannotations": JobKind("Suggestions", "manage", "manage projects"),
     "snapshots": JobKind("Snapshot", "quality", "take snapshots"),
     "loops": JobKind("Training", "quality", "run the loop"),

@@ -42,6 +42,7 @@ PAGES = {
     "manage": ("Manage", ":material/assignment_ind:"),
     "quality": ("Quality", ":material/fact_check:"),
     "jobs": ("Jobs", ":material/pending_actions:"),
+    "connections": ("Connections", ":material/cable:"),
     "health": ("Health", ":material/monitor_heart:"),
 }
 FIRST = "explore"
@@ -187,8 +188,8 @@ def corpora() -> list[CorpusInfo]:
 
 
 def passages_of(corpus: str) -> int:
-    """How many passages a complete corpus has; 0 where there is none of this name."""
-    return next((c.passages for c in corpora() if c.name == corpus and c.complete), 0)
+    """How many passages a corpus has that can be searched; 0 where there is none of this name."""
+    return next((c.passages for c in corpora() if c.name == corpus and c.index_kind), 0)
 
 
 @st.cache_data(show_spinner=False, ttl=20)

@@ -59,15 +59,23 @@ def chart_text(text: str, limit: int = 26) -> str:
 
 
 def highlighted(text: str, spans: Iterable[tuple[int, int]], colour: str = "orange") -> str:
-    """`text` with the character spans marked; spans that overlap are joined, those outside the text are cut."""
+    """`text` with the character spans marked, and with its line breaks and indents; spans that overlap are joined, those outside the text are
+    cut."""
     out, at = [], 0
     for start, end in sorted((max(0, s), min(len(text), e)) for s, e in spans):
         start = max(start, at)
         if end <= start:
             continue
-        out += [escape(text[at:start]), f":{colour}-background[**{escape(text[start:end].strip())}**]"]
+        out += [_lines(text[at:start]), f":{colour}-background[**{escape(text[start:end].strip())}**]"]
         at = end
-    return "".join([*out, escape(text[at:])])
+    return "".join([*out, _lines(text[at:])])
+
+
+def _lines(text: str) -> str:
+    first, *further = text.split("\n")
+    return "  \n".join(
+        [escape(first), *("\u00a0" * (len(line) - len(line.lstrip(" "))) + escape(line.lstrip(" ")) for line in further)]
+    )
 
 
 def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str:

@@ -28,11 +28,12 @@ PAGES = (
     *STAGES,
     "my items",
     "evaluate",
-    *(f"evaluate: {view}" for view in ("Charts", "Two runs", "One run", "Start and store")),
+    *(f"evaluate: {view}" for view in ("Two runs", "One run", "Start and store")),
     "corpora",
     "manage",
     *(f"manage: {section}" for section in ("Guidelines", "Suggestions", "Settings", "People", "Activity")),
     "quality",
+    "connections",
     "health",
 )
 

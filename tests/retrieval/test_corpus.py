@@ -60,9 +60,13 @@ def test_duplicates_and_separators_are_refused(tmp_path: Path) -> None:
         assert not writer.taken("b")
         with pytest.raises(FormatError, match="duplicate passage id 'a'"):
             writer.add(ROWS[0])
-        for bad in ("x\ty", "x\ny"):
-            with pytest.raises(FormatError, match="not contain a tab or line break"):
-                writer.add(Passage("q", "t", bad))
+        for title, text in ("t", "x\ty"), ("t\nu", "x"):
+            with pytest.raises(FormatError, match="must not contain a tab"):
+                writer.add(Passage("q", title, text))
+        several = Passage("q", "t", "two\n  lines")
+        writer.add(several)
+        writer.finish()
+    assert PassageStore(tmp_path / "s").get("q") == several
 
 
 def test_an_unfinished_store_does_not_open(tmp_path: Path) -> None:

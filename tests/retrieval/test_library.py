@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.engine import Engine
 from core.errors import (
     ConflictError,
     IndexMismatchError,
@@ -261,10 +262,12 @@ def test_a_killed_build_is_resumed_to_the_same_vectors(
     argv = [sys.executable, "-c", KILLED, str(library.settings.home), str(path), stage, str(at)]
     killed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert killed.returncode == -9, killed.stderr
-    assert "many" not in library.names()
-    assert [(i.name, i.complete) for i in library.list()] == [("many", False)]
-    with pytest.raises(NotFoundError, match=r"'many' is not complete.*give the same files again"):
-        library.open("many")
+    by_words = stage != "reading"
+    assert ("many" in library.names()) == by_words
+    assert [(i.name, i.complete, i.by_words_only) for i in library.list()] == [("many", False, by_words)]
+    if not by_words:
+        with pytest.raises(NotFoundError, match=r"'many' is not complete.*give the same files again"):
+            library.open("many")
     report = library.create("many", [path])
     assert (report.resumed_at, report.passages) == (left, 150)
     resumed = np.fromfile(library.folder / "many" / ix.VECTORS, np.float32)
@@ -283,8 +286,27 @@ def test_a_full_disk_keeps_what_was_done(library: CorpusLibrary, write: Write, m
 
     with pytest.raises(StorageError, match=r"No space left on device: .* are free in .*what was done is kept.*to resume"):
         library.create("c", [path], full)
-    assert "c" not in library.names()
+    assert library.open("c").by_words_only
     assert library.create("c", [path]).resumed_at == 50
+
+
+def test_a_build_is_searched_by_words_until_its_vectors_are_there(settings: Settings, facts_file: Path) -> None:
+    engine, opened = Engine(settings), []
+
+    def meanwhile(done: int, total: int, stage: str) -> None:
+        if stage == "encoding" and not opened:
+            opened.append(engine.corpus("facts"))
+
+    engine.library.create("facts", [facts_file], meanwhile)
+    (corpus,) = opened
+    for mode in "bm25", "hybrid":  # its folder has another name by now
+        (first, *_) = corpus.search("Who played Maria in the 2021 remake?", 3, mode)
+        assert (first.passage.id, first.rank, first.similarity) == ("p2", 1, None)
+    assert corpus.search("zebra", 3) == []
+    assert corpus.store.get("p5").title == "Zürich"
+    with pytest.raises(NotFoundError, match="search by words"):
+        corpus.search("Maria", 3, "dense")
+    assert not engine.corpus("facts").by_words_only
 
 
 def test_two_builds_of_one_corpus(library: CorpusLibrary, facts_file: Path) -> None:
