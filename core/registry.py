@@ -21,7 +21,7 @@ class Entry:
     options: str = ""  # "module:attribute" of a system's own options
     # how pages show a run: a card for each answer, or a cell for each passage and a map of the interpretations
     view: Literal["answers", "interpretations"] = "answers"
-    passages: int = 0  # the least number of passages that a system reads by default
+    passages: int = 0  # that a system reads by default, as in its paper; 0: the setting says it
     expect: str = ""  # what its answers are like with the bundled weights, in plain words, where people should know
     decoding: str = ""  # how a system writes all answers in one pass; charts compare systems that set this
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.registry import Entry, Registry, load
-from core.systems.base.options import Options, SystemOptions
+from core.systems.base.options import TOP_K, Options, SystemOptions
 
 if TYPE_CHECKING:
     from core.systems.base.system import SystemParts
@@ -20,6 +20,7 @@ GONE = Entry("", "a system that no longer exists")
 LANGUAGE_MODEL = ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",)
 SMALL = "The bundled model is small and trained to show how this method works: its answers are often incomplete or wrong."
 LONG = 20  # passages, if AMBISCOPE_TOP_K is lower: Lee et al. 2025, appendix D
+PRUNED = 5  # passages that diversify-then-verify keeps (the same appendix)
 
 SYSTEMS = Registry(
     "system",
@@ -76,6 +77,7 @@ SYSTEMS = Registry(
             "diversify, then verify: questions imagined without the corpus, a search for each, passages verified, then answers",
             "Lee et al. 2025, section 3.2 (after In et al. 2024)",
             LANGUAGE_MODEL,
+            passages=PRUNED,
             options="core.systems.options:DtvOptions",
         ),
         "dtv-unverified": Entry(
@@ -83,6 +85,7 @@ SYSTEMS = Registry(
             "the same without verifying the passages",
             "Lee et al. 2025, Table 2",
             LANGUAGE_MODEL,
+            passages=PRUNED,
             options="core.systems.options:DtvOptions",
         ),
         "rac": Entry(
@@ -224,9 +227,10 @@ def build(name: str, parts: SystemParts, options: Options) -> AnsweringSystem:
 
 
 def passages_to_read(system: str, top_k: int) -> int:
-    """The number of passages a system reads by default; `top_k`: the setting.
+    """The number of passages a system reads by default; `top_k`: the setting, which can raise a paper's long list and not its short one.
 
-    >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10)
-    (20, 40, 10)
+    >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10), passages_to_read("dtv", 10)
+    (20, 40, 10, 5)
     """
-    return max(top_k, entry_of(system).passages)
+    own: int = entry_of(system).passages
+    return own if 0 < own < TOP_K else max(top_k, own)

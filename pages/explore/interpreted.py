@@ -236,7 +236,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                 key=f"{prefix}.pick.{number}",
                 icon=":material/ads_click:",
                 on_click=ask_on,
-                args=(prediction.system, one.question),
+                args=(prediction, one.question),
                 disabled=gone,
                 help="Asks this question instead",
             )
@@ -251,7 +251,7 @@ def _card(prediction: t.Prediction, one: t.Interpretation, number: int, prefix: 
                     "Ask the edited question",
                     key=f"{prefix}.edited.{number}",
                     on_click=_ask_edited,
-                    args=(prediction.system, f"{prefix}.edit.{number}.{_mark(one)}"),
+                    args=(prediction, f"{prefix}.edit.{number}.{_mark(one)}"),
                 )
             st.button(
                 named("Restore" if _key(one) in rejections.rejected else "Reject", one.question),
@@ -294,15 +294,16 @@ def _mark(one: t.Interpretation) -> str:
 
 
 @action("ask questions")
-def ask_on(info: t.SystemInfo, text: str) -> None:
-    """Starts a run with a picked question, by the same system and options."""
-    question = check_question(t.Question(text), shared.settings().max_question_chars)
+def ask_on(prediction: t.Prediction, text: str) -> None:
+    """Starts a run with a picked question, by the same system and options, over the same passages where the question brought them."""
+    info = prediction.system
+    question = check_question(t.Question(text, passages=prediction.question.passages), shared.settings().max_question_chars)
     st.session_state["explore.question"] = question.text
     live.start([Plan(question, info.name, info.corpus, options_of(info))])
 
 
-def _ask_edited(info: t.SystemInfo, key: str) -> None:
-    ask_on(info, str(st.session_state.get(key, "")))
+def _ask_edited(prediction: t.Prediction, key: str) -> None:
+    ask_on(prediction, str(st.session_state.get(key, "")))
 
 
 def _reject(prefix: str, key: tuple[str, str]) -> None:

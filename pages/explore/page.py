@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
 from core.systems.base.system import check_question
-from core.types import Prediction, Question
-from pages.explore import corrections, live, options
+from core.types import Prediction
+from pages.explore import corrections, live, options, pasted
 from pages.explore import sides as aligned
 from pages.explore.result import draw_result
 from pages.explore.runner import QuestionRun
@@ -43,6 +43,9 @@ def question_box(corpus: str, empty: bool) -> None:
     # first: Enter does nothing in a form whose button is not there yet, and whoever is quick would wait for nothing
     right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
     left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
+    with form:
+        pasted.box()
+    pasted.switch()
     if empty and corpus == STARTER:
         st.caption("Or try an example:")
         with st.container(horizontal=True):
@@ -55,10 +58,10 @@ def begin(choices: options.Choices) -> bool:
     text = st.session_state.pop("explore.ask", None)
     if text is None:
         return False
-    question = check_question(Question(text), shared.settings().max_question_chars)
+    question = check_question(pasted.question(text), shared.settings().max_question_chars)
     if not choices.sides:
         raise InputError("no system is ready; the sidebar shows what each one needs")
-    if not choices.corpus:
+    if not choices.corpus and question.passages is None:
         raise InputError("there is no corpus; upload one on the Corpora page")
     live.start(choices.plans(question))
     return True
@@ -73,6 +76,7 @@ def linked() -> list[StoredPrediction]:
         stored = [shared.store().predictions.get_prediction(i) for i in ids if i]
         if stored:
             st.session_state["explore.question"] = stored[0].prediction.question.text
+            pasted.put(stored[0].prediction.question.passages)
         return stored
     return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
 

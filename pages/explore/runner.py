@@ -74,10 +74,12 @@ class QuestionRun(BackgroundJob):
     def _answer(self, _: BackgroundJob) -> None:
         if self._engine.needs_libraries:
             libraries.load()
-        self.stage = "opening the corpus"
-        self._engine.corpus(self.plan.corpus, self._build_progress)
+        own = self.plan.question.passages is not None
+        if not own:
+            self.stage = "opening the corpus"
+            self._engine.corpus(self.plan.corpus, self._build_progress)
         self.stage = "loading the model"
-        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled)
+        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled, own)
         self.info = system.info
         self.stage = "retrieving passages"
         for event in system.run(self.plan.question):
