@@ -185,4 +185,6 @@ def _print(report: Report) -> None:
             print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f} {n}")
         else:
             print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9} {n}{between}")
+    if outcomes := report.summary.get("outcomes"):
+        print(f"outcome: accuracy {percent(outcomes['accuracy'])}, macro-F1 {percent(outcomes['macro_f1'])}, n {outcomes['n']}")
     print(", ".join(f"{k} {v:.2f}" for k, v in report.timings.items() if v is not None))

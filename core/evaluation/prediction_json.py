@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.disambiguation.outcome import clarifying_question, outcome_of
 from core.evaluation.cost import calls_of
 from core.trace import to_json
 from core.types import Prediction
@@ -29,6 +30,8 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     return {
         "question": prediction.question.text,
         "system": prediction.system.name,
+        "outcome": outcome_of(len(prediction.answers)),
+        "clarification": to_json(clarifying_question(prediction)),
         "answers": answers,
         "rejected": [{"answer": text, "why": why} for text, why in prediction.rejected.items()],
         "ended": prediction.ended,

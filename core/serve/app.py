@@ -195,7 +195,10 @@ class Service:
         """The answer set, once it is there."""
         job = self.answer(form)
         prediction = await self.prediction(form, job, request)
-        return Json(protocol.stamped({**prediction_json(prediction), "waited": (job.begun or job.asked) - job.asked}))
+        reply = prediction_json(prediction)
+        if form.mode == "clarify" and reply["clarification"]:
+            reply |= {"answers": [], "steps": []}
+        return Json(protocol.stamped({**reply, "waited": (job.begun or job.asked) - job.asked}))
 
     async def chat(self, form: ChatForm, request: Request) -> Response:
         """The answer set in OpenAI's format, whole or in chunks."""

@@ -102,6 +102,10 @@ class AskForm(SystemForm):
         description="the question's own passages: these are read, and nothing is retrieved",
         json_schema_extra={"minItems": 1},
     )
+    mode: Literal["answer", "clarify"] = Field(
+        "answer",
+        description="clarify: of an ambiguous question only the clarifying question and its options, without answers and trace",
+    )
     timeout: float | None = Field(None, gt=0, description="seconds; at most the service's AMBISCOPE_SERVE_DEADLINE")
 
     def asked(self, settings: Settings) -> Question:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.disambiguation.outcome import ClarifyingQuestion, Outcome
 from core.engine import SystemStatus
 from core.retrieval.library import CorpusInfo
 from core.types import Evidence, Passage, RetrievedPassage, Step, SystemInfo
@@ -67,6 +68,8 @@ class Calls:
 class AskReply(Reply):
     question: str
     system: str
+    outcome: Outcome
+    clarification: ClarifyingQuestion | None  # of an ambiguous question
     answers: tuple[AnswerRow, ...]
     steps: tuple[Step, ...]
     passages: tuple[PassageRow, ...]

@@ -66,6 +66,19 @@ def test_events_come_as_they_happen_and_in_the_form_of_traces(service: Running) 
     assert isinstance(events[-1], Finished)
 
 
+def test_an_ambiguous_question_is_asked_back(service: Running) -> None:
+    answered = service.ask().json()
+    asked_back = service.ask(mode="clarify").json()
+    assert answered["outcome"] == asked_back["outcome"] == "ambiguous"
+    assert [o["answer"] for o in asked_back["clarification"]["options"]] == list(ANSWERS)
+    assert asked_back["clarification"] == answered["clarification"]
+    assert asked_back["answers"] == asked_back["steps"] == []
+    one = service.ask(mode="clarify", max_answers=1).json()
+    assert one["outcome"] == "answered"
+    assert one["clarification"] is None
+    assert len(one["answers"]) == 1
+
+
 def test_a_whole_number_may_be_written_as_a_float(service: Running) -> None:
     assert len(service.ask(top_k=3.0).json()["passages"]) == 3
 
