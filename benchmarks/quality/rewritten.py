@@ -3,8 +3,9 @@
     python -m benchmarks.quality.rewritten report
     python -m benchmarks.quality.rewritten fit
 
-`rewritten_test.tsv` beside this file: answers of `ambiscope` to ambiguous questions, whether each is right, its rewritten question and label, whether
-the app confirms it, and the judgment: "right" if by the evidence it has this answer and no other one, and a person could have written it.
+`rewritten_test.tsv` beside this file: answers of `ambiscope` to ambiguous questions of which it found two or more, whether each is right, its rewritten
+question and label, whether the app confirms it, and the judgment: "right" if by the evidence it has this answer and no other one, and a person could
+have written it; "before": the same of the templates of de7e07a.  "seen" rows were looked at while the rules were made, "fresh" ones were not.
 `rewritten_fit.tsv`: judged edits with the signals of core.disambiguation.scoring, on which `fit` chooses its weights.
 """
 
@@ -35,8 +36,8 @@ def report(rows: Sequence[dict[str, str]]) -> list[str]:
         return f"{part} of {whole}" + (f" ({100 * part / whole:.0f}%)" if whole else "")
 
     lines = []
-    for source in ("all", *dict.fromkeys(r["source"] for r in rows)):
-        own = [r for r in rows if source in ("all", r["source"])]
+    for source in ("all", *dict.fromkeys(r["set"] for r in rows), *dict.fromkeys(r["source"] for r in rows)):
+        own = [r for r in rows if source in ("all", r["set"], r["source"])]
         answered = [r for r in own if r["answer is right"] == "yes"]
         lines.append(f"{source}: {len(own)} answers, {len(answered)} right")
         for when, column in (("before", "judgment before"), ("now", "judgment")):

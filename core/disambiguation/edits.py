@@ -30,18 +30,20 @@ _WORKS = frozenset(
 _VERSIONS = frozenset("edition production version adaptation revival remake recording translation staging arrangement".split())
 _OF = _VERSIONS | frozenset("launch performance tour country city state town county province kingdom".split())
 # a noun of the question, and what its instances are called in a title's qualifier or in the passage
-_INSTANCES = {
-    "movie": "film|movie",
-    "film": "film|movie",
-    "book": "book|novel",
-    "song": "song|single",
-    "show": "show|series|sitcom",
-} | {
-    noun: noun
-    for noun in "novel,album,series,musical,game,rover,spacecraft,ship,telescope,tower,bridge,airship,metro,space station".split(
-        ","
-    )
-}
+_INSTANCES = (
+    {
+        "movie": "film|movie",
+        "film": "film|movie",
+        "book": "book|novel",
+        "song": "song|single",
+        "show": "show|series|sitcom",
+    }
+    | {
+        noun: noun
+        for noun in ("novel album series musical game rover spacecraft ship telescope tower bridge airship metro".split())
+    }
+    | {"space station": "space station"}
+)
 _NAME = r"[A-Z][\w’&-]*(?:'[a-z]{2,}[\w-]*)?"
 _SMALL = "and|but|by|on|in|at|with|from|for|as|when|where|who|which|that|to|was|were|is|are|had|has|before|after|until|while|because|did|would"
 _PLACE = re.compile(
@@ -64,6 +66,7 @@ _ROLE = re.compile(
     r"\b(?:play(?:s|ed)?|voice[sd]?|portray(?:s|ed)?|act(?:or|ress|s|ed)|appear(?:s|ed)?|character|girl|villain)\b",
     re.IGNORECASE,
 )
+_TITLE_YEAR = re.compile(rf"{YEAR.pattern}|\b\d{{2,3}} (?:BC|AD)\b")
 _VAGUE = frozenset(
     "description example examples flags introduction notes options overview parameters reference settings syntax usage".split()
 )
@@ -113,16 +116,15 @@ def propose_edits(question: str, answer: str, place: AnswerPlace, others: Sequen
     secret, spoken = set(content_words(normalize_answer(answer))), word_tokens(answer)
     halves = parts(question, answer)
     seen: dict[str, Edit] = {half.lower(): Edit(half, "half", edit_size(question, half), 1, _asking(half)) for half in halves}
-    for start in [] if halves else [question]:
-        for text, kind, offset, label in _candidates(start, place, others):
-            text = " ".join(text.split())
-            text = text[:1].upper() + text[1:] if question[:1].isupper() else text
-            have = word_tokens(text)
-            added = [w for w in have if w not in tokens]
-            rare = [w for w in content_words(" ".join(added)) if w not in (titles if kind in OF_TITLES else theirs)]
-            told = secret & set(added) or (contains_tokens(have, spoken) and not contains_tokens(tokens, spoken))
-            if rare and not told and len(added) <= MAX_ADDED and well_formed(question, text):
-                seen.setdefault(text.lower(), Edit(text, kind, edit_size(question, text), len(rare), label, offset))
+    for text, kind, offset, label in () if halves else _candidates(question, place, others):
+        text = " ".join(text.split())
+        text = text[:1].upper() + text[1:] if question[:1].isupper() else text
+        have = word_tokens(text)
+        added = [w for w in have if w not in tokens]
+        rare = [w for w in content_words(" ".join(added)) if w not in (titles if kind in OF_TITLES else theirs)]
+        told = secret & set(added) or (contains_tokens(have, spoken) and not contains_tokens(tokens, spoken))
+        if rare and not told and len(added) <= MAX_ADDED and well_formed(question, text):
+            seen.setdefault(text.lower(), Edit(text, kind, edit_size(question, text), len(rare), label, offset))
     return list(seen.values())
 
 
@@ -155,12 +157,8 @@ def _candidates(question: str, place: AnswerPlace, others: Sequence[AnswerPlace]
     base, qualifier = split_title(passage.title)
     for edit, kind in _names(question, passage.title, passage.text):
         yield edit, kind, None, qualifier if kind in ("name", "brackets") and qualifier else base
-    if (year := re.search(rf"\b{YEAR.pattern}\b|\b\d{{2,3}} (?:BC|AD)\b", passage.title)) and not re.search(
-        r"\b\d{4}\b", question
-    ):
-        past = in_past(question) if can_append(question) and not ASKS_TIME.match(question) else None
-        if past:
-            yield _append(past, f"in {year.group()}"), "dated", None, f"in {year.group()}"
+    if (year := _TITLE_YEAR.search(passage.title)) and _takes_a_time(question) and (past := in_past(question)):
+        yield _append(past, f"in {year.group()}"), "dated", None, f"in {year.group()}"
     rivals = [o.start for o in others if o.passage.id == passage.id]
     for begin, end in sentences(passage.text):
         sentence, own = passage.text[begin:end], begin <= place.start < end
@@ -172,9 +170,8 @@ def _candidates(question: str, place: AnswerPlace, others: Sequence[AnswerPlace]
                 if not own or _belongs(sentence, offset, place.start - begin, inside):
                     yield edit, kind, begin + offset, phrase
     heading = own_heading(place, others)
-    article = " > " not in passage.title and find_spans(
-        passage.text, base
-    )  # an article has its name in its text, a section its heading above it
+    # an article has its name in its text, a section its heading above it
+    article = " > " not in passage.title and find_spans(passage.text, base)
     if heading and not article and not find_spans(question, heading) and ASKS.match(question):
         yield f"According to “{heading}”, {_lower_first(question)}", "document", None, f"in {heading}"
 
@@ -311,7 +308,8 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         span = mention(question, re.sub(r"^the\s+", "", head, flags=re.IGNORECASE), after_adjectives=True)
         if span is None or question[span[1] :].startswith(","):
             continue
-        if question[span[0] : span[1]].islower() and re.match(r" [A-Z]", tail):
+        common = question[span[0]].islower() and re.match(r" [A-Z]", tail) is not None
+        if common and (not question.islower() or _qualified_already(question, span)):
             continue  # "on the right" is not "Right Livelihood Award"
         close = "," if tail.startswith(", ") and re.match(r" \w", question[span[1] :]) else ""
         yield f"{question[: span[1]]}{tail}{close}{question[span[1] :]}", "name"
@@ -355,9 +353,13 @@ def _append(question: str, phrase: str) -> str:
     return f"{question.rstrip().rstrip('?').rstrip()} {phrase}?"
 
 
+def _takes_a_time(question: str) -> bool:
+    return can_append(question) and not ASKS_TIME.match(question) and not re.search(r"\b\d{4}\b", question)
+
+
 def _times(question: str, sentence: str) -> Iterator[tuple[int, str, str]]:
     """(offset in the sentence, edit, phrase): the question with a time that the sentence names."""
-    if ASKS_TIME.match(question) or not can_append(question) or re.search(r"\b\d{4}\b|\bfirst\b", question):
+    if not _takes_a_time(question) or re.search(r"\bfirst\b", question):
         return
     for match in _TIME.finditer(sentence):
         phrase = " ".join(match.group().split())
