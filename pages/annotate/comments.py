@@ -15,9 +15,8 @@ def draw(item: str, who: str) -> None:
     field = f"comments.{item}.{who}.text"  # another person in the same tab starts with an empty one
     with st.expander(f"Comments ({len(found)})", icon=":material/forum:", key=f"comments.{item}"):
         for comment in found:
-            st.markdown(f"**{escape(comment.person)}** :gray[{comment.role} · {comment.created.astimezone():%Y-%m-%d %H:%M}]")
-            for line in comment.text.splitlines():
-                st.markdown(escape(line))
+            head = f"**{escape(comment.person)}** :gray[{comment.role} · {comment.created.astimezone():%Y-%m-%d %H:%M}]"
+            st.markdown("  \n".join([head, *(escape(line) for line in comment.text.splitlines() if line.strip())]))
         st.text_area(
             "Comment",
             key=field,

@@ -197,10 +197,10 @@ def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
         st.markdown(f"{at + 1}\\. **{escape(answer.text)}** {mark}")
         _passages(work, at, answer)
         _label_buttons(work, at, "answer", ANSWER_LABELS, work.form.labels.get(unit.key), now)
+        error_labels.draw(work, at, unit.key, _name(at, answer))
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
             _label_buttons(work, at, "question", QUESTION_LABELS, work.form.questions.get(unit.key), now)
-        error_labels.draw(work, at, unit.key, _name(at, answer))
         with st.popover(
             named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {_name(at, answer)}"),
             type="tertiary",

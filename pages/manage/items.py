@@ -85,10 +85,10 @@ def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who
             if i.id in bare
             else i.state,
             "Submitted": str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}",
-            "In progress": i.leased,
             "Assigned": ", ".join(i.assigned) or None,
-            "Extra": i.over or None,
             "Comments": i.comments or None,
+            "In progress": i.leased,
+            "Extra": i.over or None,
             "Margin": i.margin,
             "Disagreement": i.disagreement,
         }

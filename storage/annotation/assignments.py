@@ -38,18 +38,13 @@ def _finished() -> ColumnElement[bool]:
     return select(_task.id).where(*same, _task.state.in_(("submitted", "skipped"))).exists()
 
 
-def assigned_to(who: int) -> ColumnElement[bool]:
-    """Of a row of item_stage."""
-    queue = workbench.ItemStage
-    return (
-        select(_given.id)
-        .where(_given.item_id == queue.item_id, _given.stage == queue.stage, _given.annotator_id == who)
-        .exists()
-    )
+def assigned_to(who: int, stage: str) -> ColumnElement[bool]:
+    """Of a row of item_stage at this stage."""
+    return workbench.ItemStage.item_id.in_(select(_given.item_id).where(_given.annotator_id == who, _given.stage == stage))
 
 
-def open_to(who: int) -> ColumnElement[bool]:
-    """Of a row of item_stage: a slot is free that is not kept for somebody else."""
+def open_to(who: int, stage: str) -> ColumnElement[bool]:
+    """Of a row of item_stage at this stage: a slot is free that is not kept for somebody else."""
     queue, moment = workbench.ItemStage, engine.now()
     at_it = select(_task.id).where(
         _task.item_id == _given.item_id,
@@ -68,7 +63,7 @@ def open_to(who: int) -> ColumnElement[bool]:
         .scalar_subquery()
     )
     live = live_count(moment)
-    return and_(live < queue.slots, or_(assigned_to(who), live + kept < queue.slots))
+    return and_(live < queue.slots, or_(assigned_to(who, stage), live + kept < queue.slots))
 
 
 class Assignments(engine.Part):

@@ -138,7 +138,8 @@ class Queue(engine.Part):
         return task_row(session, entry.item_id, stage, who.id) if lease(session, project, entry, who, None) else None
 
     def _open(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        for assigned in (True, False):
+        some = session.scalar(select(workbench.Assignment.id).filter_by(annotator_id=who.id, stage=stage).limit(1))
+        for assigned in (True, False) if some else (False,):
             for again in (False, True):
                 for own in (False, True) if stage == "validation" else (True,):
                     found = self._candidate(session, project, who, stage, assigned=assigned, again=again, own=own)
@@ -161,14 +162,14 @@ class Queue(engine.Part):
                 queue.stage == stage,
                 queue.gold.in_((False, True) if again else (False,)),
                 queue.state == "open",
-                open_to(who.id),
+                open_to(who.id, stage),
             )
             .order_by(*queue_order(project))
             .limit(CANDIDATES)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
         if assigned:
-            query = query.where(assigned_to(who.id))
+            query = query.where(assigned_to(who.id, stage))
         if not own:
             written = select(task.id).where(
                 task.item_id == queue.item_id, task.stage == "generation", task.annotator_id == who.id, task.slot.is_not(None)
