@@ -122,7 +122,6 @@ def _metrics(differences: Mapping[str, MetricDifference]) -> None:
             barmode="relative",
             labels={"A - B": "A - B, in points, with the 95% interval"},
             color_discrete_map={NOT_SIGNIFICANT: drawing.NEUTRAL, "significant": drawing.PALETTE[0]},
-            category_orders={"metric": [row["metric"] for row in drawn]},
         )
         drawing.show(
             chart_figure, "evaluate.chart.differences", "Difference of each metric. The table below has the same data."

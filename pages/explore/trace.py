@@ -30,7 +30,7 @@ def draw_found(passages: Sequence[t.RetrievedPassage], answers: Mapping[str, Seq
         )
         cosine = "" if retrieved.similarity is None else f" :gray-badge[cosine {retrieved.similarity:.2f}]"
         with st.expander(f"{retrieved.rank}. **{escape(title)}**  :gray-badge[score {retrieved.score:.3f}]{cosine}{supported}"):
-            st.markdown(escape(retrieved.passage.text))
+            st.markdown(highlighted(retrieved.passage.text, ()))
             st.caption(f"Passage {escape(retrieved.passage.id)}")
 
 
