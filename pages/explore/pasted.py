@@ -12,12 +12,14 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import InputError
+from core.evaluation.published import example_of
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.lines import Limits, Rejected
 from core.retrieval.readers.structure import PASSAGE_WORDS
-from core.types import Passage, Question
+from core.types import Passage, Question, ReferenceQuestion
 from pages.explore.options import MAX_PASSAGES
 from pages.session import shared
+from pages.ui.markup import escape
 
 SWITCH, TEXT = "explore.paste", "explore.pasted"
 _TITLE = re.compile(r"^#+[ \t]+(.*\S)[ \t]*$", re.MULTILINE)
@@ -72,4 +74,13 @@ def box() -> None:
 
 
 def switch() -> None:
+    """Where a paper's worked example is asked, with the paper's answers."""
     st.toggle("Paste passages", key=SWITCH, persist_state="session", help="Ask about a text of your own, without a corpus.")
+    if st.session_state.get(SWITCH) and (example := example_of(str(st.session_state.get("explore.question") or ""))):
+        st.caption(f"{escape(example.extra['paper'])}, {escape(example.extra['where'])}. {published_answers(example)}")
+
+
+def published_answers(example: ReferenceQuestion) -> str:
+    """Who gives which answers in the paper, as Markdown."""
+    parts = (f"**{escape(who)}**: {escape(', '.join(answers))}" for who, answers in example.extra["published"].items())
+    return f"In the paper: {'; '.join(parts)}."

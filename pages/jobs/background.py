@@ -109,6 +109,7 @@ KINDS = {
     "builds": JobKind("Index", "corpora", "build corpora"),
     "evaluations": JobKind("Evaluation", "evaluate", "run evaluations"),
     "shipped": JobKind("Example runs", "evaluate", "run evaluations"),
+    "papers": JobKind("Paper's table", "papers", "run evaluations"),
     "preannotations": JobKind("Suggestions", "manage", "manage projects"),
     "snapshots": JobKind("Snapshot", "quality", "take snapshots"),
     "loops": JobKind("Training", "quality", "run the loop"),

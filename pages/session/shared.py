@@ -38,6 +38,7 @@ PAGES = {
     "explore": ("Explore", ":material/alt_route:"),
     "annotate": ("Annotate", ":material/edit_note:"),
     "evaluate": ("Evaluate", ":material/bar_chart:"),
+    "papers": ("Papers", ":material/article:"),
     "corpora": ("Corpora", ":material/library_books:"),
     "manage": ("Manage", ":material/assignment_ind:"),
     "quality": ("Quality", ":material/fact_check:"),

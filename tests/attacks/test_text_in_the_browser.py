@@ -497,6 +497,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "manage: activity": ("manage", activity, "log-name"),
     "quality: systems": ("quality", shown("Systems and judges"), "system"),
     "quality: snapshots": ("quality", nothing, "snapshot-note"),
+    "papers": ("papers", nothing, ""),
     "jobs": ("jobs", nothing, ""),
     "health": ("health", nothing, ""),
 }

@@ -29,6 +29,7 @@ PAGES = (
     "my items",
     "evaluate",
     *(f"evaluate: {view}" for view in ("Two runs", "One run", "Start and store")),
+    "papers",
     "corpora",
     "manage",
     *(f"manage: {section}" for section in ("Guidelines", "Suggestions", "Settings", "People", "Activity")),

@@ -19,7 +19,7 @@ from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Jobs", "Connections", "Health")
+PAGES = ("Explore", "Annotate", "Evaluate", "Papers", "Corpora", "Manage", "Quality", "Jobs", "Connections", "Health")
 BELOW = "tools/ambi"
 ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]
 
