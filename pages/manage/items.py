@@ -21,7 +21,7 @@ from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
 ABOUT = {
-    "Extra": "Extra: submitted after enough people had done the item.",
+    "Extra": "Extra: submitted after enough people had finished the item.",
     "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
