@@ -22,7 +22,7 @@ from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
 ABOUT = {
-    "Extra": "Extra: submitted after enough people had done the item.",
+    "Extra": "Extra: submitted after enough people had finished the item.",
     "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
     "Assigned": "Assigned: the people whom the item is given to first.",
     "Comments": "Comments: read and answer them below a selected row.",

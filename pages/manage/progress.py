@@ -56,12 +56,11 @@ def draw(project: Project, who: str) -> None:
 def _warn(project: Project, bare: int, items: int) -> None:
     systems = " or ".join(escape(s) for s in project.systems)
     if project.id in jobs.going("preannotations"):
-        then = "A system is answering them now. See Suggestions."
+        text = f"{bare:,} of {items:,} questions wait for {systems}, which is answering them now."
     else:
-        then = "Go to Suggestions and let a system answer them first."
-    one = bare == 1
+        text = f"Run {systems} on {bare:,} of {items:,} questions before judging."
     st.warning(
-        f"{bare:,} of {items:,} items {'has' if one else 'have'} no prediction by {systems} and cannot be judged yet. {then}",
+        text,
         icon=":material/hourglass_empty:",
     )
     if st.session_state.get(SECTION) != "Suggestions":

@@ -45,10 +45,11 @@ def draw(key: str, on_click: Callable[..., None], args: tuple[Any, ...] = ()) ->
             on_click=on_click,
             args=args,
             help="Fits the default system to all judgments in the background: labels, struck and added answers, annotations. "
-            "What does not help is not kept.",
+            "Changes that don't help are discarded.",
         )
-        few = f"; a fit needs {LEAST} with a correct answer" if count < LEAST else ""
-        st.caption(f"{count:,} judged question{'' if count == 1 else 's'}{few}.", width="content")
+        enough = f"{count:,} judged question{'' if count == 1 else 's'}"
+        few = f"{count} of {LEAST} judged questions with a correct answer needed to train"
+        st.caption(few if count < LEAST else enough, width="content")
     if run is not None:
         if not jobs.ended(run):
             st.info(escape(run.result.words()))

@@ -1,4 +1,4 @@
-"""Snapshots on the quality page: taken in the background, listed, downloaded."""
+"""Snapshots on Quality, and of one project on Manage under Export: taken in the background, listed, downloaded."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _ended() -> None:
 def draw(filters: Filters) -> None:
     store = shared.store()
     st.markdown(
-        "A snapshot is a copy of what the filters above select, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV "
-        "and Parquet. It has a number and a digest, and never changes."
+        f"A snapshot is a copy of {'this project' if filters.project else 'what the filters above select'} at one moment: a training file, "
+        "AmbigNQ light and full, preference pairs, CSV and Parquet. It has a number and a digest, and never changes."
     )
     with st.form("quality.snapshot", border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):

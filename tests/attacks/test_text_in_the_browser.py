@@ -486,10 +486,10 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "corpora: upload": ("corpora", upload, "source-file"),
     "manage: items written": (
         "manage",
-        items_of("Write answers"),
+        items_of("Writing"),
         "project question work-answer work-question work-note annotator",
     ),
-    "manage: items judged": ("manage", items_of("Judge"), "question answer rewritten judge-note missing work-note"),
+    "manage: items judged": ("manage", items_of("Judging"), "question answer rewritten judge-note missing work-note"),
     "manage: guidelines": ("manage", shown("Guidelines"), "guideline example example-answer example-why"),
     "manage: suggestions": ("manage", shown("Suggestions"), "project"),
     "manage: settings": ("manage", shown("Settings"), "project"),

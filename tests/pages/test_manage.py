@@ -364,7 +364,7 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     project = make_project(store, stages=("judging",), systems=("scripted",))
     app = open_app("manage")
     fine(app)
-    assert "1 of 2 items has no prediction by scripted and cannot be judged yet" in texts(app)
+    assert "Run scripted on 1 of 2 questions before judging" in texts(app)
     progress, items = (d.value for d in app.dataframe)
     assert list(progress["No prediction"]) == [1]
     assert list(items["State"]) == ["open", "no prediction"]
@@ -394,3 +394,15 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
     assert "Disagreement" in items
     assert "Margin" not in items
     assert "Disagreement" in texts(app)
+
+
+def test_a_project_is_exported_where_it_is_managed(open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    make_project(store, name="Another")
+    app = section(open_app("manage"), "Export")
+    app.selectbox(key="manage.project").set_value(project.id).run()
+    fine(app)
+    next(b for b in app.button if b.label == "Take snapshot").click().run()
+    fine(app)
+    (taken,) = store.exports.snapshots()
+    assert taken.filters["project"] == project.id

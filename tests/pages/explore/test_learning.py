@@ -61,7 +61,7 @@ def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
     label(app, 0, "correct")
     label(app, 1, "unsupported")
     label(app, 2, "wrong")
-    assert "1 judged question; a fit needs 10 with a correct answer." in texts(app)
+    assert "1 of 10 judged questions" in texts(app)
     learn(app)
     assert [(j.position, j.verdict) for j in store.labels.judgments(link(app))] == [
         (0, "correct"),
