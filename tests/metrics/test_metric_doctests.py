@@ -17,6 +17,11 @@ MODULES = [
     "core.json_io",
     "core.text",
     "core.evaluation.report",
+    "core.disambiguation.edits",
+    "core.disambiguation.edits.parts",
+    "core.disambiguation.edits.phrases",
+    "core.models.ranking.units",
+    "core.systems.base.coverage",
 ]
 WITH_EXAMPLES = {"answers", "base", "bootstrap", "documents", "ptb", "questions", "retrieval", "scoring", "json_io"}
 
