@@ -102,7 +102,6 @@ def test_what_it_costs_is_table_1() -> None:
     assert cost.calls_by_role == {"pseudo_interpretations": 1, "supporting": 3, "clarify_long": 1}
     assert cost.passages_read == 3 * 4 + 2  # each Verify call reads the whole universe
     assert cost.model_calls == 5
-    assert cost.passages_per_call == 14 / 5
     assert cost.prompt_tokens > 500
     assert (cost.failed_calls, cost.model_seconds) == (0, pytest.approx(0.005))
     unverified = answer(system(top_k=4, name="dtv-unverified")[0], QUESTION)

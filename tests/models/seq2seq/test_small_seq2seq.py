@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from core.models.seq2seq.decoding import (
     Writer,
     WrittenSequence,
     join_passages,
-    match_end_bias,
     merge,
     read_answers,
     shown,
@@ -405,17 +403,3 @@ def test_an_uncased_answer_is_shown_as_the_passage_writes_it() -> None:
 def test_bad_decoding_names_the_value(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(values.values()))}; it must be"):
         SequenceDecoding(**values)
-
-
-def test_the_end_bias_is_matched_to_a_mean() -> None:
-    calls = itertools.count()
-
-    def mean(bias: float) -> float:
-        next(calls)
-        return 1.0 - bias / 4
-
-    assert mean(match_end_bias(mean, 2.5)) == pytest.approx(2.5, abs=0.05)
-    assert match_end_bias(mean, 1.0) == 0.0
-    with pytest.raises(InputError, match=r"a mean of 9 answers cannot be reached: this model gives 1 to 4"):
-        match_end_bias(mean, 9.0)
-    assert next(calls) < 30
