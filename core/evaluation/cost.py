@@ -28,11 +28,6 @@ class Cost:
     seconds: float = 0.0  # of the whole run
     calls_by_role: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def passages_per_call(self) -> float | None:
-        """Input length of a call, Table 1's last column; None without calls."""
-        return self.passages_read / self.model_calls if self.model_calls else None
-
 
 def cost_of(prediction: Prediction) -> Cost:
     """The cost of one prediction.  A question with its own passages has no retriever call."""

@@ -131,7 +131,6 @@ def fill_workbench(store: Store) -> None:
     store.drafts.save_draft(first.item, "Ada", "generation", {"text": "half"})
     store.submissions.submit(first.item, "Ada", "generation", work("1932"), seconds=4)
     second = store.queue.claim_item(take(store, made, "Bob").item, "Bob", "generation")
-    assert second is not None
     store.drafts.save_draft(second.item, "Bob", "generation", {"text": "open"})
     store.projects.admit("Mia", made.id, "Bob", True)
     store.comments.comment(first.item, "Ada", "Is it the bridge of 1932?")

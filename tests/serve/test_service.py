@@ -136,29 +136,19 @@ def nested(depth: int) -> dict[str, object]:
     ("body", "status", "kind", "said"),
     [
         ({}, 422, "InputError", "question: Field required"),
-        ({"question": ""}, 422, "InputError", "the question is empty"),
         ({"question": 3}, 422, "InputError", "question"),
         ({"question": "\ud800 x"}, 422, "InputError", "lone surrogate"),
-        ({"question": "x" * 2001}, 422, "InputError", "at most 2000"),
         ({"question": QUESTION, "colour": 1}, 422, "InputError", "colour: Extra inputs"),
         ({"question": QUESTION, "top_k": 0}, 422, "InputError", "at least 1"),
         ({"question": QUESTION, "top_k": 9}, 422, "InputError", "has only 4"),
         ({"question": QUESTION, "system": "no-such"}, 404, "UnknownNameError", "no-such"),
         ({"question": QUESTION, "corpus": "no-such"}, 404, "NotFoundError", "no corpus is named"),
-        ({"question": QUESTION, "corpus": "../etc"}, 422, "InputError", "cannot be a corpus name"),
         ({"question": QUESTION, "options": {"colour": 1}}, 422, "InputError", "has no option 'colour'"),
         ({"question": QUESTION, "passages": []}, 422, "NothingRetrievedError", "empty list of passages"),
-        ({"question": QUESTION, "corpus": ""}, 422, "InputError", "corpus"),
-        ({"question": QUESTION, "top_k": True}, 422, "InputError", "top_k"),
         ({"question": QUESTION, "top_k": 1.5}, 422, "InputError", "top_k"),
-        ({"question": QUESTION, "top_k": "1"}, 422, "InputError", "top_k"),
-        ({"question": QUESTION, "top_k": 10**30}, 422, "InputError", "64 bits"),
         ({"question": QUESTION, "stop_above": float("nan")}, 422, "InputError", "NaN is not JSON"),
         ({"question": QUESTION, "options": {"table": nested(100)}}, 422, "InputError", "nested deeper"),
-        ({"question": QUESTION, "options": {"table": {"x": [3]}}}, 422, "InputError", "lists of answers"),
         ({"question": QUESTION, "options": {"x" * 9000: 1}}, 422, "InputError", "has no option"),
-        ({"question": QUESTION, "passages": [{"text": "\ud800"}]}, 422, "InputError", "lone surrogate"),
-        ({"question": QUESTION, "pinned": ["A"], "banned": ["a"]}, 422, "InputError", "both kept and struck"),
     ],
 )
 def test_a_bad_question_is_told_what_is_wrong(
@@ -184,10 +174,6 @@ def test_what_is_not_there(service: Running, method: str, path: str, status: int
     found = service.http.request(method, path)
     assert found.status_code == status
     assert found.json()["error"]["message"]
-
-
-def test_a_method_that_a_route_lacks(service: Running) -> None:
-    assert service.http.get("/v1/ask").headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize(

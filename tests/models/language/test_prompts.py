@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import core.models.language.prompts as prompts
 from core.errors import FormatError, InputError
@@ -123,13 +121,6 @@ def test_ordinary_text_stays_as_it_is() -> None:
 
 def test_a_long_passage_is_cut() -> None:
     assert len(as_data("x" * 10**6)) == prompts.PASSAGE_CHARS
-
-
-@given(st.text(max_size=200), st.text(max_size=60))
-def test_no_text_can_write_a_tag(text: str, title: str) -> None:
-    shown = passages_as_data([Passage("p", title, text)])
-    assert (shown.count("<"), shown.count(">")) == (2, 2)
-    assert as_data(as_data(text)) == as_data(text)
 
 
 # ---------------------------------------------------------------- other prompts (AMBISCOPE_LM_PROMPTS)

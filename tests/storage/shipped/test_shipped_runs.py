@@ -72,7 +72,6 @@ def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> Non
         assert stored.mean("F1 answer") == pytest.approx(report["scores"]["F1 answer"]["all"], rel=1e-5)
         for name, trace in read_traces(run):
             found = store.evaluations.find_evaluation_trace(stored.id, name)
-            assert found is not None
             wanted = prediction_from_json(traces.rounded(trace))
             assert prediction_from_json(found) == wanted
             assert runs.trace("scripted", "small", name, out, root) == wanted
@@ -172,7 +171,6 @@ def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
         for one in found:
             row = store.evaluations.evaluation_rows(one.id, 1)[0]
             found = runs.trace(one.system, one.questions, row.question_id)
-            assert found is not None
             assert found.question.text == row.question
 
 
