@@ -45,8 +45,8 @@ def _print(prediction: Prediction) -> None:
     from core.disambiguation.outcome import clarifying_question
     from core.evaluation.cost import calls_of, doubts, failures
 
-    if found := clarifying_question(prediction):
-        print(f"{found.question} {'; '.join(option.label for option in found.options)}")
+    if asked_back := clarifying_question(prediction):
+        print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
     by_id = {p.passage.id: p for p in prediction.passages}
