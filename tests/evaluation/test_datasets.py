@@ -11,6 +11,7 @@ import pytest
 
 from core.datasets import LAYOUTS, detect, load
 from core.errors import FormatError, InputError, UnknownNameError
+from core.types import Annotation
 
 
 def lines(path: Path, *rows: Any) -> Path:
@@ -76,6 +77,13 @@ def test_made_ids_keep_clear_of_given_ones(tmp_path: Path) -> None:
         lines(tmp_path / "w.jsonl", {"id": "w-2", "question": "q", "answers": ["a"]}, {"question": "q", "answers": ["a"]})
     )
     assert len({q.id for q in found}) == 2
+
+
+def test_own_passages_may_have_no_answer(tmp_path: Path) -> None:
+    row = {"question": "q", "answers": [], "passages": [{"title": "", "text": "Nothing."}]}
+    (question,) = load(lines(tmp_path / "none.jsonl", row))
+    assert question.annotations == (Annotation("none"),)
+    assert not question.ambiguous
 
 
 def test_an_empty_list_of_passages_is_not_a_call_for_retrieval(tmp_path: Path) -> None:
