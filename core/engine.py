@@ -33,6 +33,8 @@ class SystemStatus:
     ready: bool
     why_not: str = ""
     expect: str = ""
+    title: str = ""
+    speed: str = ""
 
 
 class Engine(Asking):
@@ -149,5 +151,7 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
                 check(need, settings)
         except AmbiscopeError as error:
             why = str(error)
-        out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why, entry.expect))
+        out.append(
+            SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why, entry.expect, entry.title, entry.speed)
+        )
     return out

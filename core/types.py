@@ -34,13 +34,15 @@ class RetrievedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: a person's corrections."""
+    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: answers that a person keeps and excludes; `added`:
+    those of `pinned` that the person wrote."""
 
     text: str
     id: str = ""
     pinned: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
     passages: tuple[Passage, ...] | None = None
+    added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Answer:
     probability: float
     evidence: tuple[Evidence, ...] = ()
     step: int | None = None
-    pinned: bool = False  # added by a person
+    pinned: bool = False  # kept or added by a person
 
 
 @dataclass(frozen=True, slots=True)

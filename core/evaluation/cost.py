@@ -49,7 +49,7 @@ def cost_of(prediction: Prediction) -> Cost:
     )
 
 
-PARTS = ("retrieval", "reading", "verifying", "rewriting", "rest")
+PARTS = ("retrieval", "reading", "verifying", "rewriting", "other")
 _VERIFYING = ("verify", "match")  # roles of calls
 
 
@@ -72,7 +72,7 @@ def times_of(prediction: Prediction) -> dict[str, float]:
     share = min(1.0, free / calling) if calling else 0.0
     found["verifying"] += share * verifying
     found["reading"] += share * (calling - verifying)
-    found["rest"] = max(0.0, prediction.seconds - sum(found.values()))
+    found["other"] = max(0.0, prediction.seconds - sum(found.values()))
     return {part: found[part] for part in PARTS if found[part] > 0}
 
 

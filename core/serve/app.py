@@ -63,7 +63,7 @@ ANSWER = {
 EVENTS = (
     'event: system\ndata: {"name": "ambiscope", "corpus": "starter", ...}\n\n'
     'event: PassagesRetrieved\ndata: {"event": "PassagesRetrieved", "passages": [...], "seconds": 0.02, "query": "..."}\n\n'
-    'event: Finished\ndata: {"event": "Finished", "seconds": 1.8, "why": "[EOI] is likelier than every answer"}\n\n'
+    'event: Finished\ndata: {"event": "Finished", "seconds": 1.8, "why": "no further answer is likely"}\n\n'
 )
 FAILS: dict[int | str, dict[str, Any]] = {
     status: {"description": description, "model": replies.ErrorReply}

@@ -27,18 +27,20 @@ SYSTEMS = Registry(
     {
         "ambiscope": Entry(
             "core.systems.ambigprompt:build",
-            "finds answers one by one, each prompted with the earlier ones, until [EOI]; a reranker and a verifier score each step's candidates",
-            "Sun et al. 2023, section 3, with our additions",
+            "finds answers one at a time, each prompted with the earlier ones; a reranker and a verifier rescore each step's candidates",
+            "Sun et al. 2023, section 3, with rescoring of our own",
             ("checkpoint answerer",),
             options="core.systems.options:AmbiscopeOptions",
+            title="step by step, double-checked",
         ),
         "ambigprompt": Entry(
             "core.systems.ambigprompt:build",
-            "the paper's method only: answers one by one, each prompted with the earlier ones, until [EOI]",
+            "the paper's method only: answers one at a time, each prompted with the earlier ones",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
-            expect="Without our additions this method finds fewer answers than ambiscope, and more of them are wrong.",
+            expect="Without rescoring, it finds fewer answers than the default system, and more of them are wrong.",
             options="core.systems.options:AmbigPromptOptions",
+            title="step by step, as published",
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",
@@ -47,6 +49,7 @@ SYSTEMS = Registry(
             ("encoder-decoder answerer-seq2seq",),
             expect=SMALL,
             options="core.systems.options:LoopOptions",
+            title="step by step, answers written",
         ),
         "ambigprompt-lm": Entry(
             "core.systems.ambigprompt_lm:build",
@@ -54,6 +57,8 @@ SYSTEMS = Registry(
             "Sun et al. 2023, section 3",
             LANGUAGE_MODEL,
             options="core.systems.base.options:ClarifierOptions",
+            title="step by step, language model",
+            speed="Slow",
         ),
         "one-pass": Entry(
             "core.systems.one_pass:build",
@@ -61,16 +66,19 @@ SYSTEMS = Registry(
             "Min et al. 2020 (thresholded reader); Karpukhin et al. 2020",
             ("checkpoint reader",),
             options="core.systems.options:OnePassOptions",
+            title="one pass with a threshold",
+            speed="Fast",
         ),
         "verdict": Entry(
             "core.systems.verdict:build",
-            "one retrieval, one interpretation or abstention per passage, then one per answer (with a language model: per cluster)",
+            "one retrieval, at most one interpretation per passage, then one per answer (with a language model: per cluster)",
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
             view="interpretations",
             passages=LONG,
-            expect="It would rather say nothing than be wrong: where the evidence is weak, it finds few answers or none.",
+            expect="Cautious: with weak evidence it returns few answers or none.",
             options="core.systems.options:VerdictOptions",
+            title="passage by passage, merged",
         ),
         "dtv": Entry(
             "core.systems.dtv:build",
@@ -79,6 +87,8 @@ SYSTEMS = Registry(
             LANGUAGE_MODEL,
             passages=PRUNED,
             options="core.systems.options:DtvOptions",
+            title="imagined meanings, verified",
+            speed="Slow",
         ),
         "dtv-unverified": Entry(
             "core.systems.dtv:build",
@@ -87,6 +97,8 @@ SYSTEMS = Registry(
             LANGUAGE_MODEL,
             passages=PRUNED,
             options="core.systems.options:DtvOptions",
+            title="imagined meanings, unverified",
+            speed="Slow",
         ),
         "rac": Entry(
             "core.systems.rac:build",
@@ -95,6 +107,8 @@ SYSTEMS = Registry(
             LANGUAGE_MODEL,
             passages=LONG,
             options="core.systems.options:RacOptions",
+            title="all passages in one prompt",
+            speed="Slow",
         ),
         "rac-tree": Entry(
             "core.systems.rac:build",
@@ -103,6 +117,8 @@ SYSTEMS = Registry(
             LANGUAGE_MODEL,
             passages=LONG,
             options="core.systems.options:RacTreeOptions",
+            title="tree of narrower questions",
+            speed="Slow",
         ),
         "fid": Entry(
             "core.systems.fid:build",
@@ -112,6 +128,8 @@ SYSTEMS = Registry(
             decoding="greedy",
             expect=SMALL,
             options="core.systems.base.options:ClarifierOptions",
+            title="one pass, answers written",
+            speed="Fast",
         ),
         "fid-nucleus": Entry(
             "core.systems.fid:build",
@@ -121,6 +139,7 @@ SYSTEMS = Registry(
             decoding="nucleus",
             expect=SMALL,
             options="core.systems.options:FidNucleusOptions",
+            title="merged samples (nucleus)",
         ),
         "fid-top-k": Entry(
             "core.systems.fid:build",
@@ -130,6 +149,7 @@ SYSTEMS = Registry(
             decoding="top-k",
             expect=SMALL,
             options="core.systems.options:FidTopKOptions",
+            title="merged samples (top-k)",
         ),
         "fid-diverse-beam": Entry(
             "core.systems.fid:build",
@@ -139,6 +159,7 @@ SYSTEMS = Registry(
             decoding="diverse beam",
             expect=SMALL,
             options="core.systems.options:FidDiverseBeamOptions",
+            title="merged diverse beams",
         ),
         "fid-multi": Entry(
             "core.systems.fid:build",
@@ -148,6 +169,7 @@ SYSTEMS = Registry(
             decoding="longer",
             expect=SMALL,
             options="core.systems.options:FidMultiOptions",
+            title="one pass, longer lists",
         ),
         "spanseqgen": Entry(
             "core.systems.spanseqgen:build",
@@ -156,6 +178,7 @@ SYSTEMS = Registry(
             (SEQ2SEQ, "checkpoint reader"),
             expect=SMALL,
             options="core.systems.options:SpanSeqGenOptions",
+            title="joined passages, answers written",
         ),
         "dpr-threshold": Entry(
             "core.systems.one_pass:build",
@@ -163,6 +186,8 @@ SYSTEMS = Registry(
             "Min et al. 2020, section 5; Karpukhin et al. 2020, section 6.1",
             ("checkpoint reader",),
             options="core.systems.options:DprThresholdOptions",
+            title="one pass, tuned threshold",
+            speed="Fast",
         ),
         "rectify": Entry(
             "core.systems.rectify:build",
@@ -170,6 +195,7 @@ SYSTEMS = Registry(
             "Shao and Huang 2022, section 3",
             ("checkpoint reader", "answering model"),
             options="core.systems.options:RectifyOptions",
+            title="many answers, each verified",
         ),
         "refuel": Entry(
             "core.systems.refuel:build",
@@ -178,6 +204,8 @@ SYSTEMS = Registry(
             (SEQ2SEQ,),
             expect=SMALL,
             options="core.systems.options:RefuelOptions",
+            title="answers that lead to more",
+            speed="Slow",
         ),
         "jpr": Entry(
             "core.systems.jpr:build",
@@ -185,6 +213,7 @@ SYSTEMS = Registry(
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
             options="core.systems.options:JprOptions",
+            title="complementary passages",
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",
@@ -193,12 +222,16 @@ SYSTEMS = Registry(
             ("checkpoint ambiguity", "checkpoint reader"),
             expect="It imagines the meanings before it reads anything, so it often finds only one answer.",
             options="core.systems.options:DisambigFirstOptions",
+            title="meanings first, then answers",
+            speed="Fast",
         ),
         "scripted": Entry(
             "core.systems.scripted:build",
             "answers from a small table; for tests of everything around a model",
             hidden=True,
             options="core.systems.options:ScriptedOptions",
+            title="answers from a small table",
+            speed="Fast",
         ),
     },
 )
@@ -208,6 +241,26 @@ def entry_of(system: str) -> Entry:
     """A system's entry; an empty one for a system that no longer exists, so that its stored runs still open."""
     entry: Entry = SYSTEMS.get(system, GONE)
     return entry
+
+
+def title_of(system: str) -> str:
+    """What pages call a system; its name where it no longer exists.
+
+    >>> title_of("one-pass"), title_of("gone")
+    ('One pass with a threshold', 'gone')
+    """
+    title = entry_of(system).title
+    return title[:1].upper() + title[1:] or system
+
+
+def choice_of(system: str) -> str:
+    """A system as lists offer it.
+
+    >>> choice_of("one-pass")
+    'Fast: one pass with a threshold'
+    """
+    entry = entry_of(system)
+    return f"{entry.speed}: {entry.title}" if entry.title else system
 
 
 def options_of(system: str) -> type[SystemOptions]:

@@ -192,7 +192,7 @@ def main() -> None:
     if st.session_state["annotate.mine"]:
         my_items.draw(project, stage, who)
         if not place.practising():
-            learning.draw("annotate.learn", learning.from_annotate)
+            learning.draw("annotate.learn")
         return
     if stage_info.draw_feedback():
         return

@@ -91,25 +91,28 @@ class QuestionRun(BackgroundJob):
             self.stage = _stage(event)
 
 
+STAGES: dict[type[t.Event], str] = {
+    t.QuestionsImagined: "searching for each imagined question",
+    t.PassagesRetrieved: "reading the passages",
+    t.PassagesPruned: "reading the passages",
+    t.QuestionVerified: "reading the passages",
+    t.InterpretationProposed: "reading the passages",
+    t.InterpretationsClustered: "rewriting the interpretations",
+    t.QuestionClarified: "rewriting the questions",
+    t.Finished: "done",
+}
+
+
 def _stage(event: t.Event) -> str:
+    """What a system is doing after an event."""
     match event:
         case t.QuestionQueued(position=0, part=part):
             return "looking for answers" if part == "answers" else "rewriting the questions"
         case t.QuestionQueued():
             return queue_note(event)
-        case t.QuestionsImagined():
-            return "searching for each imagined question"
-        case t.PassagesRetrieved() | t.PassagesPruned() | t.QuestionVerified():
-            return "reading the passages"
-        case t.InterpretationProposed():
-            return "reading the passages"
-        case t.InterpretationsClustered():
-            return "rewriting the interpretations"
         case t.StepStarted(number=number):
             return f"looking for answer {number}"
-        case t.StepFinished(answer=None) | t.QuestionClarified():
+        case t.StepFinished(answer=None):
             return "rewriting the questions"
-        case t.Finished():
-            return "done"
         case _:
-            return "working"
+            return STAGES.get(type(event), "working")

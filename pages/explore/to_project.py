@@ -28,7 +28,7 @@ def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> N
             "The question becomes an item with these answers as suggestions"
             + (f", without the {len(corrections.struck)} struck out" if corrections.struck else "")
             + (
-                f", with the {len(corrections.added)} added: {escape('; '.join(corrections.added.values()))}"
+                f", with the {len(corrections.added)} added: {escape('; '.join(corrections.added))}"
                 if corrections.added
                 else ""
             )
@@ -45,7 +45,6 @@ def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> N
 @reported
 def _add(saved: str, key: str, corrections: Corrections) -> None:
     project = st.session_state[key]
-    added = [text for _, text in sorted(corrections.added.items())]
     store = shared.store()
-    store.intake.add_prediction(shared.annotator(), project, saved, struck=corrections.struck, added=added)
+    store.intake.add_prediction(shared.annotator(), project, saved, struck=corrections.struck, added=corrections.added)
     say(f"Added to the project {store.projects.get_project(project).name}.")

@@ -41,7 +41,7 @@ def _component() -> object:
     return st.components.v2.component("ambiscope.sheet", js=_SCRIPT)
 
 
-@st.dialog("Words and keys", width="large")
+@st.dialog("Glossary and shortcuts", width="large")
 def _sheet() -> None:
     from pages.annotate import suggestions, validation  # late: what Annotate is made of is not needed for the first page
     from pages.annotate.generation import KEYS
@@ -68,7 +68,7 @@ def _sheet() -> None:
 
 def draw() -> bool:
     """In the sidebar.  Whether the sheet was opened."""
-    pressed = st.button("Words and keys (?)", key=BUTTON, type="tertiary", icon=":material/help:")
+    pressed = st.button("Glossary and shortcuts (?)", key=BUTTON, type="tertiary", icon=":material/help:")
     if pressed:
         _sheet()
     return pressed

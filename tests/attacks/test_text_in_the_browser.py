@@ -295,7 +295,7 @@ def stands(text: str, seen: str) -> bool:
 
 
 def explore(page: Any, house: House) -> None:
-    page.get_by_role("button", name="Download trace").wait_for()
+    page.get_by_role("button", name="Download").wait_for()
     quiet(page)
     open_all(page)
 
@@ -303,7 +303,7 @@ def explore(page: Any, house: House) -> None:
 def ask(page: Any, house: House) -> None:
     page.get_by_label("Question", exact=True).fill(QUESTION)
     page.get_by_label("Question", exact=True).press("Enter")
-    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download").wait_for(timeout=WAIT)
     quiet(page)
     open_all(page)
 

@@ -142,8 +142,9 @@ def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
     assert page.url.startswith(tab.address)
     link = page.url
     page = tab.open(link.removeprefix(tab.address))
+    page.get_by_role("button", name="Download").click()
     with page.expect_download() as downloading:
-        page.get_by_role("button", name="Download trace").click()
+        page.get_by_role("button", name="Trace").click()
     assert "Natalie Wood" in Path(downloading.value.path()).read_text()
     assert tab.foreign == []
     assert tab.stopped == []

@@ -189,9 +189,7 @@ def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage],
     passage = readout.passage
     best = readout.best if abstains else next(iter(readout.candidates), None)
     if best is None or best.evidence is None:
-        return t.Interpretation(
-            passage.id, abstained=f"the reader finds no answer here ({readout.abstain_probability:.0%} sure)"
-        )
+        return t.Interpretation(passage.id, abstained=f"no answer here ({readout.abstain_probability:.0%} confident)")
     rivals = [AnswerPlace(other, 0) for other in passages[: RIVALS + 1] if other is not passage]
     edits = ranked(query, best.text, AnswerPlace(passage, best.evidence.start), rivals, MIN_PLAIN_PROBABILITY)
     question = edits[0].question if edits else query
