@@ -239,6 +239,13 @@ class InterpretationsChosen:
 
 
 @dataclass(frozen=True, slots=True)
+class LongAnswerWritten:
+    """All answers in one connected text (Tree of Clarifications; Kim et al. 2023)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionQueued:
     """Other questions are worked on first; yielded when the position changes.  No part of a stored trace: it says nothing of the answers."""
 
@@ -267,6 +274,7 @@ Event = (
     | QuestionVerified
     | ModelCalled
     | InterpretationsChosen
+    | LongAnswerWritten
     | QuestionQueued
     | Finished
 )
@@ -302,6 +310,11 @@ class Prediction:
     def ended(self) -> str:
         """Why the run ended, and where every answer was refused, what the corpus does not cover; empty if an error ended it."""
         return next((e.why for e in reversed(self.events) if isinstance(e, Finished)), "")
+
+    @property
+    def long_answer(self) -> str:
+        """The answers as one text that the system wrote; empty if it writes none."""
+        return next((e.text for e in self.events if isinstance(e, LongAnswerWritten)), "")
 
     @property
     def rejected(self) -> dict[str, str]:

@@ -64,7 +64,7 @@ def box() -> None:
     """Part of the question's form, so that Ask sends both."""
     if st.session_state.get(SWITCH):
         st.text_area(
-            "Passages to read",
+            "Your passages",
             key=TEXT,
             height=120,
             persist_state="session",

@@ -191,6 +191,8 @@ class TraceView:
             case t.InterpretationsClustered(placed=placed):
                 clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
                 self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
+            case t.LongAnswerWritten(text=text):
+                self.place.markdown(f"**Long answer.** {escape(text)}")
             case t.Finished(seconds=took, why=why):
                 self.close()
                 self.place.caption(f":material/flag: Finished after {seconds(took)}: {escape(why)}.")

@@ -65,10 +65,10 @@ def ours(one: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, An
             if run.system == name and str(run.tags.get(VARIANT, "")) == options and (row, run.questions) not in found:
                 found[row, run.questions] = {
                     "": row,
-                    "system": spec,
-                    **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(one).items()},
                     "questions": f"{run.questions} ({run.n})",
+                    **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(one).items()},
                     "corpus": run.corpus or "of each question",
+                    "system": spec,
                 }
     return list(found.values())
 

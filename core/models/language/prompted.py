@@ -31,6 +31,7 @@ from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
 MOST_ANSWER_CHARS = 300
+MOST_TEXT_CHARS = 4_000  # of a long answer
 QUOTATION_TRIES = 2  # of one answer
 LONG = 4  # token limit of a list of interpretations, relative to one answer
 
@@ -60,6 +61,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     # the prompt asks for at least two; fewer are accepted
     "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"),
     "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
+    "long_answer": _object({"text": _TEXT}, "text"),
     "answer": _object({"answer": _MAYBE}, "answer"),
     "next_answer": _object(
         {"answer": _MAYBE, "passage": {"type": ["integer", "null"]}, "quotation": _MAYBE}, "answer", "quotation"
@@ -99,7 +101,7 @@ class PromptedGenerator:
     # ------------------------------------------------------------ asking
 
     def _request(self, role: str, values: Mapping[str, str]) -> Request:
-        longer = LONG if role in ("clarify_long", "pseudo_interpretations") else 1
+        longer = LONG if role in ("clarify_long", "long_answer", "pseudo_interpretations") else 1
         turns = tuple(Message(who, text) for who, text in load_prompt(role, self.prompts).fill(**values))  # type: ignore[arg-type]
         return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
@@ -177,6 +179,15 @@ class PromptedGenerator:
             return None
         rows = [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
         return rows
+
+    def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
+        values = {
+            "question": as_line(query),
+            "pairs": list_as_data([f"{i.question} {i.answer}" for i in interpretations]),
+            "passages": passages_as_data(passages),
+        }
+        said = self._one("long_answer", len(passages), run, **values)
+        return _line(said["text"], MOST_TEXT_CHARS) if said else ""
 
     def next_answer(
         self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run

@@ -46,6 +46,7 @@ KNOWN = {
     "clarify_long": (1, "ccc3dd5726a2"),
     "deduplicate": (1, "be4428485bb8"),
     "interpret": (2, "5ccfd70da1f2"),
+    "long_answer": (1, "2ebce9e70620"),
     "match": (1, "baaa7fe9d9d8"),
     "next_answer": (1, "4e7fa813856f"),
     "pseudo_interpretations": (2, "82854818c178"),
