@@ -1,4 +1,4 @@
-"""What the requirements files bring: declared, used, pinned, explained and permissively licensed.  Each check is shown to fail on a planted fault.
+"""What the requirements files bring: declared, used, pinned, explained and permissively licensed.
 
 It judges the environment that it runs in, which `python3 run.py test` keeps.
 """
@@ -298,7 +298,7 @@ def test_no_file_names_an_index(file: str) -> None:
         assert not line.startswith("-") or line in ("-c constraints.txt", "--only-binary :all:")
 
 
-# --- planted faults ---
+# --- core.installation.distributions ---
 
 
 @pytest.fixture
@@ -307,17 +307,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plant(site: Path, name: str, *data: str, by_hand: bool = False, licence: str = "") -> None:
+def plant(site: Path, name: str, *data: str, by_hand: bool = False) -> None:
     folder = site / f"{name.replace('-', '_')}-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("\n".join(("Metadata-Version: 2.4", f"Name: {name}", "Version: 1.0", *data)) + "\n")
-    (folder / "LICENSE").write_text(licence)
-    (folder / "RECORD").write_text(f"{name}/__init__.py,,\n{folder.name}/LICENSE,,\n")
+    (folder / "RECORD").write_text(f"{name}/__init__.py,,\n{folder.name}/METADATA,,\n")
     if by_hand:
         (folder / "REQUESTED").touch()
-
-
-# --- core.installation.distributions ---
 
 
 def test_requirements_are_followed_with_markers_and_extras(site: Path) -> None:
