@@ -167,7 +167,9 @@ def lease(
     """Gives this person a free slot, unless earlier work over the number takes it, or it is kept for somebody else."""
     moment = engine.now()
     session.flush()
-    if not session.scalar(select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(who.id, queue.stage))):
+    if not session.scalar(
+        select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(who.id, queue.stage))
+    ):
         return False
     while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
         if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
