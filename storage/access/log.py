@@ -21,7 +21,6 @@ ACTIONS = (
     "project changed",
     "guidelines saved",
     "items added",
-    "gold set",
     "predictions linked",
     "items assigned",
     "person admitted",

@@ -7,10 +7,10 @@ people as slots, nobody else gets it.  Nothing is kept for somebody who may not 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from core.errors import InputError, NotFoundError
 from storage.access.actors import actor, rights_of, somebody_signs_in
@@ -27,7 +27,7 @@ from storage.schema import engine, tables, workbench
 _given, _account, _task = workbench.Assignment, workbench.Account, workbench.Task
 
 
-def _works(stage: InstrumentedAttribute[Any]) -> ColumnElement[bool]:
+def _works(stage: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[bool]:
     """Whether the person of a joined account (or of none) may work at this stage: `storage.access.actors.rights_of` in SQL."""
     role = or_(stage != "validation", _account.role != "annotator")
     return or_(~somebody_signs_in(), and_(_account.active == True, role))  # noqa: E712
@@ -127,36 +127,19 @@ class Assignments(engine.Part):
                 .group_by(_given.annotator_id, _given.stage)
             )
             counts = {(who, stage): (total, rest) for who, stage, total, rest in session.execute(assigned)}
-            people = _people(session, {who for who, _ in tally.keys() | counts.keys()})
+            works = (_works(literal(stage)).label(stage) for stage in row.stages)
+            query = select(tables.Annotator.id, tables.Annotator.name, *works)
+            query = query.outerjoin(_account, _account.annotator_id == tables.Annotator.id)
+            people = {person.id: person for person in session.execute(query)}
             found = []
             for who, stage in tally.keys() | counts.keys():
-                name, works = people[who]
-                done = tally.get((who, stage))
+                person, done = people[who], tally.get((who, stage))
                 numbers = {key: int(getattr(done, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
-                total, rest = counts.get((who, stage), (0, 0))
-                seconds = float(getattr(done, "seconds", 0.0))
+                spent, can = float(getattr(done, "seconds", 0.0)), bool(getattr(person, stage))
                 found.append(
-                    PersonProgress(name, cast(WorkStage, stage), works[stage], total, rest, seconds=seconds, **numbers)
+                    PersonProgress(person.name, stage, can, *counts.get((who, stage), (0, 0)), seconds=spent, **numbers)
                 )
             order = list(row.stages)
             return sorted(
                 (one for one in found if one.person != AUTOMATIC), key=lambda one: (one.person, order.index(one.stage))
             )
-
-
-def _people(session: Session, ids: set[int]) -> dict[int, tuple[str, dict[str, bool]]]:
-    """Number -> name, and at which stages they may work."""
-    open_house = not session.scalar(select(somebody_signs_in()))
-    query = select(tables.Annotator.id, tables.Annotator.name, _account.role, _account.active)
-    rows = session.execute(query.outerjoin(_account, _account.annotator_id == tables.Annotator.id))
-    return {
-        row.id: (
-            row.name,
-            {
-                stage: open_house or bool(row.active and (need == "annotator" or row.role != "annotator"))
-                for stage, need in NEEDED.items()
-            },
-        )
-        for row in rows
-        if row.id in ids
-    }
