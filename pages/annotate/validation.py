@@ -172,13 +172,8 @@ def _sources(work: Work) -> None:
     line.caption("Annotators: " + " · ".join(counts), width="content")
     with line.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
         st.selectbox("Whose annotation?", list(people), format_func=lambda n: people[n], key=work.key("return.whom"))
-        st.text_input("What should they change?", key=work.key("return.reason"), max_chars=500, live="300ms")
-        work.button(
-            "Send back",
-            ("return.it",),
-            _return,
-            disabled=not str(st.session_state.get(work.key("return.reason")) or "").strip(),
-        )
+        st.text_input("What should they change?", key=work.key("return.reason"), max_chars=500)
+        work.button("Send back", ("return.it",), _return)
 
 
 def _answer(work: Work, at: int, group: Group) -> None:

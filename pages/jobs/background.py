@@ -111,7 +111,7 @@ KINDS = {
     "evaluations": JobKind("Evaluation", "evaluate", "run evaluations", "Finished the evaluation {title}"),
     "shipped": JobKind("Example runs", "evaluate", "run evaluations", "Loaded the example runs that come with Ambiscope"),
     "preannotations": JobKind("Suggestions", "manage", "manage projects", "Stored the answers of {title}"),
-    "snapshots": JobKind("Snapshot", "quality", "take snapshots", "Took the snapshot {title}"),
+    "snapshots": JobKind("Snapshot", "quality", "take snapshots", "Took a snapshot: {title}"),
     "loops": JobKind("Training", "quality", "run the loop", "Finished the training {title}"),
     "papers": JobKind("Paper's table", "papers", "run evaluations", "Finished the runs of {title}"),
 }

@@ -41,7 +41,9 @@ class Person:
         Person.actions += 1
         self.page.goto(address, timeout=WAIT)
         self.page.locator("[data-testid=stMain] h2").first.wait_for()
-        quiet(self.page)
+        if "stage=" in address:  # keys do something when the buttons are there
+            self.page.get_by_role("button", name="Submit").wait_for()
+        quiet(self.page, 500)
 
     def click(self, role: str, name: str) -> None:
         Person.actions += 1
@@ -63,9 +65,10 @@ class Person:
     def sees(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for()
 
-    def submit(self, number: int) -> None:
+    def submit(self, following: int) -> None:
+        """The next item opens by itself."""
         self.press("Control+Enter")
-        after = QUESTIONS[number + 1 : number + 2]
+        after = QUESTIONS[following : following + 1]
         (self.page.locator("h3", has_text=after[0]) if after else self.page.get_by_text("nothing left for you")).wait_for()
         quiet(self.page)
 
@@ -81,33 +84,29 @@ def test_a_project_of_twelve_questions_takes_few_actions(browser: Any, tmp_path:
         make_project(lead, questions)
         add_people(lead)
         (project,) = store.projects.projects()
-        assert (project.annotators_per_item, project.systems) == (2, ("scripted",))
         place = f"{address}annotate?project={project.id}&stage="
 
-        ann = Person(browser, f"{place}generation&me=Ann")
+        writers = [Person(browser, f"{place}generation&me={name}") for name in ("Ann", "Ben")]
         for number in range(12):
-            ann.press("e l")
-            ann.sees("0 of 2 left")
-            ann.submit(number)
-        ben = Person(browser, f"{place}generation&me=Ben")
-        for number in range(12):
-            ben.press("e a x")
-            ben.sees("0 of 2 left")
-            if number == 0:
-                ben.type("Answer", "Natalie Wood | Natasha Gurdin")
-            ben.submit(number)
+            writer = writers[number % 2]
+            writer.press("e a x" if number % 2 else "e l")
+            writer.sees("0 of 2 left")
+            if number % 2:
+                writer.type("Answer", "Natalie Wood | Natasha Gurdin")
+            writer.submit(number + 2)
         vera = Person(browser, f"{place}validation&me=Vera")
         for number in range(12):
-            if number % 2:
+            if number % 4 == 0:
                 vera.press("2 x")
                 vera.sees("1 of 2 left")  # what was deleted is a suggestion again
-            vera.submit(number)
-        for person, name in ((ann, "Ann"), (ben, "Ben")):
-            person.open(f"{place}judging&me={name}")
-            for number in range(12):
-                person.press("l" if number % 3 else "2 l")
-                person.sees("2 of 2 answers judged")
-                person.submit(number)
+            vera.submit(number + 1)
+        for writer, name in zip(writers, ("Ann", "Ben"), strict=True):
+            writer.open(f"{place}judging&me={name}")
+        for number in range(12):
+            writer = writers[number % 2]
+            writer.press("2 l" if number % 3 == 0 else "l")
+            writer.sees("2 of 2 answers judged")
+            writer.submit(number + 2)
 
         lead.click("radio", "Export")
         lead.click("button", "Take snapshot")
@@ -116,7 +115,7 @@ def test_a_project_of_twelve_questions_takes_few_actions(browser: Any, tmp_path:
         exported = json.loads(Path(download.value.path()).read_text())
 
         done = {name: p.submitted for name, p in store.items.progress(project.id, "me").items()}
-        assert done == {"generation": 24, "validation": 12, "judging": 24}
+        assert done == {"generation": 12, "validation": 12, "judging": 12}
         assert len(exported) == 12
         assert {p.role for p in store.people.people("me") if p.name in ("Ann", "Ben", "Vera")} == {"annotator", "validator"}
         print(f"{Person.actions} actions")
@@ -125,10 +124,6 @@ def test_a_project_of_twelve_questions_takes_few_actions(browser: Any, tmp_path:
 
 def make_project(lead: Person, questions: Path) -> None:
     lead.type("Name", "First round")
-    Person.actions += 1
-    number = lead.page.get_by_test_id("stNumberInput").filter(has_text="People per item")
-    number.get_by_test_id("stNumberInputStepUp").click()
-    quiet(lead.page)
     lead.click("button", "Judging")
     Person.actions += 1
     lead.page.get_by_text("Upload a file", exact=True).click()

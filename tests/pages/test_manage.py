@@ -370,7 +370,7 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     assert list(items["State"]) == ["open", "no prediction"]
     click(app, "manage.bare.go")
     assert app.segmented_control(key="manage.section").value == "Suggestions"
-    assert "1 of 2 items" in texts(app)
+    assert "1 of 2 questions" in texts(app)
     store.predictions.save_prediction(predict(SECOND, ()))
     store.intake.link_predictions("me", project.id)
     app.run()
