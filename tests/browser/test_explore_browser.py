@@ -136,10 +136,11 @@ def test_a_researcher_asks_opens_strikes_continues_and_compares(server: str, bro
         first = page.url
         best = rows(page).first.locator("strong").inner_text()
         click(rows(page).first)
-        page.get_by_test_id("stExpanderDetails").first.locator(".stMarkdownColoredBackground", has_text=best).first.wait_for()
-        click(page.get_by_role("radio", name="Wrong").first)
+        opened = page.locator("[class*='st-key-answers-'] [data-testid=stExpanderDetails]").first
+        opened.locator(".stMarkdownColoredBackground", has_text=best).first.wait_for()
+        click(opened.get_by_role("radio", name="Wrong"))
         rows(page).first.locator("del").wait_for()
-        page.get_by_role("radio", name="Wrong").first.wait_for()  # the row is still open: one click would undo it
+        opened.get_by_role("radio", name="Wrong").wait_for()  # the row is still open: one click would undo it
         click(page.get_by_role("button", name="Continue from here"))
         page.wait_for_url(lambda url: "prediction=" in url and url != first)
         drawn(page)

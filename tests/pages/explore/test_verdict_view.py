@@ -87,7 +87,7 @@ def test_interpretations_are_answers_like_any_other(app: AppTest, store: Store) 
     shown = texts(app)
     labels = [e.label.replace("\\", "") for e in app.expander]
     assert [label[:16] for label in labels if label.startswith("**")] == ["**Natalie Wood**", "**Rachel Zegler*"]
-    assert "Passages read: 4 · 2 answered · 1 no answer · 1 failed" in shown
+    assert all(part in shown for part in ("Passages read: 4", "2 answered", "1 no answer", "1 failed"))
     assert "it is about a _rock_" in shown
     assert "<b>returned</b> *HTML*" in shown
     assert not any("Map of" in label for label in labels)  # of two points it says nothing
