@@ -181,12 +181,8 @@ class PromptedGenerator:
         return rows
 
     def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
-        values = {
-            "question": as_line(query),
-            "pairs": list_as_data([f"{i.question} {i.answer}" for i in interpretations]),
-            "passages": passages_as_data(passages),
-        }
-        said = self._one("long_answer", len(passages), run, **values)
+        pairs, shown = list_as_data([f"{i.question} {i.answer}" for i in interpretations]), passages_as_data(passages)
+        said = self._one("long_answer", len(passages), run, question=as_line(query), pairs=pairs, passages=shown)
         return _line(said["text"], MOST_TEXT_CHARS) if said else ""
 
     def next_answer(
