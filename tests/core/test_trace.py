@@ -32,6 +32,7 @@ SAMPLES: list[t.Event] = [
     t.ModelCalled("interpret", 1, 120, 30, 0.4, "it said nothing"),
     t.InterpretationsChosen((t.Interpretation("p1", "q?", "text", 0.5, E),), "one meaning"),
     t.QuestionQueued(2, 1, "questions"),
+    t.LongAnswerWritten("Ada in 1990, Bo in 2000."),
     t.Finished(1.5, "eoi"),
 ]
 

@@ -181,8 +181,7 @@ class PromptedGenerator:
         return rows
 
     def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
-        pairs = list_as_data([f"{i.question} {i.answer}" for i in interpretations])
-        shown = passages_as_data(passages)
+        pairs, shown = list_as_data([f"{i.question} {i.answer}" for i in interpretations]), passages_as_data(passages)
         said = self._one("long_answer", len(passages), run, question=as_line(query), pairs=pairs, passages=shown)
         return _line(said["text"], MOST_TEXT_CHARS) if said else ""
 
