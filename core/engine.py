@@ -33,6 +33,8 @@ class SystemStatus:
     ready: bool
     why_not: str = ""
     expect: str = ""
+    title: str = ""
+    speed: str = ""
 
 
 class Engine(Asking):
@@ -62,7 +64,7 @@ class Engine(Asking):
         name = name or self.settings.corpus
         with self._lock:
             kept = self._corpora.get(name)
-            if kept is not None and self.library.digest(name) == kept.digest:
+            if kept is not None and not kept.by_words_only and self.library.digest(name) == kept.digest:
                 return kept
             opened = self.library.open(name, progress) if progress else self.library.open(name)
             self._corpora[name] = opened
@@ -149,5 +151,7 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
                 check(need, settings)
         except AmbiscopeError as error:
             why = str(error)
-        out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why, entry.expect))
+        out.append(
+            SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why, entry.expect, entry.title, entry.speed)
+        )
     return out

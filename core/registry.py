@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from core.errors import UnknownNameError
 
+Speed = Literal["Fast", "Medium", "Slow"]  # seconds a question on one CPU core, without rewriting: below 1, 1 to 3, more
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -19,11 +21,13 @@ class Entry:
     needs: tuple[str, ...] = ()  # checkpoints or packages, readable
     hidden: bool = False  # usable by name, not shown in menus (test doubles)
     options: str = ""  # "module:attribute" of a system's own options
-    # how pages show a run: a card for each answer, or a cell for each passage and a map of the interpretations
+    # how pages show the trace of a run: a line for each step, or what each passage gave and a map of the interpretations
     view: Literal["answers", "interpretations"] = "answers"
-    passages: int = 0  # the least number of passages that a system reads by default
+    passages: int = 0  # that a system reads by default, as in its paper; 0: the setting says it
     expect: str = ""  # what its answers are like with the bundled weights, in plain words, where people should know
     decoding: str = ""  # how a system writes all answers in one pass; charts compare systems that set this
+    title: str = ""  # a system's name in a few plain words, for lists that people read
+    speed: Speed = "Medium"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -41,6 +41,7 @@ class Settings:
     lm_model: str = ""  # name that the endpoint knows; empty: the first one for chats that it lists
     lm_key: str = field(default="", repr=False)  # sent only to the endpoint; never shown, logged or stored
     lm_local: str = ""  # folder or hub name of a transformers model, read on `device`; used when lm_url is empty
+    lm_prompts: str = ""  # folder of other prompts, with files named like those in core/models/language/prompts; empty: ours
     lm_timeout: int = 120  # seconds of one call, retries included
     lm_run_timeout: int = 600  # seconds for one whole question; passages not read by then are marked as failed
     lm_concurrency: int = 4  # concurrent calls; for a local model, prompts per batch
@@ -70,6 +71,7 @@ class Settings:
     engine_url: str = ""  # http://127.0.0.1:8700
     engine_key: str = field(default="", repr=False)  # the service's key
     engine_timeout: int = 30  # seconds without a word from the service
+    traces: str = ""  # OTLP endpoint for OpenInference spans of each run, http://127.0.0.1:6006/v1/traces; empty: none are sent
 
     def __post_init__(self) -> None:
         for name, allowed in (

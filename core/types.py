@@ -34,13 +34,15 @@ class RetrievedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: a person's corrections."""
+    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: answers that a person keeps and excludes; `added`:
+    those of `pinned` that the person wrote."""
 
     text: str
     id: str = ""
     pinned: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
     passages: tuple[Passage, ...] | None = None
+    added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +98,20 @@ class Answer:
     probability: float
     evidence: tuple[Evidence, ...] = ()
     step: int | None = None
-    pinned: bool = False  # added by a person
+    pinned: bool = False  # kept or added by a person
 
 
 @dataclass(frozen=True, slots=True)
 class Clarification:
-    """A disambiguated question for one answer.  `passed`: the round trip returned this answer and none of the others."""
+    """A disambiguated question for one answer.  `passed`: asked again, it returned this answer and none of the others, and a verifier agrees."""
 
     answer: str
-    question: str
+    question: str  # empty where the prompt question stays as it is
     passed: bool
     tried: int = 0
     returned: tuple[str, ...] = ()  # the reader's answers to `question` over the same passages
     why: str = ""
+    label: str = ""  # what distinguishes the answer in a few words: "1937 film", "in Deploy with Docker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,13 @@ class InterpretationsChosen:
 
 
 @dataclass(frozen=True, slots=True)
+class LongAnswerWritten:
+    """All answers in one connected text (Tree of Clarifications; Kim et al. 2023)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionQueued:
     """Other questions are worked on first; yielded when the position changes.  No part of a stored trace: it says nothing of the answers."""
 
@@ -264,6 +274,7 @@ Event = (
     | QuestionVerified
     | ModelCalled
     | InterpretationsChosen
+    | LongAnswerWritten
     | QuestionQueued
     | Finished
 )
@@ -301,6 +312,11 @@ class Prediction:
         return next((e.why for e in reversed(self.events) if isinstance(e, Finished)), "")
 
     @property
+    def long_answer(self) -> str:
+        """The answers as one text that the system wrote; empty if it writes none."""
+        return next((e.text for e in self.events if isinstance(e, LongAnswerWritten)), "")
+
+    @property
     def rejected(self) -> dict[str, str]:
         """Why each answer that is not in the set was rejected."""
         kept = {a.text for a in self.answers}
@@ -312,7 +328,7 @@ class Prediction:
     def question_of(self, answer: str) -> str:
         """The disambiguated question of an answer; the question as it was asked where there is none."""
         found = self.clarification_of(answer)
-        return found.question if found else self.question.text
+        return (found.question if found else "") or self.question.text
 
     def passage(self, passage_id: str) -> Passage | None:
         return next((p.passage for p in self.passages if p.passage.id == passage_id), None)

@@ -34,7 +34,8 @@ def convert(old: str, new: str) -> dict[str, int]:
             sys.exit(f"{new} is not empty: name a new database")
         with store.database.writing() as session:
             target = session.connection()
-            for made in Base.metadata.sorted_tables:
+            present = set(inspect(source).get_table_names())
+            for made in (one for one in Base.metadata.sorted_tables if one.name in present):
                 names = {c["name"] for c in inspect(source).get_columns(made.name)}
                 shared = [c for c in made.columns if c.name in names]
                 query = select(*(column(c.name, c.type) for c in shared)).select_from(table(made.name))

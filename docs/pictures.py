@@ -44,7 +44,7 @@ def ask(page: Any, question: str) -> None:
 
 
 def finished(page: Any) -> bool:
-    return bool(page.get_by_test_id("stDownloadButton").first.is_visible())
+    return bool(page.get_by_role("button", name="Download").first.is_visible())
 
 
 def picture_of(page: Any) -> Image.Image:
@@ -53,7 +53,7 @@ def picture_of(page: Any) -> Image.Image:
 
 def write_png(page: Any, height: int, path: Path) -> None:
     """The page from its top, 1280 wide, after everything has been drawn."""
-    page.get_by_test_id("stDownloadButton").first.wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download").first.wait_for(timeout=WAIT)
     page.set_viewport_size({"width": 1280, "height": height})
     page.evaluate("() => document.activeElement.blur()")
     page.wait_for_timeout(3_000)

@@ -26,6 +26,8 @@ from core.errors import NotAllowedError
 from storage.access.people import People
 from storage.access.permissions import ACTIONS, Name
 from storage.access.visitors import Visitor, check_visitor
+from storage.annotation.assignments import Assignments
+from storage.annotation.comments import Comments
 from storage.annotation.drafts import Drafts
 from storage.annotation.intake import Intake
 from storage.annotation.items import Items
@@ -61,6 +63,8 @@ class StoreParts:
         self.submissions = Submissions(database)
         self.returns = Returns(database)
         self.reviews = Reviews(database)
+        self.assignments = Assignments(database)
+        self.comments = Comments(database)
         self.exports = Exports(database, FORMATS)
         self.imports = Imports(database)
         self.maintenance = Maintenance(database)

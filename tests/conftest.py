@@ -38,7 +38,6 @@ SLOW = (
     "pages/test_annotate_seen",
     "pages/test_evaluate_judge",
     "storage/analysis/test_loop",
-    "storage/annotation/test_annotation_machine",
     "storage/schema/test_store_damage",
     "storage/shipped/",
     "test_train_all",

@@ -47,7 +47,6 @@ def parse_as_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPat
     """The parser of a module that is run by itself is made in its `main`, which goes no further than parsing here."""
     spec = importlib.util.find_spec(module)
     assert spec is not None, f"there is no module {module}"
-    assert spec.origin is not None
     loaded = importlib.import_module(module)
     if "argparse" not in Path(spec.origin).read_text(encoding="utf-8") and module.startswith("benchmarks."):
         assert not words, f"{module} takes no arguments"

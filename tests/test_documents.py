@@ -19,6 +19,7 @@ from core.datasets import LAYOUTS
 from core.datasets.catalogue import DATASETS
 from core.metrics import METRICS
 from core.metrics.errors import BUCKETS
+from core.retrieval import wikipedia
 from core.retrieval.readers import READERS
 from core.retrieval.vectors import KINDS as VECTOR_FILES
 from core.settings import ROOT, Settings
@@ -114,7 +115,7 @@ def test_the_formats_of_a_snapshot() -> None:
 def test_the_data_sets_that_are_named_exist() -> None:
     named = [name for path in OURS for name in re.findall(r"core download ([a-z][\w-]*)", path.read_text(encoding="utf-8"))]
     assert named
-    assert set(named) <= set(DATASETS)
+    assert set(named) <= {*DATASETS, wikipedia.NAME}
 
 
 # ------------------------------------------------------------ settings

@@ -1,4 +1,4 @@
-"""What the requirements files bring: declared, used, pinned, explained and permissively licensed.  Each check is shown to fail on a planted fault.
+"""What the requirements files bring: declared, used, pinned, explained and permissively licensed.
 
 It judges the environment that it runs in, which `python3 run.py test` keeps.
 """
@@ -212,13 +212,15 @@ def pin_faults(requirements: Iterable[Requirement], constraints: Iterable[Requir
 
 # --- the environment ---
 
+OPTIONAL = ("requirements-scale.txt", "requirements-open.txt")  # of some installations only
+
 
 @cache
 def required() -> dict[str, list[Requirement]]:
     """File -> its requirements; of the two faiss, which install the same module, the one that is here."""
     files = {
         name: distributions.read_requirements(ROOT / name)
-        for name in ("requirements-dev.txt", "requirements-llm.txt", "requirements-scale.txt", "requirements-weights.txt")
+        for name in ("requirements-dev.txt", "requirements-llm.txt", *OPTIONAL, "requirements-weights.txt")
     }
     kind = next((k for k, name in run.FAISS.items() if name in present()), "cpu")
     lines = run.app_requirements(kind).splitlines()
@@ -247,7 +249,8 @@ def test_every_licence_is_permissive() -> None:
 
 def test_every_import_is_declared() -> None:
     app = names(required()["requirements.txt"])
-    assert undeclared(imported(*PRODUCT), app | names(required()["requirements-scale.txt"]), providers()) == []
+    optional = set().union(*(names(required()[file]) for file in OPTIONAL))
+    assert undeclared(imported(*PRODUCT), app | optional, providers()) == []
     assert undeclared(imported(*DEVELOPING), app | names(required()["requirements-dev.txt"]), providers()) == []
 
 
@@ -267,12 +270,13 @@ def test_every_distribution_is_pinned_once() -> None:
     assert pin_faults(required()["requirements.txt"] + required()["requirements-dev.txt"], constraints, held()[0]) == []
 
 
-def test_several_machines_are_tested_with_what_their_file_asks_for() -> None:
-    """Ray is no part of the app's requirements."""
-    scale = {str(r) for r in required()["requirements-scale.txt"]}
-    assert scale
-    assert scale <= {str(r) for r in required()["requirements-dev.txt"]}
-    assert not names(required()["requirements-scale.txt"]) & names(required()["requirements.txt"])
+@pytest.mark.parametrize("file", OPTIONAL)
+def test_optional_parts_are_tested_with_what_their_file_asks_for(file: str) -> None:
+    """None of them is a requirement of the app."""
+    optional = {str(r) for r in required()[file]}
+    assert optional
+    assert optional <= {str(r) for r in required()["requirements-dev.txt"]}
+    assert not names(required()[file]) & names(required()["requirements.txt"])
 
 
 def test_the_weights_are_pinned_by_hash_and_as_the_app_pins_them() -> None:
@@ -294,7 +298,7 @@ def test_no_file_names_an_index(file: str) -> None:
         assert not line.startswith("-") or line in ("-c constraints.txt", "--only-binary :all:")
 
 
-# --- planted faults ---
+# --- core.installation.distributions ---
 
 
 @pytest.fixture
@@ -303,17 +307,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plant(site: Path, name: str, *data: str, by_hand: bool = False, licence: str = "") -> None:
+def plant(site: Path, name: str, *data: str, by_hand: bool = False) -> None:
     folder = site / f"{name.replace('-', '_')}-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("\n".join(("Metadata-Version: 2.4", f"Name: {name}", "Version: 1.0", *data)) + "\n")
-    (folder / "LICENSE").write_text(licence)
-    (folder / "RECORD").write_text(f"{name}/__init__.py,,\n{folder.name}/LICENSE,,\n")
+    (folder / "RECORD").write_text(f"{name}/__init__.py,,\n{folder.name}/METADATA,,\n")
     if by_hand:
         (folder / "REQUESTED").touch()
-
-
-# --- core.installation.distributions ---
 
 
 def test_requirements_are_followed_with_markers_and_extras(site: Path) -> None:

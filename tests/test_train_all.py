@@ -241,18 +241,3 @@ def test_a_broken_stage_stops_the_plan_with_its_last_lines(
     assert train_all.main(words(data, out)) == 0
     assert ran[0] == "answerer"  # it goes on there
     assert "f1 all 0.25" in (out / "reader" / "README.md").read_text(encoding="utf-8")
-
-
-def test_a_stage_done_anew_undoes_what_reads_it(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, ran = tmp_path / "out", fake(monkeypatch)
-    with pytest.raises(SystemExit, match="the stage 'fid' reads what reader makes"):
-        train_all.main(words(data, out, "--only", "fid"))
-    assert train_all.main(words(data, out)) == 0
-    ran.clear()
-    with pytest.raises(SystemExit, match="holds the stage 'reader' of another command"):
-        train_all.main(words(data, out, "--scale", "2"))
-    (out / "records" / "verifier.json").unlink()
-    assert train_all.main(words(data, out)) == 0
-    assert "reranker-jpr" in ran
-    assert "calibration-ambiscope" in ran
-    assert not {"reader", "answerer", "fid"} & set(ran)

@@ -14,7 +14,7 @@ from typing import Any
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-PAGES = ("explore", "annotate", "evaluate", "corpora", "manage", "quality", "jobs", "health")
+PAGES = ("explore", "annotate", "evaluate", "papers", "corpora", "manage", "quality", "jobs", "connections", "health")
 UNEXPECTED = "An unexpected error occurred"
 TEXTS = (
     "",

@@ -93,7 +93,7 @@ def one_start(home: Path, question: str) -> dict[str, float]:
             page.locator("ol li").first.wait_for(timeout=180_000)  # the list of answers found so far
             first = time.perf_counter() - started
             # by its id: looking for a text reads the whole page at every look, on the cores that the models work on
-            page.get_by_test_id("stDownloadButton").first.wait_for(timeout=180_000)
+            page.get_by_role("button", name="Download").first.wait_for(timeout=180_000)
             answered = time.perf_counter() - started
             return {
                 "server_up": up,

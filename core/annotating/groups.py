@@ -108,7 +108,7 @@ def to_annotation(sheet: Sheet) -> Annotation:
     return Annotation("multiple", pairs)
 
 
-# ---------------------------------------------------------------- step 1: answers
+# ---------------------------------------------------------------- answers
 
 
 def _check(sheet: Sheet, at: int) -> Group:
@@ -168,7 +168,7 @@ def add(sheet: Sheet, aliases: Sequence[str], question: str = "", passage_ids: S
     return replace(sheet, groups=(*sheet.groups, Group((part,))))
 
 
-# ---------------------------------------------------------------- step 2: questions
+# ---------------------------------------------------------------- questions
 
 
 def _questions(group: Group, change: Callable[[Variant], Variant]) -> Group:
@@ -185,7 +185,7 @@ def exclude(sheet: Sheet, at: int, text: str) -> Sheet:
     group = _check(sheet, at)
     _known(group, at, text)
     if group.included == (text,):
-        raise InputError(f"answer {at + 1} would have no question; edit this one, or delete the answer in step 1")
+        raise InputError(f"answer {at + 1} would have no question; edit this one, or delete the answer")
     return _put(sheet, at, _questions(group, lambda v: replace(v, included=False) if v.text == text else v))
 
 

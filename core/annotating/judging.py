@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.annotating.aliases import parse_aliases
@@ -31,6 +31,7 @@ class Form:
     missing: str = ""  # one answer a line, its aliases parted by |
     preference: Preference | None = None
     note: str = ""
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # error labels of the project
 
     def missing_answers(self) -> tuple[tuple[str, ...], ...]:
         return tuple(aliases for line in self.missing.splitlines() if (aliases := parse_aliases(line)))
@@ -94,6 +95,7 @@ def to_json(form: Form) -> dict[str, Any]:
         "missing": form.missing,
         "preference": form.preference,
         "note": form.note,
+        "errors": {key: list(labels) for key, labels in form.errors.items()},
     }
 
 
@@ -113,6 +115,7 @@ def from_json(body: Mapping[str, Any]) -> Form:
             str(body["missing"]),
             None if body["preference"] is None else among(body["preference"], PREFERENCES),
             str(body["note"]),
+            {str(k): tuple(map(str, v)) for k, v in body["errors"].items()},
         )
     except (KeyError, TypeError, AttributeError, InputError) as e:
         raise FormatError(f"the draft of a judgment has another layout ({type(e).__name__}: {e})") from None

@@ -14,4 +14,5 @@ COMMANDS = (
     "train",
     "servers.lm_server",
     "servers.serve",
+    "servers.mcp",
 )

@@ -42,16 +42,19 @@ def add_parser(commands: Any) -> None:
 
 
 def _print(prediction: Prediction) -> None:
+    from core.disambiguation.outcome import clarifying_question
     from core.evaluation.cost import calls_of, doubts, failures
 
+    if asked_back := clarifying_question(prediction):
+        print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
     by_id = {p.passage.id: p for p in prediction.passages}
     for number, a in enumerate(prediction.answers, 1):
         print(f"{number}. {a.text}  ({a.probability:.0%})")
         clarification = prediction.clarification_of(a.text)
-        if clarification:
-            print(f"   {clarification.question}" + ("" if clarification.passed else "  [not confirmed by the round trip]"))
+        if clarification and (clarification.question or clarification.label):
+            print(f"   {clarification.question or clarification.label}")
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")

@@ -1,4 +1,4 @@
-"""`python -m core download NAME`: downloads a public data set from its authors into AMBISCOPE_HOME.
+"""`python -m core download NAME`: downloads a public data set from its authors into AMBISCOPE_HOME, and builds a corpus of simple-wikipedia.
 
 An interrupted download is resumed.
 """
@@ -15,7 +15,7 @@ from core.settings import Settings
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("download", help="download a public data set from its authors; resumes interrupted downloads")
-    parser.add_argument("name", help="name of the data set; `python -m core datasets` lists them")
+    parser.add_argument("name", help="simple-wikipedia (a corpus), or a data set; `python -m core datasets` lists them")
     parser.add_argument("--again", action="store_true", help="download again, even if the files are here")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -32,6 +32,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.datasets.catalogue import data_set, folder_of
     from core.datasets.download import obtain
 
+    if args.name == "simple-wikipedia":
+        return _corpus(args, settings)
     data = data_set(args.name)
     print(f"{data.name}: licence {data.licence}; {data.source}; {data.homepage}", file=sys.stderr)
     bars: dict[str, Any] = {}
@@ -57,4 +59,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     else:
         for path in paths:
             print(path)
+    return 0
+
+
+def _corpus(args: argparse.Namespace, settings: Settings) -> int:
+    from core.commands.index import print_report, shown_progress
+    from core.retrieval.library import CorpusLibrary
+    from core.retrieval.wikipedia import COST, DATA, add_wikipedia
+
+    print(f"{DATA.name}: licence {DATA.licence}; {DATA.homepage}", file=sys.stderr)
+    print(f"{COST}. An interrupted run is resumed by the same command.", file=sys.stderr)
+    with shown_progress() as progress:
+        report = add_wikipedia(CorpusLibrary(settings), progress, again=args.again)
+    print_report(report, as_json=args.json)
     return 0

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from core.evaluation.report import Report
 
 
+MAX_REPEATS = 100
+
+
 def add_parser(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="run a system on a question file and report its metrics")
     evaluate.add_argument("--system", help="system to evaluate (default: AMBISCOPE_SYSTEM)")
@@ -74,6 +77,13 @@ def add_parser(commands: Any) -> None:
         default=1,
         help="questions to run at the same time: for systems that call an endpoint, and on a GPU, which reads them together (default: 1)",
     )
+    evaluate.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="evaluate N times and report mean and deviation: for systems that sample or call a language model (default: 1)",
+    )
     add_option(evaluate)
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
     evaluate.add_argument(
@@ -103,7 +113,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     if args.ray and args.batch != 1:
         raise InputError("--batch and --ray cannot be combined: each worker of a cluster asks one question at a time")
+    if not 1 <= args.repeat <= MAX_REPEATS:
+        raise InputError(f"--repeat is {args.repeat}; it must be 1 to {MAX_REPEATS}")
     from core.evaluation.plan import EvaluationPlan, run_plan
+    from core.evaluation.report import over_repeats
     from core.serve.choice import make_engine
 
     plan = EvaluationPlan(
@@ -127,6 +140,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     bar = tqdm(unit=" questions", file=sys.stderr, disable=not sys.stderr.isatty())
     with bar, connected(args.ray, settings) as cluster:
 
+        def say(text: str) -> None:
+            print(text, file=sys.stderr)
+
         def progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
@@ -136,14 +152,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             from core.cluster.jobs import evaluating
 
             elsewhere = partial(evaluating, cluster)
-        report = run_plan(
-            plan,
-            make_engine(settings),
-            args.out,
-            progress=progress,
-            say=lambda text: print(text, file=sys.stderr),
-            elsewhere=elsewhere,
-        )
+        engine = make_engine(settings)
+        reports = []
+        for number in range(1, args.repeat + 1):
+            folder = args.out / f"repeat-{number}" if args.out and args.repeat > 1 else args.out
+            reports.append(run_plan(plan, engine, folder, progress=progress, say=say, elsewhere=elsewhere))
+            bar.reset()
+    report = reports[0] if args.repeat == 1 else over_repeats(reports)
     for trouble in report.problems if report.failed < report.n else ():  # else an error says it
         print(f"warning: {trouble}", file=sys.stderr if args.json else sys.stdout)
     if args.json:
@@ -156,14 +171,20 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _print(report: Report) -> None:
     judged = f", {report.judge_failed} not judged completely" if report.judge_failed else ""
-    print(f"{report.n} questions, {report.failed} failed{judged}")
+    repeats = f", the first of {report.repeats['n']} runs and their mean ± deviation" if report.repeats else ""
+    print(f"{report.n} questions, {report.failed} failed{judged}{repeats}")
     print(f"{'':18} {'all':>8} {'multi':>9} {'n':>6}")
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")
         between = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""
+        if report.repeats:
+            mean, deviation = (report.repeats[part][name]["all"] for part in ("mean", "deviation"))
+            between += f"  mean {percent(mean)} ± {percent(deviation)}"
         n = f"{report.counts.get(name, {}).get('all', 0):6}"
         if name in ("answers", "reference answers", "interpretations"):
             print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f} {n}")
         else:
             print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9} {n}{between}")
+    if outcomes := report.summary.get("outcomes"):
+        print(f"outcome: accuracy {percent(outcomes['accuracy'])}, macro-F1 {percent(outcomes['macro_f1'])}, n {outcomes['n']}")
     print(", ".join(f"{k} {v:.2f}" for k, v in report.timings.items() if v is not None))

@@ -7,13 +7,18 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.cluster.connect import add_option, connected
 from core.errors import InputError
 from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.retrieval.build import BuildReport, Progress
 
 SAY_SECONDS = 10.0
 
@@ -49,8 +54,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    from tqdm import tqdm
-
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
     from core.retrieval.vectors import Given
@@ -63,24 +66,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", named.name.split(".")[0].lower()).strip("-")[:64] or "corpus")
     chosen = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
     vectors = Given(vector_files(args.vectors), args.ids) if args.vectors else None
-    said = [time.monotonic()]
-    bar = tqdm(unit=" passages", file=sys.stderr, disable=not sys.stderr.isatty())
-
-    def progress(done: int, total: int, stage: str) -> None:
-        if bar.disable:  # no terminal: an occasional line
-            if time.monotonic() - said[0] >= SAY_SECONDS:
-                said[0] = time.monotonic()
-                of = f" of {total}" if total else ""
-                print(f"{stage}: {done}{of}", file=sys.stderr, flush=True)
-            return
-        if bar.desc != f"{stage}: ":
-            bar.reset(total=total or None)
-            bar.set_description(stage)
-        bar.n = done
-        bar.refresh()
-
     library = CorpusLibrary(settings)
-    with bar, connected(args.ray, settings) as cluster:
+    with shown_progress() as progress, connected(args.ray, settings) as cluster:
         encode = None
         if cluster is not None:
             from core.cluster.jobs import encoding
@@ -96,17 +83,46 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             columns=Columns(**chosen),
             vectors=vectors,
         )
-    if args.json:
+    print_report(report, as_json=args.json)
+    return 0
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """A bar on a terminal, else an occasional line."""
+    from tqdm import tqdm
+
+    printed = [time.monotonic()]
+    with tqdm(file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
+
+        def progress(done: int, total: int, stage: str) -> None:
+            if bar.disable:
+                if time.monotonic() - printed[0] >= SAY_SECONDS:
+                    printed[0] = time.monotonic()
+                    of = f" of {total}" if total else ""
+                    print(f"{stage}: {done}{of}", file=sys.stderr, flush=True)
+                return
+            if bar.desc != f"{stage}: ":
+                bar.reset(total=total or None)
+                bar.set_description(stage)
+            bar.n = done
+            bar.refresh()
+
+        yield progress
+
+
+def print_report(report: BuildReport, *, as_json: bool) -> None:
+    if as_json:
         print(json.dumps(asdict(report)))
-        return 0
+        return
     if report.already_built:
-        print(f"corpus '{name}' is up to date: {report.passages} passages")
+        print(f"corpus '{report.name}' is up to date: {report.passages} passages")
     else:
-        print(f"corpus '{name}': {report.passages} passages from {len(report.files)} file(s) in {report.seconds:.1f} s")
+        print(f"corpus '{report.name}': {report.passages} passages from {len(report.files)} file(s) in {report.seconds:.1f} s")
     for warning in report.warnings:
         print(f"warning: {warning}")
     if report.already_built:
-        return 0
+        return
     if report.others_total:
         names = ", ".join(row.file for row in report.others[:5])
         more = f" and {report.others_total - 5} more" if report.others_total > 5 else ""
@@ -115,4 +131,3 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(f"{report.rejected_total} row(s) rejected:")
         for row in report.rejected[:20]:
             print(f"  {row}")
-    return 0

@@ -32,7 +32,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(json.dumps([asdict(r) for r in rows]))
         return 0
     for r in rows:
-        print(f"{r.name:22} {'ready' if r.ready else 'not ready':10} {r.summary}")
+        print(f"{r.name:22} {'ready' if r.ready else 'not ready':10} {r.speed}: {r.title}")
+        print(f"{'':22} {'':10} {r.summary}")
         print(f"{'':22} {'':10} needs {', '.join(r.needs) or 'nothing'}; {r.source}")
         if r.expect:
             print(f"{'':22} {'':10} {r.expect}")

@@ -3,6 +3,7 @@
 `answers` is a list of alias lists.  A flat list of several texts is read only if the row says what it means: with `ctxs` (Fusion-in-Decoder,
 DPR's retriever) or DPR's `positive_ctxs`, or as `answer` (NQ-open), they are aliases of one answer; with as many `qa_pairs`, each is another
 answer.  Otherwise the file's layout says it (`one-answer`, or `web-questions` for WebQuestions), or the row is refused.  Equal answers are not merged.
+An empty list says that the question's own passages have no answer; without such passages it is refused.
 `ctxs` are the question's own passages; DPR's training passages are left out, because their names say which are right.
 Optional fields: `passages` (`title`, `text`, and `id`, `origin`, `answer` where known), `wrong_answers` (RAMDocs), `qa_pairs`
 (ASQA: disambiguated questions), `source`, `ambiguity`.  Everything else goes to `extra` as it is.
@@ -59,17 +60,19 @@ def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
             line.text(row[field], field)
     if "wrong_answers" in extra:
         extra["wrong_answers"] = line.texts(row["wrong_answers"], "wrong_answers", empty=True)
-    annotation = Annotation("single" if len(pairs) == 1 else "multiple", pairs)
+    annotation = Annotation("none" if not pairs else "single" if len(pairs) == 1 else "multiple", pairs)
     return ReferenceQuestion(name, question, (annotation,), passages, extra)
 
 
 def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
     row = line.row
     field = "answers" if "answers" in row or "answer" not in row else "answer"
-    value = line.items(row.get(field), field)
+    value = line.items(row.get(field), field, empty=bool(row.get("passages")))
     if not all(isinstance(v, str) for v in value):
         return [line.aliases(group, f"{field}[{i}]") for i, group in enumerate(value)]
-    texts = line.texts(value, field)
+    texts = line.texts(value, field, empty=True)
+    if not texts:
+        return []
     pairs = row.get("qa_pairs")
     if any(name in row for name in (CTXS, *_TRAINING)):
         flat = "aliases"

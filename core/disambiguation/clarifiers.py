@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from core.disambiguation.round_trip import AskAgain, clarify, returns_alone
-from core.text import question_key
+from core.disambiguation.form import well_formed
+from core.disambiguation.round_trip import ONLY_ANSWER, AskAgain, clarify, returns_alone
+from core.disambiguation.scoring import Judge
 from core.types import Answer, Clarification, Passage
 
 Clarifier = Callable[[str, Sequence[Answer], Sequence[Passage]], Iterator[Clarification]]
@@ -24,16 +25,16 @@ class Rewriter(Protocol):
         ...
 
 
-def by_round_trip(ask: AskAgain) -> Clarifier:
-    """Minimal edits from the evidence, the smallest that passes (core.disambiguation.round_trip)."""
-    return lambda question, answers, passages: clarify(question, answers, passages, ask)
+def by_round_trip(ask: AskAgain, judge: Judge | None = None) -> Clarifier:
+    """Minimal edits from the evidence, the best one where it is good enough (core.disambiguation.round_trip)."""
+    return lambda question, answers, passages: clarify(question, answers, passages, ask, judge)
 
 
 def by_copying(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> Iterator[Clarification]:
     """AmbigQA's baseline: the prompt question for every answer.  Nothing is verified, so only a single answer counts as clear."""
-    why = "the prompt question is copied" if len(answers) > 1 else "one answer: the question stays as it is"
+    why = "the prompt question is copied" if len(answers) > 1 else ONLY_ANSWER
     for answer in answers:
-        yield Clarification(answer.text, question, len(answers) == 1, 0, (), why)
+        yield Clarification(answer.text, "", len(answers) == 1, 0, (), why)
 
 
 def by_rewriting(rewriter: Rewriter, ask: AskAgain | None) -> Clarifier:
@@ -46,9 +47,11 @@ def by_rewriting(rewriter: Rewriter, ask: AskAgain | None) -> Clarifier:
         texts = [a.text for a in answers]
         jobs = [(question, text, [t for t in texts if t != text], passages) for text in texts]
         for (_, text, others, _), candidates in zip(jobs, rewriter.rewrite_many(jobs)):
-            unlike = [c for c in candidates if question_key(c) != question_key(question)]
+            unlike = [c for c in candidates if well_formed(question, c)]
             if not unlike:
-                yield Clarification(text, question, False, len(candidates), (), "the model repeats the prompt question")
+                yield Clarification(
+                    text, "", False, len(candidates), (), "the model repeats the prompt question, or writes no question"
+                )
             elif ask is None:
                 yield Clarification(text, unlike[0], False, 1, (), "written by the model; not verified")
             else:

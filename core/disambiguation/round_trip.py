@@ -1,18 +1,22 @@
 """Clarification by round trip: prompt question + answer + evidence -> the question rewritten so that this is its only answer.
 
-Task: question disambiguation of AmbigQA (Min et al. 2020, section 2), a minimal edit.  Method: candidate edits (core.disambiguation.edits) are taken from the
-title and the sentence of the answer's evidence, and kept is the smallest one that, asked over the same passages, returns this answer and none of
-the others (round-trip filtering as in Refuel, Gao et al. 2021, section 3.3).
+Task: question disambiguation of AmbigQA (Min et al. 2020, section 2), a minimal edit.  Method: candidate edits (core.disambiguation.edits) come from the
+title and the sentence of the answer's evidence; the best one is shown if core.disambiguation.scoring finds it good enough.  It is confirmed if, asked over
+the same passages, it returns this answer and none of the others (round-trip filtering as in Refuel, Gao et al. 2021, section 3.3), and the verifier, which
+wrote neither, agrees.  Without a good edit there is no question, only what distinguishes the answer (core.disambiguation.labels).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
+from dataclasses import replace
 from typing import Protocol
 
 from core.decoding import run_answers
-from core.disambiguation.edits import AnswerPlace, Edit, propose_edits
+from core.disambiguation.edits import Edit
+from core.disambiguation.evidence import AnswerPlace
+from core.disambiguation.labels import label_answers, place_of
+from core.disambiguation.scoring import Judge, is_good, proposals, signals, verified
 from core.text import equal_for_display, overlapping
 from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
@@ -33,7 +37,9 @@ class AskAgain(Protocol):
 
 # (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 ReadAgain = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
-AT_A_TIME = (1, 3, 4)  # batch sizes of edits: the smallest edit passes about half of the time; the last size repeats
+MAX_TRIED = 3  # edits of an answer that models are asked about
+CONFIRMED = 2.0  # logit of the verifier from which on it agrees
+ONLY_ANSWER = "one answer: the question stays as it is"
 
 
 def same_answer(a: str, b: str) -> bool:
@@ -77,33 +83,78 @@ def ask_each_passage(read: ReadAgain) -> AskAgain:
     return ask
 
 
-def clarify(question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: AskAgain) -> Iterator[Clarification]:
+def clarify(
+    question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: AskAgain, judge: Judge | None = None
+) -> Iterator[Clarification]:
     """One clarification per answer, in order.  With a single answer the question is already clear.
 
-    `passed` means: over the same passages the reader returned this answer and none of the others.  If no edit passes, the best one is
-    returned with the reason in `why`.
+    `passed` means: over the same passages the reader returned this answer and none of the others, and the verifier agrees; without a `judge`, nothing
+    passes.  The question is empty where no edit is good enough, with the reason in `why`; no two answers have the same.
     """
     by_id = {p.id: p for p in passages}
     if len(answers) == 1:
         returned = ask([(question, passages)])[0]
         passed = any(same_answer(r, answers[0].text) for r in returned)
-        yield Clarification(answers[0].text, question, passed, 0, tuple(returned), "one answer: the question stays as it is")
+        yield Clarification(answers[0].text, "", passed, 0, tuple(returned), ONLY_ANSWER)
         return
-    for answer in answers:
-        others = [a for a in answers if a.text != answer.text]
-        place = _place(answer, by_id)
+    places = [place_of(a, by_id) for a in answers]
+    edits = proposals(question, [a.text for a in answers], places)
+    labels = label_answers(answers, places, edits)
+    for n, answer in enumerate(answers):
+        others = [(a, p) for m, (a, p) in enumerate(zip(answers, places)) if m != n and a.text != answer.text]
+        place = places[n]
         if place is None:
-            yield Clarification(
-                answer.text, question, False, 0, (), "no passage contains this answer, so there is no edit to propose"
+            clear = Clarification(answer.text, "", False, why="no passage contains this answer, so there is no edit to propose")
+        elif not edits[n]:
+            clear = Clarification(
+                answer.text, "", False, why="nothing in the evidence distinguishes this answer from the others"
             )
+        else:
+            clear = _best(question, answer, place, others, edits[n], passages, ask, judge)
+        yield replace(clear, label=labels[n])
+
+
+def _best(
+    question: str,
+    answer: Answer,
+    place: AnswerPlace,
+    others: Sequence[tuple[Answer, AnswerPlace | None]],
+    edits: Sequence[Edit],
+    passages: Sequence[Passage],
+    ask: AskAgain,
+    judge: Judge | None,
+) -> Clarification:
+    """The first of the likeliest edits that is good enough, as a clarification without a label."""
+    texts = [a.text for a, _ in others]
+    rivals = [p for _, p in others if p is not None]
+    spans = [span(answer, place), *(span(a, p) for a, p in others if p is not None)]
+    before = judge(question, spans[:1])[0] if judge else 0.0
+    for tried, edit in enumerate(edits[:MAX_TRIED], 1):
+        found = signals(question, edit, place, rivals)
+        logits = judge(edit.question, spans[:1]) if judge else []
+        if logits:
+            found |= verified(before, logits[0])
+        if not is_good(found, judge is not None):
             continue
-        rivals = [p for p in (_place(a, by_id) for a in others) if p is not None]
-        edits = propose_edits(question, answer.text, place, rivals)
-        yield _best(question, answer, others, edits, place.passage, [r.passage for r in rivals], passages, ask)
+        (returned,) = ask([(edit.question, passages)], ends=lambda text: confused([text], answer.text, texts))
+        why = ""
+        if not returns_alone(returned, answer.text, texts):
+            why = "asked again, the question returns another answer, or more than one"
+        elif judge is None:
+            why = "there is no verifier to confirm it"
+        elif logits[0] < CONFIRMED or logits[0] <= max(judge(edit.question, spans[1:]), default=-CONFIRMED):
+            why = "the verifier does not confirm it"
+        return Clarification(answer.text, edit.question, not why, tried, tuple(dict.fromkeys(returned)), why)
+    return Clarification(answer.text, "", False, len(edits[:MAX_TRIED]), why="no rewritten question is good enough")
 
 
-def _place(answer: Answer, by_id: dict[str, Passage]) -> AnswerPlace | None:
-    return next((AnswerPlace(by_id[e.passage_id], e.start) for e in answer.evidence if e.passage_id in by_id), None)
+def span(answer: Answer, place: AnswerPlace) -> tuple[Passage, int, int]:
+    """The answer's span in the passage of its evidence, as a verifier takes it."""
+    end = next(
+        (e.end for e in answer.evidence if (e.passage_id, e.start) == (place.passage.id, place.start)),
+        place.start + len(answer.text),
+    )
+    return place.passage, place.start, end
 
 
 def _returned(readings: Sequence[tuple[str | None, float]]) -> list[str]:
@@ -113,60 +164,3 @@ def _returned(readings: Sequence[tuple[str | None, float]]) -> list[str]:
         if text and not any(equal_for_display(text, o) for o in out):
             out.append(text)
     return out
-
-
-def _groups(edits: Sequence[Edit]) -> Iterator[Sequence[Edit]]:
-    first = 0
-    for size in chain(AT_A_TIME, repeat(AT_A_TIME[-1])):
-        if first >= len(edits):
-            return
-        yield edits[first : first + size]
-        first += size
-
-
-def _best(
-    question: str,
-    answer: Answer,
-    others: Sequence[Answer],
-    edits: Sequence[Edit],
-    own: Passage,
-    rivals: Sequence[Passage],
-    passages: Sequence[Passage],
-    ask: AskAgain,
-) -> Clarification:
-    if not edits:
-        why = "nothing in the evidence distinguishes this answer from the others"
-        return Clarification(answer.text, question, False, 0, (), why)
-    # first the likeliest answer over the passages that decide (this answer's and its rivals'), then whole runs over all of them; a few edits at a
-    # time, as the first ones mostly pass and reading is what a clarification costs
-    deciding = list({p.id: p for p in (own, *rivals)}.values())
-    look = None if len(deciding) == len(passages) else 1  # where all passages decide, the first look is the whole run
-    other_texts = [o.text for o in others]
-    failed: list[tuple[tuple[int, float], Clarification]] = []
-    halves = any(e.kind == "part" for e in edits)  # of a double question: what another answer answers is the other half
-
-    def spoils(returned: str) -> bool:
-        return confused([returned], answer.text, other_texts)
-
-    for group in _groups(edits):
-        for edit, returned in zip(group, ask([(e.question, deciding) for e in group], look, spoils)):
-            again = look is not None and bool(returned) and not confused(returned, answer.text, other_texts)
-            if again:
-                returned = ask([(edit.question, passages)], ends=spoils)[0]
-            if returns_alone(returned, answer.text, other_texts):
-                tried = edits.index(edit) + 1
-                return Clarification(answer.text, edit.question, True, tried, tuple(dict.fromkeys(returned)), "")
-            if not confused(returned, answer.text, other_texts):
-                rank, why = 2, "for this question, the reader does not return the answer"
-            elif again:
-                rank, why = 0, "over all passages, another answer is returned as well or instead"
-            else:
-                rank, why = 1, "for this question, the reader also returns another answer"
-            if halves and rank != 2:
-                continue
-            shown = Clarification(answer.text, edit.question, False, len(edits), tuple(dict.fromkeys(returned)), why)
-            failed.append(((rank, edit.cost), shown))
-    if not failed:
-        why = "the reader answers each half of the question with another answer"
-        return Clarification(answer.text, question, False, len(edits), (), why)
-    return min(failed, key=lambda f: f[0])[1]

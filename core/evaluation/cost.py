@@ -28,11 +28,6 @@ class Cost:
     seconds: float = 0.0  # of the whole run
     calls_by_role: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def passages_per_call(self) -> float | None:
-        """Input length of a call, Table 1's last column; None without calls."""
-        return self.passages_read / self.model_calls if self.model_calls else None
-
 
 def cost_of(prediction: Prediction) -> Cost:
     """The cost of one prediction.  A question with its own passages has no retriever call."""
@@ -54,7 +49,7 @@ def cost_of(prediction: Prediction) -> Cost:
     )
 
 
-PARTS = ("retrieval", "reading", "verifying", "rewriting", "rest")
+PARTS = ("retrieval", "reading", "verifying", "rewriting", "other")
 _VERIFYING = ("verify", "match")  # roles of calls
 
 
@@ -77,7 +72,7 @@ def times_of(prediction: Prediction) -> dict[str, float]:
     share = min(1.0, free / calling) if calling else 0.0
     found["verifying"] += share * verifying
     found["reading"] += share * (calling - verifying)
-    found["rest"] = max(0.0, prediction.seconds - sum(found.values()))
+    found["other"] = max(0.0, prediction.seconds - sum(found.values()))
     return {part: found[part] for part in PARTS if found[part] > 0}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.disambiguation.outcome import clarifying_question, outcome_of
 from core.evaluation.cost import calls_of
 from core.trace import to_json
 from core.types import Prediction
@@ -21,6 +22,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
                 "probability": a.probability,
                 "passages": list(dict.fromkeys(e.passage_id for e in a.evidence)),
                 "question": prediction.question_of(a.text),
+                "label": clarification.label if clarification else "",
                 "round_trip": clarification.passed if clarification else None,
                 "evidence": [to_json(e) for e in a.evidence],
             }
@@ -28,6 +30,8 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     return {
         "question": prediction.question.text,
         "system": prediction.system.name,
+        "outcome": outcome_of(len(prediction.answers)),
+        "clarification": to_json(clarifying_question(prediction)),
         "answers": answers,
         "rejected": [{"answer": text, "why": why} for text, why in prediction.rejected.items()],
         "ended": prediction.ended,

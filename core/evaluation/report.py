@@ -8,8 +8,9 @@ import platform
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
+from statistics import fmean, stdev
 from typing import Any
 
 from core import trace
@@ -61,6 +62,7 @@ class Report:
     summary: dict[str, Any] = field(default_factory=dict)  # core.evaluation.summary
     judge_failed: int = 0
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    repeats: dict[str, Any] = field(default_factory=dict)  # `over_repeats`, of a run that was repeated
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, in the order of the fields."""
@@ -309,3 +311,17 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def over_repeats(reports: Sequence[Report]) -> Report:
+    """The first of several reports of one evaluation, with what the repeats say of chance in the system, which no interval over questions shows.
+
+    `repeats`: their number `n`, and by metric and scope the `mean` and the sample `deviation` of the scores; None where a score is undefined.
+    """
+    mean: dict[str, dict[str, float | None]] = {}
+    deviation: dict[str, dict[str, float | None]] = {}
+    for name, scopes in reports[0].scores.items():
+        values = {scope: [v for r in reports if (v := r.scores[name][scope]) is not None] for scope in scopes}
+        mean[name] = {scope: fmean(v) if v else None for scope, v in values.items()}
+        deviation[name] = {scope: stdev(v) if len(v) > 1 else None for scope, v in values.items()}
+    return replace(reports[0], repeats={"n": len(reports), "mean": mean, "deviation": deviation})

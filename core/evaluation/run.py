@@ -236,6 +236,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
         wrong_answers=tuple(wrong) if wrong is not None else None,
         long_answers=tuple(long_answers) if long_answers else None,
         probabilities=tuple(_number(a.probability) for a in prediction.answers),
+        text=prediction.long_answer,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from core.disambiguation.outcome import outcome_of, outcome_scores, reference_outcome
 from core.metrics.calibration import reliability
 
 Row = dict[str, Any]
@@ -35,6 +36,8 @@ def summary_of(rows: Sequence[Row]) -> Row:
     """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `reliability`: of the
     answers' probabilities, of P([EOI]) and of evidence (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
 
+    `outcomes`: accuracy and macro-F1 of answered, ambiguous and no answer (core.disambiguation.outcome).
+
     Parts without data are left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
     """
     fine = [row for row in rows if row["error"] is None]
@@ -53,6 +56,13 @@ def summary_of(rows: Sequence[Row]) -> Row:
     for name in dict.fromkeys(name for row in fine for name in row.get("said") or {}):
         if said := [(p, bool(so)) for row in fine for p, so in (row.get("said") or {}).get(name) or ()]:
             found.setdefault("reliability", {})[name] = asdict(reliability(said))
+    pairs = [
+        (reference, outcome_of(len(row["answers"])))
+        for row in fine
+        if (reference := reference_outcome([len(annotation) for annotation in row["references"]]))
+    ]
+    if scores := outcome_scores(pairs):
+        found["outcomes"] = asdict(scores)
     judged = [i for row in fine for i in row.get("interpretations") or []]
     known = [i for i in judged if i.get("relevant") is not None and i.get("answerable") is not None]
     if known:

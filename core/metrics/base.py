@@ -44,6 +44,7 @@ class Example:
     long_answers: tuple[str, ...] | None = None
     probabilities: tuple[float | None, ...] | None = None
     readings: Readings | None = None
+    text: str = ""  # the answers as one text, where the system wrote it
 
     @property
     def answer_sets(self) -> list[tuple[tuple[str, ...], ...]]:

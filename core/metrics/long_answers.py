@@ -1,7 +1,7 @@
 """ASQA's STR-EM, ROUGE-L and Disambig-F1: a system's answers, written out as one text, against human long answers.
 
 Source: Stelmakh et al. 2022, ASQA, section 5 (STR-EM: share of the reference's short answers that occur in the text; ROUGE-L: the highest F of
-the longest common subsequence over the reference texts, stemmed, split into sentences, as rouge-score's rougeLsum).  Our systems write no prose: the
+the longest common subsequence over the reference texts, stemmed, split into sentences, as rouge-score's rougeLsum).  Only `rac-tree` writes prose: of the others, the
 text is each disambiguated question with its answer, so ROUGE-L measures content, not style.
 Disambig-F1: a reader (core.evaluation.long_reader) answers each disambiguated question of the references from the text; the mean over them of the words' F1
 with the nearest short answer.  With the bundled reader, the metric has its own name.
@@ -20,7 +20,9 @@ _SOURCE = "Stelmakh et al. 2022, ASQA, section 5"
 
 
 def text_of(example: Example) -> str:
-    """The answers as one text: a line each, "question answer." or the answer alone."""
+    """The answers as one text: the system's own, else a line each, "question answer." or the answer alone."""
+    if example.text:
+        return example.text
     questions = example.questions or ("",) * len(example.answers)
     return "\n".join(f"{q} {a}.".strip() for q, a in zip(questions, example.answers))
 

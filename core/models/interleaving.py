@@ -72,6 +72,11 @@ def _fused(
     """(rows, H, queries, D) over (rows, H, keys, D) by torch's fused kernels, which keep no matrix of scores; `bias` is added to the scores."""
     if bias is not None:  # under autocast a relative position bias stays in float32; a kernel wants all queries' biases
         bias = bias.to(query.dtype).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    if (
+        query.device.type == "cpu" and torch.is_grad_enabled() and not dropout
+    ):  # the fused kernel's backward pass takes twice as long
+        scores = query * scaling @ key.transpose(-1, -2)
+        return (scores if bias is None else scores + bias).softmax(-1) @ value
     return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout, scale=scaling)
 
 

@@ -1,8 +1,8 @@
 """The corpora of an installation: build, list, open, search, delete.  Importing this imports neither torch nor FAISS.
 
 A corpus is a folder `<home>/corpora/<name>` with a manifest; a build takes place in `.building-<name>` until it is complete,
-so a kill leaves the old corpus, or none, and a state from which the same command resumes.  A lock file per corpus
-prevents two processes from building the same one.
+so a kill leaves the old corpus, or none, and a state from which the same command resumes.  A build whose word index is complete opens,
+too, and is searched by words until its vectors are there.  A lock file per corpus prevents two processes from building the same one.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ from core.types import Passage, RetrievedPassage
 
 STARTER = "starter"
 STARTER_WAIT_SECONDS = 600.0  # a second process waits while the first one builds the starter corpus
+BUILDING = ".building-"
+WORDS_ONLY = "words"  # kind of the index of a build without vectors
 _NAME = re.compile(r"[a-z0-9_-]{1,64}")
 
 
@@ -65,6 +67,11 @@ class CorpusInfo:
     size_bytes: int
     source: str  # names of the files it was read from
     complete: bool
+
+    @property
+    def by_words_only(self) -> bool:
+        """A build whose vectors are not complete, and whose word index is."""
+        return self.index_kind == WORDS_ONLY
 
 
 class Corpus:
@@ -90,6 +97,10 @@ class Corpus:
     def digest(self) -> str:
         return self.store.digest
 
+    @property
+    def by_words_only(self) -> bool:
+        return self.manifest.kind == WORDS_ONLY
+
     def __len__(self) -> int:
         return len(self.store)
 
@@ -97,6 +108,10 @@ class Corpus:
         return self.store.passages(offset, limit)
 
     def _dense(self) -> tuple[Encoder, VectorIndex]:
+        if self.by_words_only:
+            raise NotFoundError(
+                f"the vectors of corpus '{self.name}' are not complete yet; search by words (bm25) until they are"
+            )
         with self._lock:
             if self._loaded is None:
                 encoder = self._get_encoder()
@@ -120,7 +135,7 @@ class Corpus:
 
     def expanded(self, query: str) -> str:
         """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
-        return self._short.expanded(query, self._bm25().knows)
+        return query if self.by_words_only else self._short.expanded(query, self._bm25().knows)
 
     @property
     def vectors(self) -> Vectors:
@@ -129,14 +144,17 @@ class Corpus:
 
     def warm(self) -> None:
         """Loads everything that a search needs.  Raises IndexMismatchError, CheckpointError."""
-        self._dense()
         self._bm25()
+        if not self.by_words_only:
+            self._dense()
 
     def search(self, query: str, k: int, mode: str | None = None) -> list[RetrievedPassage]:
         """The k best passages, best first; fewer if the corpus is smaller, or in mode bm25 if fewer share a word with the query.
 
-        `mode`: dense, bm25 or hybrid (default: AMBISCOPE_RETRIEVER).  `similarity` is always the cosine.
-        Raises InputError if k < 1 or the mode is unknown, NothingRetrievedError if the corpus is empty.
+        `mode`: dense, bm25 or hybrid (default: AMBISCOPE_RETRIEVER).  `similarity` is the cosine, None while there are no vectors: then hybrid
+        search is by words.
+        Raises InputError if k < 1 or the mode is unknown, NothingRetrievedError if the corpus is empty, NotFoundError for dense search
+        without vectors.
         """
         return self.search_many([query], k, mode)[0]
 
@@ -150,6 +168,12 @@ class Corpus:
         if not queries:
             return []
         queries = [self.expanded(query) for query in queries]
+        if self.by_words_only and chosen != "dense":
+            matches = [found.best(k) if (found := self._bm25().search(query)) else ((), ()) for query in queries]
+            return [
+                [RetrievedPassage(self.store[int(row)], rank, float(score)) for rank, (row, score) in enumerate(zip(*best), 1)]
+                for best in matches
+            ]
         encoder, index = self._dense()
         bm25 = None if chosen == "dense" else self._bm25()
         vectors: Vectors = encoder.encode(queries, "query")
@@ -220,8 +244,9 @@ class CorpusLibrary:
     # ------------------------------------------------------------ looking
 
     def names(self) -> list[str]:
-        """Names of the complete corpora, and of the starter corpus even before its first use."""
+        """Names of the corpora that can be searched, if only by words, and of the starter corpus even before its first use."""
         found = {p.parent.name for p in self.folder.glob(f"*/{MANIFEST}") if _NAME.fullmatch(p.parent.name)}
+        found |= {p.parent.name.removeprefix(BUILDING) for p in self.folder.glob(f"{BUILDING}*/{words.FOLDER}")}
         if (self.settings.starter_dir / "passages.tsv").exists():
             found.add(STARTER)
         return sorted(found)
@@ -229,8 +254,8 @@ class CorpusLibrary:
     def list(self) -> list[CorpusInfo]:
         """All corpora by name; interrupted or running builds with `complete=False`.  So are damaged ones."""
         folders = {p.name: p for p in self.folder.glob("*") if p.is_dir() and _NAME.fullmatch(p.name)}
-        for p in self.folder.glob(".building-*"):
-            folders.setdefault(p.name.removeprefix(".building-"), p)
+        for p in self.folder.glob(f"{BUILDING}*"):
+            folders.setdefault(p.name.removeprefix(BUILDING), p)
         return [self._info(name, folders[name]) for name in sorted(folders)]
 
     def _info(self, name: str, folder: Path) -> CorpusInfo:
@@ -244,7 +269,7 @@ class CorpusLibrary:
             passages=passages if isinstance(passages := facts.get("passages"), int) else 0,
             digest=str(facts.get("digest", "")),
             encoder=manifest.encoder if manifest else "",
-            index_kind=manifest.kind if manifest else "",
+            index_kind=manifest.kind if manifest else WORDS_ONLY if facts and (folder / words.FOLDER).exists() else "",
             built=manifest.created if manifest else "",
             size_bytes=folder_size(folder),
             source=str(facts.get("source", "")),
@@ -261,7 +286,7 @@ class CorpusLibrary:
     # ------------------------------------------------------------ opening
 
     def open(self, name: str, progress: Progress = no_progress) -> Corpus:
-        """Opens a complete corpus; the starter corpus is built first if it is missing or its file has changed.
+        """Opens a complete corpus, or a build whose word index is; the starter corpus is built first if it is missing or its file has changed.
 
         Raises NotFoundError for a name without corpus, IndexMismatchError if its parts do not match each other or the encoder.
         """
@@ -272,13 +297,31 @@ class CorpusLibrary:
             with self._locked(name):  # after a kill during replacement the old one still exists
                 pass
         if not (folder / MANIFEST).exists():
-            if self._at(name, ".building-").exists():
-                raise NotFoundError(
-                    f"corpus '{name}' is not complete: its build is running or was interrupted; "
-                    "give the same files again to resume"
-                )
+            if self._at(name, BUILDING).exists():
+                return self._by_words(name)
             raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
         return self._opened(name, folder)
+
+    def _by_words(self, name: str) -> Corpus:
+        """A corpus over the files of a build, which all are open when this returns: the build's folder gets another name when it is complete.
+
+        Raises NotFoundError if its word index is not complete.
+        """
+        folder = self._at(name, BUILDING)
+        try:
+            store = PassageStore(folder)
+            store.row_of("")
+            encoder = index_name(self.settings.encoder)
+            manifest = Manifest(encoder, 0, len(store), WORDS_ONLY, store.digest, "", "")
+            corpus = Corpus(name, folder, store, manifest, self.settings, self.encoder)
+            corpus.warm()
+        except (NotFoundError, IndexMismatchError) as e:
+            if (self._at(name) / MANIFEST).exists():  # meanwhile
+                return self._opened(name, self._at(name))
+            raise NotFoundError(
+                f"corpus '{name}' is not complete: its build is running or was interrupted; give the same files again to resume"
+            ) from e
+        return corpus
 
     def _opened(self, name: str, folder: Path) -> Corpus:
         try:
@@ -384,7 +427,7 @@ class CorpusLibrary:
         progress: Progress,
         encode: Encode | None,
     ) -> BuildReport:
-        part = self._at(name, ".building-")
+        part = self._at(name, BUILDING)
         encode = encode or reusing(self._at(name), encoder)
         try:
             report = building.build(
@@ -416,7 +459,7 @@ class CorpusLibrary:
         target, old = self._at(name), self._at(name, ".old-")
         if os.path.lexists(target):
             target.replace(old)
-        self._at(name, ".building-").replace(target)
+        self._at(name, BUILDING).replace(target)
         _remove(old, ignore_errors=True)
 
     def delete(self, name: str) -> None:
@@ -424,7 +467,7 @@ class CorpusLibrary:
 
         Raises NotFoundError, ConflictError while it is being built, StorageError: the message says whether the corpus is still there.
         """
-        folders = [self._at(name), self._at(name, ".building-"), self._at(name, ".old-")]
+        folders = [self._at(name), self._at(name, BUILDING), self._at(name, ".old-")]
         if not any(map(os.path.lexists, folders)):
             raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
         with self._locked(name):

@@ -25,7 +25,8 @@ from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.prediction_json import prediction_json
 from core.serve import protocol, replies
-from core.serve.forms import MOST_PASSAGES, NAME, AskForm, EmbedForm, SearchForm, SystemForm
+from core.serve.chat import Completion, content, model_list
+from core.serve.forms import MOST_PASSAGES, NAME, AskForm, ChatForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
@@ -48,7 +49,8 @@ ANSWER = {
             "text": "George Cukor",
             "probability": 0.93,
             "passages": ["film-12"],
-            "question": "Who directed A Star Is Born (1954)?",
+            "question": "Who directed the 1954 film A Star Is Born?",
+            "label": "1954 film",
             "round_trip": True,
             "evidence": [{"passage_id": "film-12", "start": 31, "end": 43, "text": "George Cukor"}],
         }
@@ -61,7 +63,7 @@ ANSWER = {
 EVENTS = (
     'event: system\ndata: {"name": "ambiscope", "corpus": "starter", ...}\n\n'
     'event: PassagesRetrieved\ndata: {"event": "PassagesRetrieved", "passages": [...], "seconds": 0.02, "query": "..."}\n\n'
-    'event: Finished\ndata: {"event": "Finished", "seconds": 1.8, "why": "[EOI] is likelier than every answer"}\n\n'
+    'event: Finished\ndata: {"event": "Finished", "seconds": 1.8, "why": "no further answer is likely"}\n\n'
 )
 FAILS: dict[int | str, dict[str, Any]] = {
     status: {"description": description, "model": replies.ErrorReply}
@@ -87,6 +89,10 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content).encode()
+
+
+class ClientLeft(Exception):
+    """Nobody waits for the reply any more."""
 
 
 class Service:
@@ -168,24 +174,56 @@ class Service:
             job.stop()
             self.metrics.questions.labels(name, outcome).inc()
 
-    async def whole(self, form: AskForm, request: Request) -> Response:
-        """The answer set, once it is there.  A client that has left is noticed within a second."""
-        job = self.answer(form)
+    async def prediction(self, form: AskForm, job: Job, request: Request | None = None) -> t.Prediction:
+        """The folded events of a job.  Raises ClientLeft, within a second, if the client of `request` has left."""
         info, events = t.SystemInfo(""), list[t.Event]()
         results = self.followed(job)
         try:
             async for found in results:
                 if found is None:
-                    if await request.is_disconnected():
-                        return Response(status_code=GONE)
+                    if request is not None and await request.is_disconnected():
+                        raise ClientLeft
                 elif isinstance(found, t.SystemInfo):
                     info = found
                 else:
                     events.append(found)
         finally:
             await results.aclose()
-        answer = prediction_json(fold(form.asked(self.settings), info, events))
-        return Json(protocol.stamped({**answer, "waited": (job.begun or job.asked) - job.asked}))
+        return fold(form.asked(self.settings), info, events)
+
+    async def whole(self, form: AskForm, request: Request) -> Response:
+        """The answer set, once it is there."""
+        job = self.answer(form)
+        prediction = await self.prediction(form, job, request)
+        reply = prediction_json(prediction)
+        if form.mode == "clarify" and reply["clarification"]:
+            reply |= {"answers": [], "steps": []}
+        return Json(protocol.stamped({**reply, "waited": (job.begun or job.asked) - job.asked}))
+
+    async def chat(self, form: ChatForm, request: Request) -> Response:
+        """The answer set in OpenAI's format, whole or in chunks."""
+        asked = form.asked()
+        job, reply = self.answer(asked), Completion(form.model)
+        passages_url = f"{str(request.base_url).rstrip('/')}/v1/corpora/{asked.corpus or self.settings.corpus}/passage"
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield protocol.data(reply.first())
+            pending = asyncio.ensure_future(self.prediction(asked, job))
+            try:
+                while not (await asyncio.wait([pending], timeout=protocol.ALIVE_SECONDS))[0]:
+                    yield protocol.ALIVE
+                for chunk in reply.chunks(*content(pending.result(), passages_url)):
+                    yield protocol.data(chunk)
+                yield b"data: [DONE]\n\n"
+            except Exception as error:
+                yield protocol.data(protocol.stamped(protocol.error_to_json(told(error))))
+            finally:
+                pending.cancel()
+
+        if form.stream:
+            return StreamingResponse(chunks(), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+        prediction = await self.prediction(asked, job, request)
+        return Json(reply.whole(*content(prediction, passages_url)))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:
         """Server-sent events as they happen."""
@@ -275,6 +313,10 @@ def make_app(engine: Engine) -> FastAPI:
     async def ours(request: Request, error: AmbiscopeError) -> Response:
         return failed(error)
 
+    @app.exception_handler(ClientLeft)
+    async def left(request: Request, error: ClientLeft) -> Response:
+        return Response(status_code=GONE)
+
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
         said = (f"{'.'.join(str(p) for p in e['loc'][1:]) or 'the request'}: {e['msg']}" for e in error.errors()[:5])
@@ -314,6 +356,19 @@ def make_app(engine: Engine) -> FastAPI:
             return await service.whole(form, request)
         job = service.answer(form)
         return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+
+    @app.post(
+        "/v1/chat/completions",
+        response_model=replies.ChatReply,
+        summary="The answer set as a chat reply in OpenAI's format, with citations as annotations",
+    )
+    async def chat(form: ChatForm, request: Request) -> Response:
+        return await service.chat(form, request)
+
+    @app.get("/v1/models", response_model=replies.ModelsReply, summary="The systems that can run here, in OpenAI's format")
+    async def models() -> Response:
+        rows = await service.look_up(engine.statuses)
+        return Json(model_list([row.name for row in rows if row.ready]))
 
     @app.post(
         "/v1/system",

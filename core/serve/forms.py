@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.asking import Asking
+from core.errors import InputError
 from core.settings import Settings
 from core.systems.base.options import Options
 from core.systems.base.system import check_question
@@ -14,6 +15,8 @@ from core.types import Passage, Question
 
 MOST_PASSAGES = 500  # of a question's own, and of a search
 MOST_TEXTS = 1000
+MAX_MESSAGES = 64
+CORPUS_SEPARATOR = "/"  # in a chat model's name: SYSTEM, or SYSTEM/CORPUS
 
 
 # what OpenAPI says of values; the messages for others are the engine's
@@ -99,6 +102,10 @@ class AskForm(SystemForm):
         description="the question's own passages: these are read, and nothing is retrieved",
         json_schema_extra={"minItems": 1},
     )
+    mode: Literal["answer", "clarify"] = Field(
+        "answer",
+        description="clarify: of an ambiguous question only the clarifying question and its options, without answers and trace",
+    )
     timeout: float | None = Field(None, gt=0, description="seconds; at most the service's AMBISCOPE_SERVE_DEADLINE")
 
     def asked(self, settings: Settings) -> Question:
@@ -126,3 +133,39 @@ class SearchForm(Form):
 class EmbedForm(Form):
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["Who directed A Star Is Born (1954)?"]}]})
     texts: list[str] = Field(max_length=MOST_TEXTS)
+
+
+class MessagePart(BaseModel):
+    type: str
+    text: str = ""
+
+
+class ChatMessage(BaseModel):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[MessagePart] | None = None
+
+
+class ChatForm(BaseModel):
+    """A request in OpenAI's format.  `model` is a system, or SYSTEM/CORPUS."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [{"model": "ambiscope", "messages": [{"role": "user", "content": "Who directed A Star Is Born?"}]}]
+        },
+    )
+    model: str = Field(min_length=1)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    stream: bool = False
+
+    def asked(self) -> AskForm:
+        """The last user message as a question.  Raises InputError."""
+        last = next((m.content for m in reversed(self.messages) if m.role == "user"), None)
+        parts = [MessagePart(type="text", text=last)] if isinstance(last, str) else last or []
+        if other := next((p.type for p in parts if p.type != "text"), None):
+            raise InputError(f"messages: the last user message has a part of type '{other[:40]}'; only text is read")
+        text = " ".join(p.text for p in parts).strip()
+        if not text:
+            raise InputError("messages: there is no user message with text; add one with the question")
+        system, _, corpus = self.model.partition(CORPUS_SEPARATOR)
+        return AskForm.model_validate({"question": text, "system": system, "corpus": corpus or None})

@@ -80,6 +80,11 @@ def message(name: str, body: Any) -> bytes:
     return f"event: {name}\ndata: {json.dumps(body, ensure_ascii=True)}\n\n".encode()
 
 
+def data(body: Any) -> bytes:
+    """A server-sent event without a name, as OpenAI's clients read it."""
+    return f"data: {json.dumps(body, ensure_ascii=True)}\n\n".encode()
+
+
 def event_message(event: Any) -> bytes:
     return message(type(event).__name__, to_json(event))
 

@@ -5,8 +5,11 @@ Plain dataclasses, so that the app needs no web framework.  The layout of `ask` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from core.disambiguation.outcome import ClarifyingQuestion, Outcome
 from core.engine import SystemStatus
 from core.retrieval.library import CorpusInfo
 from core.types import Evidence, Passage, RetrievedPassage, Step, SystemInfo
@@ -39,6 +42,7 @@ class AnswerRow:
     probability: float
     passages: tuple[str, ...]  # ids
     question: str  # the disambiguated one
+    label: str  # what distinguishes the answer in a few words; empty where nothing is known
     round_trip: bool | None
     evidence: tuple[Evidence, ...]
 
@@ -64,6 +68,8 @@ class Calls:
 class AskReply(Reply):
     question: str
     system: str
+    outcome: Outcome
+    clarification: ClarifyingQuestion | None  # of an ambiguous question
     answers: tuple[AnswerRow, ...]
     steps: tuple[Step, ...]
     passages: tuple[PassageRow, ...]
@@ -117,3 +123,21 @@ class HealthReply(Reply):
     problem: str  # why the models could not be loaded
     waiting: int  # questions in the queue
     running: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChatReply:
+    """A chat completion in OpenAI's format, in which a message has `annotations`."""
+
+    id: str
+    object: str
+    created: int  # seconds since 1970
+    model: str
+    choices: tuple[Mapping[str, Any], ...]
+    usage: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelsReply:
+    object: str
+    data: tuple[Mapping[str, Any], ...]

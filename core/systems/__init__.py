@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.registry import Entry, Registry, load
-from core.systems.base.options import Options, SystemOptions
+from core.systems.base.options import TOP_K, Options, SystemOptions
 
 if TYPE_CHECKING:
     from core.systems.base.system import SystemParts
@@ -20,24 +20,27 @@ GONE = Entry("", "a system that no longer exists")
 LANGUAGE_MODEL = ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",)
 SMALL = "The bundled model is small and trained to show how this method works: its answers are often incomplete or wrong."
 LONG = 20  # passages, if AMBISCOPE_TOP_K is lower: Lee et al. 2025, appendix D
+PRUNED = 5  # passages that diversify-then-verify keeps (the same appendix)
 
 SYSTEMS = Registry(
     "system",
     {
         "ambiscope": Entry(
             "core.systems.ambigprompt:build",
-            "finds answers one by one, each prompted with the earlier ones, until [EOI]; a reranker and a verifier score each step's candidates",
-            "Sun et al. 2023, section 3, with our additions",
+            "finds answers one at a time, each prompted with the earlier ones; a reranker and a verifier rescore each step's candidates",
+            "Sun et al. 2023, section 3, with rescoring of our own",
             ("checkpoint answerer",),
             options="core.systems.options:AmbiscopeOptions",
+            title="step by step, double-checked",
         ),
         "ambigprompt": Entry(
             "core.systems.ambigprompt:build",
-            "the paper's method only: answers one by one, each prompted with the earlier ones, until [EOI]",
+            "the paper's method only: answers one at a time, each prompted with the earlier ones",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
-            expect="Without our additions this method finds fewer answers than ambiscope, and more of them are wrong.",
+            expect="Without rescoring, it finds fewer answers than the default system, and more of them are wrong.",
             options="core.systems.options:AmbigPromptOptions",
+            title="step by step, as published",
         ),
         "ambigprompt-seq2seq": Entry(
             "core.systems.ambigprompt:build_seq2seq",
@@ -46,6 +49,7 @@ SYSTEMS = Registry(
             ("encoder-decoder answerer-seq2seq",),
             expect=SMALL,
             options="core.systems.options:LoopOptions",
+            title="step by step, answers written",
         ),
         "ambigprompt-lm": Entry(
             "core.systems.ambigprompt_lm:build",
@@ -53,6 +57,8 @@ SYSTEMS = Registry(
             "Sun et al. 2023, section 3",
             LANGUAGE_MODEL,
             options="core.systems.base.options:ClarifierOptions",
+            title="step by step, language model",
+            speed="Slow",
         ),
         "one-pass": Entry(
             "core.systems.one_pass:build",
@@ -60,30 +66,39 @@ SYSTEMS = Registry(
             "Min et al. 2020 (thresholded reader); Karpukhin et al. 2020",
             ("checkpoint reader",),
             options="core.systems.options:OnePassOptions",
+            title="one pass with a threshold",
+            speed="Fast",
         ),
         "verdict": Entry(
             "core.systems.verdict:build",
-            "one retrieval, one interpretation or abstention per passage, then one per answer (with a language model: per cluster)",
+            "one retrieval, at most one interpretation per passage, then one per answer (with a language model: per cluster)",
             "Lee et al. 2025, section 4",
             ("checkpoint reader", "checkpoint answerer"),
             view="interpretations",
             passages=LONG,
-            expect="It would rather say nothing than be wrong: where the evidence is weak, it finds few answers or none.",
+            expect="Cautious: with weak evidence it returns few answers or none.",
             options="core.systems.options:VerdictOptions",
+            title="passage by passage, merged",
         ),
         "dtv": Entry(
             "core.systems.dtv:build",
             "diversify, then verify: questions imagined without the corpus, a search for each, passages verified, then answers",
             "Lee et al. 2025, section 3.2 (after In et al. 2024)",
             LANGUAGE_MODEL,
+            passages=PRUNED,
             options="core.systems.options:DtvOptions",
+            title="imagined meanings, verified",
+            speed="Slow",
         ),
         "dtv-unverified": Entry(
             "core.systems.dtv:build",
             "the same without verifying the passages",
             "Lee et al. 2025, Table 2",
             LANGUAGE_MODEL,
+            passages=PRUNED,
             options="core.systems.options:DtvOptions",
+            title="imagined meanings, unverified",
+            speed="Slow",
         ),
         "rac": Entry(
             "core.systems.rac:build",
@@ -92,6 +107,8 @@ SYSTEMS = Registry(
             LANGUAGE_MODEL,
             passages=LONG,
             options="core.systems.options:RacOptions",
+            title="all passages in one prompt",
+            speed="Slow",
         ),
         "rac-tree": Entry(
             "core.systems.rac:build",
@@ -100,6 +117,8 @@ SYSTEMS = Registry(
             LANGUAGE_MODEL,
             passages=LONG,
             options="core.systems.options:RacTreeOptions",
+            title="tree of narrower questions",
+            speed="Slow",
         ),
         "fid": Entry(
             "core.systems.fid:build",
@@ -109,6 +128,8 @@ SYSTEMS = Registry(
             decoding="greedy",
             expect=SMALL,
             options="core.systems.base.options:ClarifierOptions",
+            title="one pass, answers written",
+            speed="Fast",
         ),
         "fid-nucleus": Entry(
             "core.systems.fid:build",
@@ -118,6 +139,7 @@ SYSTEMS = Registry(
             decoding="nucleus",
             expect=SMALL,
             options="core.systems.options:FidNucleusOptions",
+            title="merged samples (nucleus)",
         ),
         "fid-top-k": Entry(
             "core.systems.fid:build",
@@ -127,6 +149,7 @@ SYSTEMS = Registry(
             decoding="top-k",
             expect=SMALL,
             options="core.systems.options:FidTopKOptions",
+            title="merged samples (top-k)",
         ),
         "fid-diverse-beam": Entry(
             "core.systems.fid:build",
@@ -136,6 +159,7 @@ SYSTEMS = Registry(
             decoding="diverse beam",
             expect=SMALL,
             options="core.systems.options:FidDiverseBeamOptions",
+            title="merged diverse beams",
         ),
         "fid-multi": Entry(
             "core.systems.fid:build",
@@ -145,6 +169,7 @@ SYSTEMS = Registry(
             decoding="longer",
             expect=SMALL,
             options="core.systems.options:FidMultiOptions",
+            title="one pass, longer lists",
         ),
         "spanseqgen": Entry(
             "core.systems.spanseqgen:build",
@@ -153,6 +178,7 @@ SYSTEMS = Registry(
             (SEQ2SEQ, "checkpoint reader"),
             expect=SMALL,
             options="core.systems.options:SpanSeqGenOptions",
+            title="joined passages, answers written",
         ),
         "dpr-threshold": Entry(
             "core.systems.one_pass:build",
@@ -160,6 +186,8 @@ SYSTEMS = Registry(
             "Min et al. 2020, section 5; Karpukhin et al. 2020, section 6.1",
             ("checkpoint reader",),
             options="core.systems.options:DprThresholdOptions",
+            title="one pass, tuned threshold",
+            speed="Fast",
         ),
         "rectify": Entry(
             "core.systems.rectify:build",
@@ -167,6 +195,7 @@ SYSTEMS = Registry(
             "Shao and Huang 2022, section 3",
             ("checkpoint reader", "answering model"),
             options="core.systems.options:RectifyOptions",
+            title="many answers, each verified",
         ),
         "refuel": Entry(
             "core.systems.refuel:build",
@@ -175,6 +204,8 @@ SYSTEMS = Registry(
             (SEQ2SEQ,),
             expect=SMALL,
             options="core.systems.options:RefuelOptions",
+            title="answers that lead to more",
+            speed="Slow",
         ),
         "jpr": Entry(
             "core.systems.jpr:build",
@@ -182,6 +213,7 @@ SYSTEMS = Registry(
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
             options="core.systems.options:JprOptions",
+            title="complementary passages",
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",
@@ -190,12 +222,16 @@ SYSTEMS = Registry(
             ("checkpoint ambiguity", "checkpoint reader"),
             expect="It imagines the meanings before it reads anything, so it often finds only one answer.",
             options="core.systems.options:DisambigFirstOptions",
+            title="meanings first, then answers",
+            speed="Fast",
         ),
         "scripted": Entry(
             "core.systems.scripted:build",
             "answers from a small table; for tests of everything around a model",
             hidden=True,
             options="core.systems.options:ScriptedOptions",
+            title="answers from a small table",
+            speed="Fast",
         ),
     },
 )
@@ -205,6 +241,26 @@ def entry_of(system: str) -> Entry:
     """A system's entry; an empty one for a system that no longer exists, so that its stored runs still open."""
     entry: Entry = SYSTEMS.get(system, GONE)
     return entry
+
+
+def title_of(system: str) -> str:
+    """What pages call a system; its name where it no longer exists.
+
+    >>> title_of("one-pass"), title_of("gone")
+    ('One pass with a threshold', 'gone')
+    """
+    title = entry_of(system).title
+    return title[:1].upper() + title[1:] or system
+
+
+def choice_of(system: str) -> str:
+    """A system as lists offer it.
+
+    >>> choice_of("one-pass")
+    'Fast: one pass with a threshold'
+    """
+    entry = entry_of(system)
+    return f"{entry.speed}: {entry.title}" if entry.title else system
 
 
 def options_of(system: str) -> type[SystemOptions]:
@@ -224,9 +280,10 @@ def build(name: str, parts: SystemParts, options: Options) -> AnsweringSystem:
 
 
 def passages_to_read(system: str, top_k: int) -> int:
-    """The number of passages a system reads by default; `top_k`: the setting.
+    """The number of passages a system reads by default; `top_k`: the setting, which can raise a paper's long list and not its short one.
 
-    >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10)
-    (20, 40, 10)
+    >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10), passages_to_read("dtv", 10)
+    (20, 40, 10, 5)
     """
-    return max(top_k, entry_of(system).passages)
+    own: int = entry_of(system).passages
+    return own if 0 < own < TOP_K else max(top_k, own)

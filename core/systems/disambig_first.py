@@ -81,7 +81,7 @@ class DisambigFirst(System):
 
 def _clarification(answer: str, meaning: str, question: str) -> t.Clarification:
     if meaning == question:
-        return t.Clarification(answer, meaning, True, 0, (answer,), "the question stays as it is")
+        return t.Clarification(answer, "", True, 0, (answer,), "the question stays as it is")
     return t.Clarification(answer, meaning, False, 1, (answer,), "written before reading; not verified")
 
 

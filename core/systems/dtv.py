@@ -2,7 +2,7 @@
 
 Source: Lee et al. 2025 (VerDICt), section 3.2, Eq. 1-4 and appendices B and D, which describe DIVA (In et al. 2024).  As there: 5 passages for each
 pseudo-interpretation, and of their union the best by similarity.  The union is ranked by the sum of the similarities over the searches that found
-a passage (by reciprocal ranks where the retriever has none), so that no passage is embedded again; `--top-k` says how many are kept (paper: 5).
+a passage (by reciprocal ranks where the retriever has none), so that no passage is embedded again; `--top-k` says how many are kept (5, as in the paper).
 DIVA answers from memory if verification leaves nothing; here the run ends without answers.  `dtv-unverified` skips Eq. 3.
 """
 

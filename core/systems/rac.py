@@ -2,7 +2,7 @@
 
 Sources: Lee et al. 2025 (VerDICt), Eq. 13 and appendix D (the relaxed question retrieves, 20 passages); Kim et al. 2023, section 3: each valid
 interpretation is clarified further with passages of its own, breadth first, and a node is pruned when self-verification, asked with the question as
-it was put first, does not support its answer.
+it was put first, does not support its answer.  The valid nodes end in one long answer.
 """
 
 from __future__ import annotations
@@ -70,6 +70,13 @@ class RetrievalAugmentedClarification(InterpretationSystem):
                 grown = yield from self._expanded(run, child)
                 if grown is not None:
                     waiting.append((*grown, depth + 1))
+        banned = set(map(answer_key, run.question.banned))
+        if told := [i for i in valid if answer_key(i.answer) not in banned]:
+            cited = [p.passage for p in run.passages if p.passage.id in {i.passage_id for i in told}]
+            text = self.generator.long_answer(run.question.text, told, cited, run.calls)
+            yield from run.calls.events()
+            if text:
+                yield t.LongAnswerWritten(text)
         why = f"{_why(len(valid), len(run.passages))}; {listed(nodes, 'node')} of the tree read, {pruned} pruned"
         return Interpreted(tuple(valid), why)
 

@@ -23,11 +23,12 @@ from core.models.language.roles import Claim, LanguageGenerator, Run
 from core.models.ranking.evidence_verifier import probability_of
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
+from core.systems.base.clarifying import make_judge
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemParts, SystemRun
 from core.systems.options import RefuelOptions
-from core.text import question_key, shares_words
+from core.text import shares_words
 
 MAX_EVIDENCE = 5  # passages for verifying a claim without evidence
 
@@ -76,7 +77,9 @@ class Refuel(System):
         self.asking: AskAgain = model.ask if isinstance(model, FusedReader) else ask_with(model)
         checkpoint = (parts.settings.seq2seq if fused else parts.settings.answerer, digest)
         used = {"judge": dict(judge.about)} if judge is not None else {}
-        super().__init__("refuel", parts, options, checkpoint, own=own, used=used, clarifier=by_round_trip(self.asking))
+        self.confirm, confirming = make_judge(parts.settings)
+        clarifier = by_round_trip(self.asking, self.confirm)
+        super().__init__("refuel", parts, options, checkpoint, own=own, used=used | confirming, clarifier=clarifier)
 
     def _read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Candidate, ...]:
         """One pass over all passages: every answer with its probability, ignoring [EOI]."""
@@ -101,7 +104,7 @@ class Refuel(System):
             run.check()
             fresh = {a.text for a in answers if a.text not in clarified}
             begun = time.perf_counter()
-            for c in clarify(question.text, answers, [p.passage for p in run.passages], self.asking):
+            for c in clarify(question.text, answers, [p.passage for p in run.passages], self.asking, self.confirm):
                 clarified[c.answer] = c, time.perf_counter() - begun
                 begun = time.perf_counter()
                 run.check()
@@ -110,7 +113,7 @@ class Refuel(System):
             )
             answers += further
             settled = not further
-        questions = {text: c.question for text, (c, _) in clarified.items()}
+        questions = {text: c.question for text, (c, _) in clarified.items() if c.question}
         failed: set[str] = set()
         for rejection in self._rejections(run, [a for a in answers if not a.pinned], questions):
             if isinstance(rejection, t.AnswerRejected):
@@ -132,7 +135,7 @@ class Refuel(System):
         known = replace(run.reading, pinned=tuple(a.text for a in answers))
         out: list[t.Answer] = []
         for c in clarified:
-            if question_key(c.question) == question_key(known.text) or len(known.pinned) >= self.options.max_answers:
+            if not c.question or len(known.pinned) >= self.options.max_answers:
                 continue
             run.check()
             begun = time.perf_counter()

@@ -51,5 +51,10 @@ def build(name: str, parts: SystemParts, options: Options, own: ScriptedOptions)
             out.append((top[0].text, top[0].probability) if top else (None, 1.0))
         return out
 
-    clarifier = by_round_trip(ask_each_passage(read))
+    def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        """Sure of what the table answers."""
+        found = read([(question, passage) for passage, *_ in spans])
+        return [4.0 if text == passage.text[start:end] else -4.0 for (text, _), (passage, start, end) in zip(found, spans)]
+
+    clarifier = by_round_trip(ask_each_passage(read), judge)
     return LoopSystem(name, parts, options, model, ("scripted", ""), own=own, clarifier=clarifier)

@@ -173,14 +173,14 @@ class Verdict(InterpretationSystem):
         return load_encoder(self.parts.settings).encode(texts, "query")
 
 
-def _why(final: int, proposed: int, abstained: int, failed: int) -> str:
+def _why(final: int, proposed: int, silent: int, failed: int) -> str:
     unread = f", {failed} could not be read" if failed else ""
-    source = f"from {listed(proposed, 'passage')} that answered; {abstained} abstained{unread}"
+    silence = f"{silent} of {listed(proposed + silent + failed, 'passage')} gave no answer{unread}"
     if not final:
-        return f"no interpretation: the interpretations of {listed(proposed, 'passage')} were unclustered and not verified; {abstained} abstained{unread}"
+        return f"no interpretation: none of {proposed} was like another or verified; {silence}"
     if final == 1:
-        return f"one interpretation: the corpus has one meaning of the question ({source})"
-    return f"{final} interpretations {source}"
+        return f"one interpretation: the corpus has one meaning of the question; {silence}"
+    return f"{final} interpretations; {silence}"
 
 
 def build(name: str, parts: SystemParts, options: Options, own: VerdictOptions) -> Verdict:

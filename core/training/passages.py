@@ -71,7 +71,7 @@ def picks(pool: Pool, scorer: Scorer, k: int = K, beta: float = 1.0) -> list[int
     return [p.passage for p in tree_decode(scorer, k, beta)]
 
 
-class JointTask:
+class PassageSetTask:
     """A core.training.trainer.Task."""
 
     def __init__(self, pools: Sequence[Pool], held_out: Sequence[Pool], most: int = 9) -> None:
@@ -147,7 +147,7 @@ def make(options: PassagesOptions, settings: Settings) -> Made:
     def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
         save_weights(network.state_dict(), folder, {"kind": KIND, "config": asdict(network.config), "about": about})
 
-    return network, JointTask(train, held), save
+    return network, PassageSetTask(train, held), save
 
 
 def pools(

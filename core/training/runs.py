@@ -91,16 +91,19 @@ def identity(target: str, options: TrainConfig) -> dict[str, Any]:
 
 
 def arguments_of(target: str, options: TrainingOptions) -> dict[str, Any]:
-    """The options that a checkpoint records: names of files, not paths, which are private."""
-    told = {f.name for f in fields(options) if f.metadata} - {"ray"}
-    return {"what": target, **{name: _named(value) for name, value in asdict(options).items() if name in told}}
+    """The options that a checkpoint records: of a file its folder and name (data set and split), of a folder its name, but no paths, which are private."""
+    told = {f.name: f.metadata.get("reads") for f in fields(options) if f.metadata}
+    values = asdict(options)
+    return {"what": target, **{n: _named(values[n], reads in ("files", "excluded")) for n, reads in told.items() if n != "ray"}}
 
 
-def _named(value: Any) -> Any:
+def _named(value: Any, is_file: bool) -> Any:
     if isinstance(value, tuple):
-        return [_named(v) for v in value]
-    looks_like_a_path = isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute())
-    return Path(value).name if looks_like_a_path else value
+        return [_named(v, is_file) for v in value]
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute()):
+        path = Path(value)
+        return f"{path.resolve().parent.name}/{path.name}" if is_file else path.name
+    return value
 
 
 def train_network(

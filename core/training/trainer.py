@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import CancelledError, CheckpointError, StorageError
+from core.models.encoders.low_rank import cast_frozen
 from core.models.encoders.pretrained import reason
 from core.models.scheduling import memory
 from core.models.scheduling.device import native_bf16
@@ -225,6 +226,8 @@ class _Run:
         accelerator.wait_for_everyone()
 
         torch.manual_seed(config.seed)
+        if accelerator.mixed_precision == "bf16":
+            cast_frozen(network, torch.bfloat16)
         self.groups = parameter_groups(network, config)
         self.rates = [group["lr"] for group in self.groups]
         optimizer = torch.optim.AdamW(self.groups, weight_decay=config.weight_decay, foreach=True)

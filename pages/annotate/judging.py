@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
 from core.annotating import judging as form_of
 from core.annotating.judging import Unit, unit_key
-from core.annotating.labels import LABELS, Label, Preference, QuestionLabel
+from core.annotating.labels import LABELS, Preference, QuestionLabel
 from core.text import find_spans
-from pages.annotate import state, submit_bar
+from pages.annotate import error_labels, state, submit_bar
 from pages.annotate.state import Work
-from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import changes, escape, highlighted, named
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
@@ -33,12 +34,6 @@ ICONS = {
     "changes_meaning": ":material/close:",
 }
 PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
-MEANINGS = (
-    "**Correct**: it answers the question in some reading, and its passage says so. **Wrong**: it does not answer it. **Unsupported**: it "
-    "may be true, but the passage does not say so. **Duplicate**: the same as an earlier answer in the set.  \n"
-    "**Fits**: the rewritten question has only this answer, and still asks what was asked. **Still ambiguous**: it has other answers too. "
-    "**Changes the meaning**: it asks something else."
-)
 
 
 def units(work: Work) -> list[tuple[Side, ShownAnswer, Unit]]:
@@ -60,6 +55,7 @@ def content(work: Work) -> JudgingWork:
             form.labels[unit.key],
             form.questions[unit.key] if unit.asks else None,
             form.notes.get(unit.key, ""),
+            error_labels.chosen(work, unit.key),
         )
         for _, answer, unit in units(work)
     )
@@ -72,6 +68,10 @@ def answers(work: Work) -> list[str]:
     return [answer.text for _, answer, _ in units(work)] + [name for names in work.form.missing_answers() for name in names]
 
 
+def blocked(work: Work) -> bool:
+    return bool(problems(work))
+
+
 def problems(work: Work) -> tuple[str, ...]:
     return form_of.problems(work.form, [u for *_, u in units(work)], len(work.sheet.sides) if work.sheet else 0)
 
@@ -79,26 +79,33 @@ def problems(work: Work) -> tuple[str, ...]:
 # ---------------------------------------------------------------- callbacks
 
 
-def _judge(work: Work, at: int, label: Label) -> None:
-    unit = units(work)[at][2]
-    same = work.form.labels.get(unit.key) == label
-    _then(work, at, form_of.judge(work.form, unit.key, None if same else label))
+# part -> (labels, the form's labels by unit, what sets one)
+PARTS: dict[str, tuple[Any, Callable[[form_of.Form], Any], Callable[..., form_of.Form]]] = {
+    "answer": (ANSWER_LABELS, lambda form: form.labels, form_of.judge),
+    "question": (QUESTION_LABELS, lambda form: form.questions, form_of.judge_question),
+}
 
 
-def _judge_question(work: Work, at: int, label: QuestionLabel) -> None:
-    unit = units(work)[at][2]
-    same = work.form.questions.get(unit.key) == label
-    _then(work, at, form_of.judge_question(work.form, unit.key, None if same else label))
-
-
-def _then(work: Work, at: int, form: form_of.Form) -> None:
-    """Saves, and moves on to the next open answer when this one is done."""
-    state.change(work, form)
+def _judge(work: Work, at: int, part: str, label: str) -> None:
+    """Sets a label, or takes it back; moves on to the next open answer when this one is done."""
     every = [u for *_, u in units(work)]
+    _, labels, put = PARTS[part]
+    key = every[at].key
+    form = put(work.form, key, None if labels(work.form).get(key) == label else label)
+    state.change(work, form)
     work.current = at
     if not form_of.open_parts(form, every[at]):
         following = form_of.next_open(form, every, at)
         work.current = at if following is None else following
+
+
+def _label_rest(work: Work) -> None:
+    """What has no label yet is correct, and its question fits."""
+    form: form_of.Form = work.form
+    for *_, unit in units(work):
+        for part in form_of.open_parts(form, unit):
+            form = PARTS[part][2](form, unit.key, "correct" if part == "answer" else "fits")
+    state.change(work, form)
 
 
 def _move(work: Work, by: int) -> None:
@@ -111,34 +118,49 @@ def _prefer(work: Work, preference: Preference) -> None:
     state.change(work, replace(work.form, preference=None if same else preference))
 
 
-def _note_answer(work: Work, at: int) -> None:
-    text = str(st.session_state.get(work.key("note", at)) or "")
+def _note_answer(work: Work, at: int, text: str) -> None:
     state.change(work, form_of.annotate(work.form, units(work)[at][2].key, text), typed=f"note.{at}")
 
 
-def _missing(work: Work, line: int) -> None:
-    text = " ".join(str(st.session_state.get(work.key("missing", line)) or "").split())
+def _missing(work: Work, line: int, text: str) -> None:
     lines = work.form.missing.splitlines()
     lines = [*lines, ""] if line >= len(lines) else lines
-    lines[line] = text
+    lines[line] = " ".join(text.split())
     state.change(work, replace(work.form, missing="\n".join(lines)), typed=f"missing.{line}")
 
 
 # ---------------------------------------------------------------- drawing
 
 
-@st.fragment
-def pane(work: Work) -> None:
-    if work.refresh:
-        work.refresh = False
-        st.rerun()
+def keys(work: Work) -> list[tuple[str, str]]:
+    found = [(f"1–{len(LABELS)}", ", ".join(LABELS)), ("5–7", "question fits, still ambiguous, changes the meaning")]
+    if work.sheet is not None and len(work.sheet.sides) > 1:
+        found += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")]
+    return [*found, ("L", "all others correct"), ("N", "next answer"), ("P", "previous")]
+
+
+def focus(work: Work) -> tuple[str, str, str]:
+    """(where the focus goes, a token that is new when it goes there, what has to be seen with it): the answer in turn."""
+    every = units(work)
+    if not every:
+        return "", "", ""
+    left = form_of.open_parts(work.form, every[work.current][2])
+    place = work.key("question" if left == ("question",) else "answer", work.current)
+    # not at each change: it would leave a text field while somebody types in it
+    token = f"{work.task.item}.{place}.{len(work.form.labels)}.{len(work.form.questions)}"
+    return place, token, work.key("card", work.current)
+
+
+def draw(work: Work) -> None:
     if work.sheet is None:
         return
     every = units(work)
     left = sum(bool(form_of.open_parts(work.form, u)) for *_, u in every)
-    st.caption(f"{len(every) - left} of {len(every)} answers judged")
-    with st.expander("What the labels mean"):
-        st.markdown(MEANINGS)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"{len(every) - left} of {len(every)} answers judged", width="content")
+        work.button("All others correct", ("rest",), _label_rest, shortcut="L", disabled=not left, icon=":material/done_all:")
+        work.button(named("Next", "answer"), ("next",), _move, 1, shortcut="N", type="tertiary")
+        work.button(named("Previous", "answer"), ("previous",), _move, -1, shortcut="P", type="tertiary")
     sides = work.sheet.sides
     places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
     at = 0
@@ -163,42 +185,24 @@ def pane(work: Work) -> None:
                     shortcut=key,
                     type="primary" if work.form.preference == preference else "secondary",
                 )
-    _below(work)
-    if work.tried:
-        for problem in problems(work):
-            submit_bar.show_mistake(problem)
-    submit_bar.actions(work, make=content, blocked=lambda: bool(problems(work)))
-    with st.container(horizontal=True):
-        work.button("Next answer", ("next",), _move, 1, shortcut="N", type="tertiary")
-        work.button("Previous answer", ("previous",), _move, -1, shortcut="P", type="tertiary")
-    keys = [
-        (f"1–{len(LABELS)}", ", ".join(LABELS)),
-        ("5–7", "question fits, still ambiguous, changes the meaning"),
-    ]
-    keys += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")] if len(sides) > 1 else []
-    legend([*keys, ("N", "next answer"), ("P", "previous"), ("U", "undo"), (SUBMIT, "submit")])
-    if every:
-        left = form_of.open_parts(work.form, every[work.current][2])
-        place = work.key("question" if left == ("question",) else "answer", work.current)
-        # not at each change: it would leave a text field while somebody types in it
-        token = f"{work.task.item}.{place}.{len(work.form.labels)}.{len(work.form.questions)}"
-        capture_keys(state.on_screen(work), place, token, work.key("card", work.current))
-    else:
-        capture_keys(state.on_screen(work))
+    _missing_answers(work)
+    submit_bar.note(work)
+    for problem in problems(work) if work.tried else ():
+        submit_bar.show_mistake(problem)
 
 
 def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
-    now = at == work.current
     done = not form_of.open_parts(work.form, unit)
+    now = at == work.current
     with st.container(border=True, key=work.key("card", at)):
         mark = ":orange-badge[:material/keyboard: keys apply here]" if now else (":green[:material/done:]" if done else "")
-        st.caption(escape(work.task.question))  # the heading is out of sight by now
         st.markdown(f"{at + 1}\\. **{escape(answer.text)}** {mark}")
-        _passages(work, at, answer)
-        _label_buttons(work, at, "answer", ANSWER_LABELS, work.form.labels.get(unit.key), now)
+        _passages(work, answer)
+        _label_buttons(work, at, "answer", unit.key, _name(at, answer))
+        error_labels.draw(work, at, unit.key, _name(at, answer))
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
-            _label_buttons(work, at, "question", QUESTION_LABELS, work.form.questions.get(unit.key), now)
+            _label_buttons(work, at, "question", unit.key, f"the question of {_name(at, answer)}")
         with st.popover(
             named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {_name(at, answer)}"),
             type="tertiary",
@@ -211,53 +215,39 @@ def _name(at: int, answer: ShownAnswer) -> str:
     return f"answer {at + 1}, {answer.text}"
 
 
-def _label_buttons(
-    work: Work,
-    at: int,
-    what: str,
-    choices: dict[str, tuple[str, str]],
-    chosen: str | None,
-    now: bool,  # type: ignore[type-arg]
-) -> None:
-    of = _name(at, units(work)[at][1])
-    with st.container(horizontal=True, key=work.key(what, at)):
+def _label_buttons(work: Work, at: int, part: str, unit: str, name: str) -> None:
+    choices, labels, _ = PARTS[part]
+    with st.container(horizontal=True, key=work.key(part, at)):
         for value, (label, key) in choices.items():
             work.button(
-                named(label, f"for {of}" if what == "answer" else f"for the question of {of}"),
-                (what, at, value),
-                _judge_question if what == "question" else _judge,
+                named(label, f"for {name}"),
+                (part, at, value),
+                _judge,
                 at,
+                part,
                 value,
                 icon=ICONS[value],
-                type="primary" if chosen == value else "secondary",
-                shortcut=key if now else None,
+                type="primary" if labels(work.form).get(unit) == value else "secondary",
+                shortcut=key if at == work.current else None,
             )
 
 
-def _passages(work: Work, at: int, answer: ShownAnswer) -> None:
+def _passages(work: Work, answer: ShownAnswer) -> None:
     """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
     sources = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
     if not sources:
         st.caption(":material/link_off: The system gave no passage for it.")
         return
-    shown = []
     for passage in sources:
         spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
         marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
-        shown.append(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
-    st.markdown(shown[0])
-    if len(shown) > 1:
-        count = len(shown) - 1
-        label = f"{count} more passage{'s' if count > 1 else ''} for this answer"
-        with st.expander(named(label, _name(at, answer)), expanded=True, icon=":material/menu_book:"):
-            for text in shown[1:]:
-                st.markdown(text)
+        st.markdown(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
 
 
-def _below(work: Work) -> None:
+def _missing_answers(work: Work) -> None:
     lines = work.form.missing.splitlines()
-    st.markdown("**Missing answers** :gray[one per field; separate aliases with |]")
+    st.markdown("**Missing answers** :gray[one per field; separate other spellings with |]")
     for line, text in enumerate([*lines, ""]):
         work.field(
             f"Missing answer {line + 1}",
@@ -266,9 +256,12 @@ def _below(work: Work) -> None:
             _missing,
             line,
             label_visibility="collapsed",
-            placeholder="answer | alias",
+            placeholder="answer | another spelling",
         )
-    submit_bar.note(work)
+
+
+def aside(work: Work) -> None:
+    """Beside the form: what the systems read."""
     with st.expander(f"All passages the systems read ({len(work.sheet.passages) if work.sheet else 0})"):
         for passage in work.sheet.passages if work.sheet else ():
             st.markdown(f"**{escape(passage.title or passage.id)}**")

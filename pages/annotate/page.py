@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from pages.annotate import generation, judging, my_items, place, practising, search, stage_info, state, submit_bar, validation
+from pages.annotate import (
+    comments,
+    generation,
+    judging,
+    my_items,
+    place,
+    practising,
+    search,
+    stage_info,
+    state,
+    submit_bar,
+    suggestions,
+    validation,
+)
 from pages.annotate.state import Work
 from pages.quality import learning
 from pages.session import shared
+from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import escape
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Project
+from storage.records.projects import Guidelines, Project
 
 WANTED = "annotate.wanted"
+BACK = ("B", "back to the results")
+# each has draw, content, blocked, and answers (marked in an opened passage)
+FORMS: dict[WorkStage, Any] = {"generation": generation, "validation": validation, "judging": judging}
 
 
 def _from_address(name: str) -> str:
@@ -28,6 +46,9 @@ def _note(name: str, key: str) -> None:
 
 
 def choose() -> tuple[Project, WorkStage] | None:
+    """The top of the page, in one line where it fits."""
+    line = st.container(horizontal=True, vertical_alignment="center")
+    line.header("Annotate", anchor=False, width="content")
     if place.practising():
         practising.bar()
     projects = place.store().projects.projects(state="open", limit=200)
@@ -37,14 +58,12 @@ def choose() -> tuple[Project, WorkStage] | None:
             practising.offer()
             st.page_link("pages/manage/page.py", label="Create a project", icon=":material/assignment_ind:")
         return None
-    if not place.practising() and place.practice_file().is_file():
-        practising.offer()
     named = {p.id: p for p in projects}
     ids = list(named)
     project_id = _from_address("project")
     if project_id and project_id not in ids:
         raise InputError("the project in this address is closed or does not exist; choose another one")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with line:
         key = "annotate.project"
         choice = st.selectbox(
             "Project",
@@ -54,7 +73,8 @@ def choose() -> tuple[Project, WorkStage] | None:
             key=key,
             on_change=_note,
             args=("project", key),
-            width=360,
+            width=240,
+            label_visibility="collapsed",
         )
         project = named[choice]
         stages = list(project.stages)
@@ -68,8 +88,14 @@ def choose() -> tuple[Project, WorkStage] | None:
             key=f"annotate.stage.{project.id}",
             on_change=_note,
             args=("stage", f"annotate.stage.{project.id}"),
+            label_visibility="collapsed",
         )
-        view = st.segmented_control("Show", ["Next item", "My items"], default="Next item", required=True, key="annotate.view")
+        views = ["Next item", "My items"]
+        view = st.segmented_control(
+            "Show", views, default=views[0], required=True, key="annotate.view", label_visibility="collapsed"
+        )
+        if not place.practising() and place.practice_file().is_file():
+            practising.offer()
     st.session_state["annotate.mine"] = view == "My items"
     return project, stage or stages[0]
 
@@ -91,7 +117,7 @@ def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
     if item_id:
         task = store.queue.claim_item(item_id, who, stage)
         if task is None:
-            st.warning("Other people have this item, or it waits for the previous stage. Here is your next item.")
+            st.warning("This item is taken, or is waiting for the previous stage. Here is your next item.")
         else:
             return state.begin(project, task, who)
     for _ in range(5):
@@ -112,52 +138,62 @@ def _give_back(work: Work) -> None:
             place.store().queue.release_item(work.task.item, work.who, work.stage)
 
 
-def draw(work: Work) -> None:
+def _question(work: Work) -> None:
     with st.container(key="annotate.question"):
-        st.subheader(escape(work.task.question), divider="gray", anchor=False)
-    notes = []
+        st.subheader(escape(work.task.question), anchor=False)
     if work.task.gold:
-        notes.append(":orange-badge[qualification] You will see the right answer after you submit.")
+        st.markdown(":orange-badge[qualification] You will see the right answer after you submit.")
     if work.task.state == "returned" and work.task.reason:
-        notes.append(f":red-badge[returned to you] {escape(work.task.reason)}")
+        st.markdown(f":red-badge[returned to you] {escape(work.task.reason)}")
     if work.task.state == "submitted":
-        notes.append(":blue-badge[submitted] You can change it and submit again.")
-    for note in notes:
-        st.markdown(note)
-    if work.stage == "judging":
-        judging.pane(work)
-        with st.expander("Is an answer missing? Search the passages", icon=":material/search:", key=work.key("further")):
-            search.pane(work, judging.answers)
-        return
-    left, right = st.columns([5, 6], gap="medium")
-    if work.stage == "generation":
-        with left:
-            search.pane(work, generation.answers, generation.cite_buttons)
-        with right:
-            generation.pane(work)
-        return
+        st.markdown(":blue-badge[submitted] You can change it and submit again.")
+
+
+@st.fragment
+def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
+    """The form, fixed on the left with its submit bar; what helps to fill it in on the right.  `is_first`: of this person."""
+    if work.refresh:
+        work.refresh = False
+        st.rerun()
+    form, is_judging = FORMS[work.stage], work.stage == "judging"
+    with st.container(key="annotate.area"):
+        left, right = st.columns([2, 1] if is_judging else [6, 5], gap="medium")
     with left:
-        search.pane(work, validation.answers)
+        _question(work)
+        form.draw(work)
+        with st.container(key="annotate.bar"):
+            submit_bar.draw(work, form.content, lambda: form.blocked(work))
     with right:
-        validation.pane(work)
+        if is_first:
+            st.markdown(stage_info.IN_SHORT[work.stage])
+        stage_info.draw_guidelines(guidelines, work.stage)
+        if is_judging:
+            judging.aside(work)
+        search.draw(work, list(form.answers(work)), generation.cite_buttons if work.stage == "generation" else None)
+        suggestions.draw(work)
+        comments.draw(work.task.item, work.who)
+        keys = judging.keys(work) if is_judging else (*form.KEYS, *(suggestions.KEYS if work.suggestions else ()), BACK)
+        legend((*keys, ("U", "undo"), (SUBMIT, "submit")))
+    capture_keys(f"{work.task.item}.{work.stage}", *(judging.focus(work) if is_judging else ()))
 
 
 def main() -> None:
-    st.header("Annotate", anchor=False)
     chosen = choose()
     if chosen is None:
         return
     project, stage = chosen
     who = shared.annotator()
     submit_bar.belongs_to(who)
-    own = stage_info.draw_progress(project, stage, who)
-    stage_info.draw_guidelines(place.store().projects.guidelines(project.id), stage, expanded=own.submitted + own.gold == 0)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        own = stage_info.draw_progress(project, stage, who)
+        if not st.session_state["annotate.mine"]:
+            submit_bar.after()
+    guidelines = place.store().projects.guidelines(project.id)
     if st.session_state["annotate.mine"]:
         my_items.draw(project, stage, who)
         if not place.practising():
-            learning.draw("annotate.learn", learning.from_annotate)
+            learning.draw("annotate.learn")
         return
-    submit_bar.after()
     if stage_info.draw_feedback():
         return
     work = _open(project, stage, who)
@@ -165,7 +201,7 @@ def main() -> None:
         stage_info.draw_nothing_left(project, stage, who, own)
         st.button("Check again", key="annotate.again")
         return
-    draw(work)
+    draw(work, guidelines, own.submitted + own.gold == 0)
 
 
 main()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
 from core.text import find_spans
 from core.types import Passage
-from pages.annotate import place, state
+from pages.annotate import place
 from pages.annotate.state import Work
 from pages.session import shared
 from pages.ui.markup import around, escape, highlighted, named, short
@@ -50,8 +50,8 @@ def title(work: Work, passage_id: str) -> str:
 # ---------------------------------------------------------------- callbacks
 
 
-def _search(work: Work) -> None:
-    work.query = " ".join(str(st.session_state.get(work.key("query")) or "").split())
+def _search(work: Work, text: str) -> None:
+    work.query = " ".join(text.split())
     work.reading, work.problem = None, None
     work.count_time()
     if not work.query:
@@ -69,8 +69,13 @@ def _search(work: Work) -> None:
 
 
 def open_passage(work: Work, passage: Passage) -> None:
-    """Callback of this pane and of a suggestion's evidence."""
+    """Callback: shows it in this pane."""
     work.reading = passage
+    note_opened(work, passage)
+
+
+def note_opened(work: Work, passage: Passage) -> None:
+    """Counts a passage as read.  A failure is shown, and it does not count."""
     work.known[passage.id] = passage
     work.count_time()
     try:
@@ -78,9 +83,7 @@ def open_passage(work: Work, passage: Passage) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    if passage.id not in work.opened:
-        work.opened.add(passage.id)
-        work.refresh = True  # the form says when something was read
+    work.opened.add(passage.id)
 
 
 def _back(work: Work) -> None:
@@ -90,40 +93,34 @@ def _back(work: Work) -> None:
 # ---------------------------------------------------------------- drawing
 
 
-@st.fragment
-def pane(work: Work, answers: Callable[[Work], Iterable[str]], under: Callable[[Work, Passage], None] | None = None) -> None:
-    """`answers`: what is marked in an opened passage; `under`: drawn below it."""
-    if work.refresh:
-        work.refresh = False
-        st.rerun()
+def draw(work: Work, answers: list[str], below: Callable[[Work, Passage], None] | None) -> None:
+    """`answers`: what is marked in an opened passage; `below`: drawn below it."""
     own = work.item.passages
     if work.reading is not None:
-        _draw_passage(work, work.reading, list(answers(work)))
-        if under is not None:
-            under(work, work.reading)
+        _draw_passage(work, work.reading, answers)
+        if below is not None:
+            below(work, work.reading)
         return
     if own is not None:
         st.markdown(f"**{len(own)} passages come with this question**")
         for passage in own:
             _row(work, passage)
         return
-    key = work.key("query")
-    st.text_input(
+    work.field(
         "Search the passages",
-        key=state.show_field(key, work.query),
+        ("query",),
+        work.query,
+        _search,
         type="search",
         placeholder="Type a few words and press Enter",
         max_chars=500,
         icon=":material/search:",
-        on_change=_search,
-        args=(work,),
+        live=False,
     )
     if work.results is None:
-        st.caption(
-            "Look for every reading of the question: other years, places, versions. Open the passages you use: only opened ones count as read."
-        )
+        st.caption("Look for every reading of the question: other years, places, versions. Only opened passages count as read.")
     elif not work.results:
-        st.info("No passage has these words. Try other words.")
+        st.info("No passage matches. Try other words.")
     for result in work.results or ():
         _row(work, result.passage)
     if work.opened:
@@ -153,5 +150,10 @@ def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
         shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )
     st.markdown(f"**{escape(passage.title or passage.id)}**")
-    st.markdown(highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)]))
+    st.markdown(marked(passage, answers))
     st.caption(f"Passage {escape(passage.id)}")
+
+
+def marked(passage: Passage, answers: list[str]) -> str:
+    """Its whole text with these answers marked."""
+    return highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import streamlit as st
 
@@ -19,20 +18,21 @@ from storage.records.annotation import GenerationWork, JudgingWork, ValidationWo
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Guidelines, Project, StageProgress
 
-GUIDE_PIXELS, GUIDE_CHARS = 300, 600
-STAGES: dict[WorkStage, str] = {"generation": "Write answers", "validation": "Validate", "judging": "Judge"}
+STAGES: dict[WorkStage, str] = {"generation": "Writing", "validation": "Validation", "judging": "Judging"}
 IN_SHORT: dict[WorkStage, str] = {
     "generation": (
         "Find **every** answer the question can have. Search and open passages first. Then say whether there is no answer, a single "
         "answer, or several. If there are several, change the question as little as possible so that each version has only one answer."
     ),
     "validation": (
-        "Several people answered this question. **Step 1**: combine answers that are the same, separate those that are not, and correct "
-        "or delete wrong ones. **Step 2**: keep, edit or strike out their questions."
+        "Several people answered this question. Combine answers that are the same, separate those that are not, and correct or delete "
+        "wrong ones. Keep the best question for each answer, or edit it or strike it out."
     ),
     "judging": (
-        "A system answered this question; its name is hidden. Judge **each answer** by its passage, and each rewritten question: "
-        "does it have this answer and no other? Then add answers that are missing."
+        "Rate each answer by its passage. **Correct**: it answers the question in some reading, and the passage says so. **Wrong**: it "
+        "does not answer it. **Unsupported**: it may be true, but the passage does not say so. **Duplicate**: the same as an earlier "
+        "answer. **Fits**: the rewritten question has only this answer, and asks the same. **Still ambiguous**: it has other answers, "
+        "too. **Changes the meaning**: it asks something else. Then add answers that are missing."
     ),
 }
 
@@ -75,14 +75,11 @@ def draw_annotation(annotation: Annotation, prompt: str) -> None:
         st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
 
 
-def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: bool) -> None:
+def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: bool = False) -> None:
     """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
     more = f", {len(guidelines.examples)} examples at the end" if guidelines and guidelines.examples else ""
     label = f"Guidelines{f' (version {guidelines.version}{more})' if guidelines else ''}"
-    # long ones of a fixed height: the work below stays on the screen while one reads
-    long = guidelines is not None and (len(guidelines.text) > GUIDE_CHARS or bool(guidelines.examples))
-    height: int | Literal["content"] = GUIDE_PIXELS if long else "content"
-    with st.expander(label, expanded=expanded, icon=":material/menu_book:"), st.container(height=height, border=False):
+    with st.expander(label, expanded=expanded, icon=":material/menu_book:"):
         st.markdown(IN_SHORT[stage])
         if guidelines is None:
             return
@@ -112,36 +109,56 @@ def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress
     mine = store.items.progress(project.id, who, annotator=who, stage=stage)[stage]
     everybody = store.items.submitted(project.id, who, stage)
     share = everybody / mine.slots if mine.slots else 0.0
+    team = f" · Team: {everybody:,} of {mine.slots:,}"
+    if project.gold_rate:  # a gold item does not count for everybody: it would be known by that
+        share, team = 0.0, ""
     more = [
         f"{n} {what}"
         for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
         if n
     ]
-    summary = (
-        f"You: {mine.submitted} done{', ' + ', '.join(more) if more else ''} · everybody: {everybody:,} of {mine.slots:,} done"
-    )
-    st.progress(min(1.0, share), text=summary)
+    st.progress(min(1.0, share), text=f"You: {mine.submitted}{', ' + ', '.join(more) if more else ''}{team}")
     return mine
 
 
-def unanswered(project: Project, who: str, own: StageProgress) -> int:
-    """How many items at least wait for a system's answer, where the queue had none to judge: open ones that are neither one's own
-    nor leased by others."""
-    everybody = place.store().items.progress(project.id, who, stage="judging")["judging"]
-    return max(0, everybody.open - everybody.leased - own.submitted - own.over - own.skipped)
+TAKERS: dict[WorkStage, tuple[str, str]] = {
+    "generation": ("to write", "annotators"),
+    "validation": ("to validate", "validators"),
+    "judging": ("to judge", "annotators"),
+}
+
+
+def _waiting(p: StageProgress, bare: int, here: bool) -> str:
+    """What is left of a stage, and who can take it.  `bare`: items without a system's answer; `here`: nothing of it is for this person."""
+    what, takers = TAKERS[p.stage]
+    per_item = p.slots // p.items if p.items else 0
+    free = per_item * (p.open + p.done - bare) - p.submitted - p.leased - p.returned
+    counts = {
+        f"{what}, by {'other ' if here else ''}{takers}": free,
+        "open with somebody now": p.leased,
+        "sent back to the person who did them": p.returned,
+        "waiting for the previous stage": p.waiting,
+        "waiting for a system's answer, which a manager starts on Manage under Suggestions": bare,
+    }
+    return "; ".join(f"{count:,} {words}" for words, count in counts.items() if count > 0) or "nothing"
 
 
 def draw_nothing_left(project: Project, stage: WorkStage, who: str, own: StageProgress) -> None:
-    count = unanswered(project, who, own) if stage == "judging" else 0
-    if not count:
-        st.info("There is nothing left for you at this stage. Thank you!", icon=":material/check:")
-        return
-    several = len(project.systems) > 1
-    st.info(
-        f"There is nothing to judge yet. {count} question{'s wait' if count > 1 else ' waits'} for an answer from "
-        f"{'all the systems' if several else 'a system'}. A manager can start this on the Manage page, under Suggestions.",
-        icon=":material/hourglass_empty:",
+    """What the rest of the work waits for, stage by stage."""
+    everybody = place.store().items.progress(project.id, who)
+    judging = everybody.get("judging")
+    # at least so many, where the queue has none to judge: open ones that are neither one's own nor with others
+    bare = (
+        max(0, judging.open - judging.leased - own.submitted - own.over - own.skipped) if judging and stage == "judging" else 0
     )
+    if bare:
+        st.info("There is nothing to judge yet.", icon=":material/hourglass_empty:")
+    else:
+        st.info("There is nothing left for you at this stage. Thank you!", icon=":material/check:")
+    lines = (
+        f"- **{STAGES[one]}**: {_waiting(p, bare if one == 'judging' else 0, one == stage)}" for one, p in everybody.items()
+    )
+    st.markdown("Still to do in this project:\n" + "\n".join(lines))
 
 
 def _continue() -> None:
@@ -170,8 +187,6 @@ def draw_feedback() -> bool:
         st.markdown("**Reference**")
         for annotation in feedback.gold.annotations:
             draw_annotation(annotation, shown.question)
-        for (system, position), label in sorted(feedback.gold.labels.items()):
-            st.markdown(f"Answer {position + 1} of {escape(system)}: **{escape(label)}**")
     if state.needed and state.passed is None:
         st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
     elif state.needed and state.passed:

@@ -35,16 +35,7 @@ from storage.records.projects import Item, Project
 IDLE_SECONDS = 120.0  # a longer pause counts as this much
 MAX_FIELD_CHARS = 2_000
 KEY = "annotate.work"
-READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "generation": generation.from_json,
-    "validation": groups.from_json,
-    "judging": judging.from_json,
-}
-WRITERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    "generation": generation.to_json,
-    "validation": groups.to_json,
-    "judging": judging.to_json,
-}
+FORMS: Mapping[str, Any] = {"generation": generation, "validation": groups, "judging": judging}  # of core.annotating
 
 
 @dataclass
@@ -76,7 +67,6 @@ class Work:
     looked: bool = False  # those of the item's predictions are among them
     current: int = 0
     chosen: set[int] = field(default_factory=set)
-    step: int = 1
 
     @property
     def stage(self) -> WorkStage:
@@ -98,9 +88,13 @@ class Work:
     def field(
         self, label: str, parts: tuple[object, ...], text: str, do: Callable[..., None], *args: object, **look: Any
     ) -> None:
-        """A text field that begins with `text` and is taken over while somebody types; else as `button`."""
+        """A text field that begins with `text` and is taken over while somebody types: `do` gets this work, `args` and the text.
+
+        Filled the first time it is drawn; afterwards what is typed in the browser counts."""
+        key = self.key(*parts)
+        st.session_state.setdefault(key, text)
         options = {"max_chars": MAX_FIELD_CHARS, "live": "500ms", **look}
-        st.text_input(label, key=show_field(self.key(*parts), text), on_change=do, args=(self, *args), **options)
+        st.text_input(label, key=key, on_change=lambda: do(self, *args, str(st.session_state.get(key) or "")), **options)
 
     def count_time(self) -> float:
         now = time.monotonic()
@@ -109,7 +103,7 @@ class Work:
         return self.spent
 
     def body(self) -> dict[str, Any]:
-        return {"form": WRITERS[self.stage](self.form), "seconds": round(self.spent, 1), "step": self.step}
+        return {"form": FORMS[self.stage].to_json(self.form), "seconds": round(self.spent, 1)}
 
 
 def current() -> Work | None:
@@ -117,17 +111,12 @@ def current() -> Work | None:
     return work if isinstance(work, Work) else None
 
 
-def on_screen(work: Work) -> str:
-    """What keys belong to: an item, and of its forms the one that is drawn."""
-    return f"{work.task.item}.{work.stage}.{work.step}"
-
-
 def close() -> None:
     st.session_state.pop(KEY, None)
 
 
 def _empty(work_stage: WorkStage, source: ValidationInput | None) -> Any:
-    if work_stage == "validation" and source is not None:
+    if source is not None:
         return groups.union(source.question, source.annotations)
     return judging.empty() if work_stage == "judging" else generation.Form()
 
@@ -139,7 +128,7 @@ def begin(project: Project, task: Task, who: str) -> Work:
     item = store.items.get_item(task.item, who)
     source = store.reviews.validation_input(task.item, who) if stage == "validation" else None
     work = Work(project, task, item, History(_empty(stage, source)), who, source=source)
-    if stage == "generation":
+    if stage != "judging" and "generation" in project.stages:
         work.suggestions = store.submissions.suggestions(task.item, who)
     if stage == "judging":
         work.sheet = store.reviews.judging_sheet(task.item, who)
@@ -154,9 +143,8 @@ def begin(project: Project, task: Task, who: str) -> Work:
 
 def _take(work: Work, body: Mapping[str, Any]) -> None:
     try:
-        work.history = History(READERS[work.stage](body["form"]))
+        work.history = History(FORMS[work.stage].from_json(body["form"]))
         work.spent = float(body.get("seconds", 0.0))
-        work.step = int(body.get("step", 1))
     except (FormatError, KeyError, TypeError, ValueError):
         if not _from_submission(work):
             work.problem = FormatError(
@@ -182,6 +170,7 @@ def _from_submission(work: Work) -> bool:
             "\n".join(join_aliases((m.text, *m.aliases)) for m in content.missing),
             content.preference,
             content.note,
+            {judging.unit_key(a.prediction_id, a.position): a.errors for a in content.answers if a.errors},
         )
     work.history = History(form)
     return True
@@ -199,7 +188,7 @@ def change(work: Work, form: Any, typed: str = "", redraw: bool = False) -> None
         save(work)
 
 
-def attempt(work: Work, make: Callable[[], Any], redraw: bool = True) -> None:
+def attempt(work: Work, make: Callable[[], Any], redraw: bool = True, typed: str = "") -> None:
     """`change` with what `make` returns; an error that it raises is shown instead."""
     work.problem = None
     try:
@@ -207,7 +196,7 @@ def attempt(work: Work, make: Callable[[], Any], redraw: bool = True) -> None:
     except AmbiscopeError as error:
         work.problem = error
         return
-    change(work, form, redraw=redraw)
+    change(work, form, typed, redraw)
 
 
 def save(work: Work) -> None:
@@ -289,7 +278,7 @@ def texts_of(value: Any) -> list[str]:
 
 def saved_line(work: Work) -> str:
     if work.saved is None:
-        return "Nothing to save yet. What you write is saved as you type."
+        return "Saved as you type"
     return f"Draft saved {work.saved.astimezone():%H:%M:%S}"
 
 
@@ -300,10 +289,3 @@ class Feedback:
     question: str
     content: Any
     feedback: GoldFeedback
-
-
-def show_field(key: str, text: str) -> str:
-    """Fills a text field the first time it is drawn; afterwards what is typed in the browser counts."""
-    if key not in st.session_state:
-        st.session_state[key] = text
-    return key

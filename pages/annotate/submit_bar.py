@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import streamlit as st
 
+from core.annotating.checks import Finding
 from core.errors import AmbiscopeError
 from pages.annotate import place, practising, state
 from pages.annotate.state import Feedback, Work
@@ -36,27 +37,17 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
     if blocked():
         return
     expected = work.source.expected_version if work.source else work.task.version
-    body = {**work.body(), "seconds": 0.0, "step": 1}  # if it is reopened, time counts from there
+    body = {**work.body(), "seconds": 0.0}  # if it is reopened, time counts from there
     try:
         sent = place.store().submissions.submit(
             work.task.item, work.who, work.stage, make(work), seconds=spent, draft_body=body, expected_version=expected
         )
-    except SubmissionConflictError as error:
-        work.problem = error
-        return
-    except SourcesChangedError as error:
-        work.problem = error
-        return
     except AmbiscopeError as error:
         work.problem = error
         return
     if (compared := practising.feedback(work, sent)) is not None:
         st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, compared)
-    late = (
-        ""
-        if sent.counted or sent.gold
-        else " Other people had already completed this item, so yours is kept but does not count."
-    )
+    late = "" if sent.counted or sent.gold else " Others had already finished this item, so yours is kept but does not count."
     _leave(work, f"Submitted.{late}", undoable=not sent.gold)
 
 
@@ -108,12 +99,21 @@ def show_mistake(text: str) -> None:
     st.markdown(f":red[:small[:material/error: {escape(text)}]]")
 
 
-def undo_button(work: Work) -> None:
-    work.button("Undo", ("undo",), state.undo, shortcut="U", icon=":material/undo:", disabled=not work.history.before)
+def show_findings(work: Work, findings: tuple[Sequence[Finding], Sequence[Finding]], pair: int | None, *fields: str) -> None:
+    """Those of a pair (None: of the whole), and of these fields where some are named.  `findings`: what blocks, in red once somebody
+    tried to submit, and what is doubtful, in orange."""
+    wrong, doubtful = findings
+    for finding in (*(wrong if work.tried else ()), *doubtful):
+        if finding.pair != pair or (fields and finding.field not in fields):
+            continue
+        if finding in wrong:
+            show_mistake(finding.message)
+        else:
+            st.caption(f":orange[:material/warning: {escape(finding.message)}]")
 
 
-def _noted(work: Work) -> None:
-    state.change(work, replace(work.form, note=str(st.session_state.get(work.key("note")) or "")), typed="note")
+def _noted(work: Work, text: str) -> None:
+    state.change(work, replace(work.form, note=text), typed="note")
 
 
 def note(work: Work) -> None:
@@ -121,8 +121,8 @@ def note(work: Work) -> None:
     work.field("Note to the manager (optional)", ("note",), work.form.note, _noted)
 
 
-def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
-    """`blocked`: errors stand in the way; they are drawn by the form."""
+def draw(work: Work, make: Callable[[Work], Content], blocked: Callable[[], bool]) -> None:
+    """`blocked`: errors prevent submitting; the form shows them."""
     state.show_problem(work)
     if isinstance(work.problem, (SubmissionConflictError, SourcesChangedError)):
         work.button("Reload item", ("reload",), _reload)
@@ -130,7 +130,7 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
         st.error("Not submitted yet. Correct what is marked in red.", icon=":material/error:")
     with st.container(horizontal=True, vertical_alignment="center"):
         work.button("Submit", ("submit",), _submit, make, blocked, type="primary", shortcut=SUBMIT, icon=":material/send:")
-        undo_button(work)
+        work.button("Undo", ("undo",), state.undo, shortcut="U", icon=":material/undo:", disabled=not work.history.before)
         with st.popover("Skip", icon=":material/skip_next:", key=work.key("skip")):
             st.text_input("Reason for skipping", key=work.key("reason"), max_chars=REASON_CHARS, live="300ms")
             work.button(
@@ -140,10 +140,8 @@ def actions(work: Work, *, make: Callable[[Work], Content], blocked: Callable[[]
 
 
 def after() -> None:
-    """Above the next item: what became of the last one."""
+    """What became of the last item, and a way back to it."""
     if text := st.session_state.pop(MESSAGE, None):
         st.toast(escape(text), icon=":material/check:")
     if st.session_state.get(LAST):
-        st.button(
-            "Reopen my last item", key="annotate.reopen", icon=":material/undo:", shortcut="Z", type="tertiary", on_click=reopen
-        )
+        st.button("Reopen my last item", key="annotate.reopen", icon=":material/undo:", shortcut="Z", on_click=reopen)

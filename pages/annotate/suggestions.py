@@ -1,19 +1,21 @@
-"""What the project's systems answered, beside the form: each answer with its evidence, to accept, edit or reject."""
+"""What the project's systems answered, beside the form that people write or validate: each answer with its probability and passage."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from core.annotating import generation as form_of
+from core.annotating import groups
+from core.annotating.aliases import parse_aliases
 from core.annotating.generation import Action, OfferedSuggestion
-from core.text import answer_key
+from core.text import answer_key, answer_keys
 from pages.annotate import search, state
 from pages.annotate.state import Work
 from pages.ui.formatting import percent
 from pages.ui.markup import around, changes, escape, named
 from storage.records.annotation import Suggestion, SuggestionUse
 
-PIXELS, TALL = 420, 3  # of the list, when more than three are left
+KEYS = (("A", "accept the suggestion"), ("L", "accept all of them"), ("E", "read its passage"))
 BADGES: dict[Action, str] = {
     "accepted": ":green-badge[accepted]",
     "edited": ":blue-badge[accepted, then edited]",
@@ -36,87 +38,103 @@ def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestio
 
 def uses(work: Work) -> tuple[SuggestionUse, ...]:
     """What became of each suggestion that was decided on, in their order."""
-    actions: dict[tuple[str, int], Action] = {}
-    for same in merged_by_answer(work.suggestions):
-        action = form_of.decision_on(work.form, as_offer(same[0]))
-        if action is not None:
-            actions.update({(s.prediction_id, s.position): action for s in same})
-    return tuple(
-        SuggestionUse(s.prediction_id, s.position, s.text, actions[(s.prediction_id, s.position)])
-        for s in work.suggestions
-        if (s.prediction_id, s.position) in actions
-    )
+    merged = merged_by_answer(work.suggestions)
+    actions = {answer_key(same[0].text): form_of.decision_on(work.form, as_offer(same[0])) for same in merged}
+    decided = ((s, actions[answer_key(s.text)]) for s in work.suggestions)
+    return tuple(SuggestionUse(s.prediction_id, s.position, s.text, action) for s, action in decided if action is not None)
 
 
-def _decide(work: Work, offer: OfferedSuggestion, what: str) -> None:
-    act = {"accept": form_of.accept, "reject": form_of.reject, "withdraw": form_of.withdraw}[what]
-    state.attempt(work, lambda: act(work.form, offer))
+def _decision(work: Work, suggestion: Suggestion) -> Action | None:
+    """A validator's list has an answer, or does not have it yet."""
+    if work.stage == "generation":
+        return form_of.decision_on(work.form, as_offer(suggestion))
+    same = any(answer_keys((suggestion.text,)) & answer_keys(group.aliases) for group in work.form.groups)
+    return "accepted" if same else None
+
+
+def _decide(work: Work, offers: list[OfferedSuggestion], what: str) -> None:
+    """Callback.  Each offer in turn, as one step for undo."""
+
+    def changed() -> object:
+        form = work.form
+        for offer in offers:
+            if work.stage == "validation":
+                form = groups.add(form, parse_aliases(offer.answer), offer.question, offer.passage_ids)
+            else:
+                form = {"accept": form_of.accept, "reject": form_of.reject, "withdraw": form_of.withdraw}[what](form, offer)
+        return form
+
+    state.attempt(work, changed)
 
 
 def _read(work: Work, offer: OfferedSuggestion) -> None:
     passage = search.look_up(work, offer.passage_ids[0])
     if passage is not None:
-        search.open_passage(work, passage)
-        work.refresh = True
+        search.note_opened(work, passage)
 
 
 def draw(work: Work) -> None:
-    """Those to decide on come first; the keys A, X and E belong to the first of them."""
+    """Those to decide on come first; the keys A, X and E belong to the first of them, L to all."""
     if not work.suggestions:
         return
-    lists = merged_by_answer(work.suggestions)
-    states = [form_of.decision_on(work.form, as_offer(same[0])) for same in lists]
-    undecided = [number for number, became in enumerate(states) if became is None]
-    st.markdown(f"**Suggestions** :gray[from a model: check each against its passage · {len(undecided)} of {len(lists)} left]")
-    with st.container(height=PIXELS if len(undecided) > TALL else "content", border=False):
-        for number in undecided:
-            _card(work, number, lists[number][0], number == undecided[0])
-        for number, became in enumerate(states):
-            if became is not None:
-                _decided(work, number, lists[number][0], became)
+    decided = [(same[0], _decision(work, same[0])) for same in merged_by_answer(work.suggestions)]
+    undecided = [as_offer(suggestion) for suggestion, became in decided if became is None]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            f"**Suggestions** :gray[{len(undecided)} of {len(decided)} left]",
+            width="content",
+            help="From a model: check each against its passage. The percentage is the model's own probability for the answer.",
+        )
+        if len(undecided) > 1:
+            work.button("Accept all", ("accept.all",), _decide, undecided, "accept", shortcut="L", icon=":material/done_all:")
+    for number, (suggestion, became) in enumerate(decided):
+        if became is None:
+            _card(work, number, suggestion, as_offer(suggestion) == undecided[0])
+    for number, (suggestion, became) in enumerate(decided):
+        if became is not None:
+            _decided(work, number, suggestion, became)
 
 
 def _decided(work: Work, number: int, suggestion: Suggestion, became: Action) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
+        if work.stage == "validation":
+            st.markdown(f"{escape(suggestion.text)} :gray-badge[{percent(suggestion.probability)}] :green-badge[in the list]")
+            return
         st.markdown(f"{escape(suggestion.text)} {BADGES[became]}", width="content")
-        key, args = work.key("withdraw", number), (work, as_offer(suggestion), "withdraw")
-        st.button(named("Undo", f"the decision on {suggestion.text}"), key=key, type="tertiary", on_click=_decide, args=args)
+        offers = [as_offer(suggestion)]
+        label = named("Undo", f"the decision on {suggestion.text}")
+        work.button(label, ("withdraw", number), _decide, offers, "withdraw", type="tertiary")
 
 
 def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
     offer = as_offer(suggestion)
     with st.container(border=True, key=work.key("suggestion", number)):
-        st.markdown(
-            f"**{escape(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]",
-            help="The model's own probability for this answer",
-        )
+        st.markdown(f"**{escape(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]")
         if suggestion.question:
             st.markdown(changes(work.task.question, suggestion.question))
-        _evidence(work, suggestion)
+        is_whole = _passage(work, suggestion)
         with st.container(horizontal=True):
             for label, what, key in (("Accept", "accept", "A"), ("Reject", "reject", "X")):
-                work.button(
-                    named(label, suggestion.text), (what, number), _decide, offer, what, shortcut=key if first else None
-                )
-            if offer.passage_ids:
-                work.button(
-                    named("Read the evidence", f"for {suggestion.text}"),
-                    ("read", number),
-                    _read,
-                    offer,
-                    icon=":material/menu_book:",
-                    type="tertiary",
-                    shortcut="E" if first else None,
-                )
+                if what == "accept" or work.stage == "generation":  # a validator adds it, or leaves it
+                    shortcut = key if first else None
+                    work.button(named(label, suggestion.text), (what, number), _decide, [offer], what, shortcut=shortcut)
+            if offer.passage_ids and not is_whole:
+                label, look = named("Read", f"the passage for {suggestion.text}"), {"shortcut": "E" if first else None}
+                work.button(label, ("read", number), _read, offer, icon=":material/menu_book:", type="tertiary", **look)
 
 
-def _evidence(work: Work, suggestion: Suggestion) -> None:
+def _passage(work: Work, suggestion: Suggestion) -> bool:
+    """The place it was read from; the whole passage once it is opened.  Returns whether it is shown whole."""
     if not suggestion.evidence:
         st.caption(":material/link_off: No passage contains these words.")
-        return
+        return True
     first = suggestion.evidence[0]
     passage = search.look_up(work, first.passage_id)
     if passage is None:
         st.caption(f"Passage {escape(first.passage_id)} is not in the project's corpus.")
-        return
-    st.caption(f"{escape(passage.title)}: {around(passage.text, [(first.start, first.end)], 90)}")
+        return True
+    if is_open := passage.id in work.opened:
+        st.markdown(f":small[{escape(passage.title)}: {search.marked(passage, [suggestion.text])}]")
+    else:
+        st.caption(f"{escape(passage.title)}: {around(passage.text, [(first.start, first.end)], 90)}")
+    return is_open

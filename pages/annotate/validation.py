@@ -1,8 +1,11 @@
-"""Validation: the union of several people's answers, in the two steps of AmbigQA's authors.  Their names are not shown here."""
+"""Validation: the union of several people's answers, each with its questions.  Their names are not shown here.
+
+AmbigQA's authors did this in two steps, answers first; here an answer and its questions are one card.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import streamlit as st
 
@@ -10,27 +13,24 @@ from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
 from core.errors import AmbiscopeError
-from pages.annotate import place, search, state, submit_bar
+from pages.annotate import generation, place, search, state, submit_bar
 from pages.annotate.state import Work
-from pages.ui.keyboard import SUBMIT, capture_keys, legend
 from pages.ui.markup import changes, escape, named
 from storage.records.annotation import ValidationWork
 
-KEYS_1 = (
+KEYS = (
     ("1–9", "select an answer"),
     ("M", "combine the selected"),
     ("S", "separate the selected"),
     ("X", "delete the selected"),
-    ("U", "undo"),
-    ("B", "back to the results"),
-    (SUBMIT, "go to step 2, or submit"),
 )
-KEYS_2 = (("1–9", "keep or strike out a question"), ("Q", "back to step 1"), ("U", "undo"), (SUBMIT, "submit"))
 
 
 def answers(work: Work) -> Iterator[str]:
     for group in work.form.groups:
         yield from group.aliases
+    for suggestion in work.suggestions:
+        yield suggestion.text
 
 
 def content(work: Work) -> ValidationWork:
@@ -38,8 +38,8 @@ def content(work: Work) -> ValidationWork:
     return ValidationWork(groups.to_annotation(work.form), sources=sources)
 
 
-def errors(work: Work) -> tuple[checks.Finding, ...]:
-    return checks.errors(groups.to_annotation(work.form), work.task.question, opened=None)
+def blocked(work: Work) -> bool:
+    return bool(checks.errors(groups.to_annotation(work.form), work.task.question, opened=None))
 
 
 # ---------------------------------------------------------------- callbacks
@@ -68,25 +68,14 @@ def _chosen(work: Work, what: str) -> None:
         work.chosen.clear()
 
 
-def _separate(work: Work, at: int) -> None:
-    work.chosen.clear()
-    state.attempt(work, lambda: groups.separate(work.form, at))
+def _correct(work: Work, at: int, part: int, text: str) -> None:
+    corrected = f"aliases.{at}.{part}"
+    state.attempt(work, lambda: groups.correct(work.form, at, part, parse_aliases(text)), redraw=False, typed=corrected)
 
 
-def _correct(work: Work, at: int, part: int) -> None:
-    text = str(st.session_state.get(work.key("aliases", at, part)) or "")
-    work.problem = None
-    try:
-        form = groups.correct(work.form, at, part, parse_aliases(text))
-    except AmbiscopeError as error:
-        work.problem = error
-        return
-    state.change(work, form, typed=f"aliases.{at}.{part}")
-
-
-def _add(work: Work) -> None:
-    text = str(st.session_state.pop(work.key("added"), "") or "")
-    state.attempt(work, lambda: groups.add(work.form, parse_aliases(text)))
+def _add(work: Work, text: str) -> None:
+    if text.strip():
+        state.attempt(work, lambda: groups.add(work.form, parse_aliases(text)))
 
 
 def _restart(work: Work) -> None:
@@ -96,35 +85,24 @@ def _restart(work: Work) -> None:
         state.attempt(work, lambda: groups.union(source.question, source.annotations))
 
 
-def _step(work: Work, number: int) -> None:
-    work.step, work.tried, work.problem = number, False, None
-    work.chosen.clear()
-
-
 def _toggle(work: Work, at: int, variant: Variant) -> None:
     act = groups.exclude if variant.included else groups.include
     state.attempt(work, lambda: act(work.form, at, variant.text))
 
 
-def _edit(work: Work, at: int, number: int) -> None:
+def _edit(work: Work, at: int, number: int, text: str) -> None:
     """The field has the place of the wording in its key: the wording itself changes while it is typed."""
-    questions = work.form.groups[at].questions
-    text = str(st.session_state.get(work.key("wording", at, number)) or "")
-    if number < len(questions):
-        work.problem = None
-        try:
-            form = groups.edit(work.form, at, questions[number].text, text)
-        except AmbiscopeError as error:
-            work.problem = error
-            return
-        # two wordings that become equal are one from now on: then the fields are numbered anew
-        merged = len(form.groups[at].questions) != len(questions)
-        state.change(work, form, typed="" if merged else f"wording.{at}.{number}", redraw=merged)
+    texts = [variant.text for variant in work.form.groups[at].questions]
+    if number < len(texts):
+        old = texts.pop(number)
+        merged = " ".join(text.split()) in texts  # they are one from now on: then the fields are numbered anew
+        typed = "" if merged else f"wording.{at}.{number}"
+        state.attempt(work, lambda: groups.edit(work.form, at, old, text), redraw=merged, typed=typed)
 
 
-def _ask(work: Work, at: int) -> None:
-    text = str(st.session_state.pop(work.key("asked", at), "") or "")
-    state.attempt(work, lambda: groups.ask(work.form, at, text))
+def _ask(work: Work, at: int, text: str) -> None:
+    if text.strip():
+        state.attempt(work, lambda: groups.ask(work.form, at, text))
 
 
 def _return(work: Work) -> None:
@@ -144,20 +122,37 @@ def _return(work: Work) -> None:
 # ---------------------------------------------------------------- drawing
 
 
-@st.fragment
-def pane(work: Work) -> None:
-    if work.refresh:
-        work.refresh = False
-        st.rerun()
+def draw(work: Work) -> None:
     sheet: Sheet = work.form
-    if work.step == 2 and len(sheet.groups) < 2:
-        work.step = 1
-    if work.source is not None:
-        _sources(work)
-    if work.step == 1:
-        _step_1(work, sheet)
-    else:
-        _step_2(work, sheet)
+    _sources(work)
+    found = generation.checked(work, groups.to_annotation(sheet), must_read=0)
+    for at, group in enumerate(sheet.groups):
+        with st.container(border=True, key=work.key("group", at)):
+            _answer(work, at, group)
+            if len(sheet.groups) > 1:
+                _questions(work, at, group)
+            submit_bar.show_findings(work, found, at)
+    if not sheet.groups:
+        st.info("The list is empty. If you submit now, you say that there is no answer.")
+    submit_bar.show_findings(work, found, None)
+    _new_field(work, "Add a missing answer", ("added",), "answer | another spelling", _add)
+    count = len(work.chosen)
+    with st.container(horizontal=True):
+        for label, key, what, enough in (
+            ("Combine", "M", "combine", count > 1),
+            ("Separate", "S", "separate", any(len(sheet.groups[i].parts) > 1 for i in work.chosen if i < len(sheet.groups))),
+            ("Delete", "X", "delete", count > 0),
+        ):
+            work.button(named(label, "the selected answers"), (what,), _chosen, what, shortcut=key, disabled=not enough)
+        work.button("Start over", ("restart",), _restart, icon=":material/restart_alt:", type="tertiary")
+
+
+def _new_field(
+    work: Work, label: str, parts: tuple[object, ...], placeholder: str, do: Callable[..., None], *args: object
+) -> None:
+    """A field whose text is added with Enter.  Its key changes with the form, so that it is empty afterwards."""
+    look = {"live": False, "label_visibility": "collapsed", "icon": ":material/add:"}
+    work.field(label, parts, "", do, *args, placeholder=f"{label}: {placeholder}", **look)
 
 
 def _people(work: Work) -> dict[str, str]:
@@ -173,137 +168,52 @@ def _sources(work: Work) -> None:
         count = len(annotation.pairs)
         kind = {"none": "no answer", "single": "a single answer"}.get(annotation.type, f"{count} answers")
         counts.append(f"{people[name]}: {kind}")
-    st.caption("Annotators: " + " · ".join(counts))
-    with st.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
+    line = st.container(horizontal=True, vertical_alignment="center")
+    line.caption("Annotators: " + " · ".join(counts), width="content")
+    with line.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
         st.selectbox("Whose annotation?", list(people), format_func=lambda n: people[n], key=work.key("return.whom"))
-        st.text_input("What should they change?", key=work.key("return.reason"), max_chars=500, live="300ms")
-        work.button(
-            "Send back",
-            ("return.it",),
-            _return,
-            disabled=not str(st.session_state.get(work.key("return.reason")) or "").strip(),
-        )
-
-
-def _step_1(work: Work, sheet: Sheet) -> None:
-    st.markdown(
-        "**Step 1 of 2: the answers.** Edit them in their fields. Select answers to combine, separate or delete them with the buttons below."
-    )
-    for at, group in enumerate(sheet.groups):
-        _answer(work, at, group)
-    if not sheet.groups:
-        st.info("No answer is left. If you submit now, you say that there is no answer.")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
-            "Add a missing answer", key=work.key("added"), placeholder="answer | alias", max_chars=state.MAX_FIELD_CHARS
-        )
-        work.button(named("Add", "the missing answer"), ("add",), _add)
-    count = len(work.chosen)
-    with st.container(horizontal=True):
-        for label, key, what, enough in (
-            ("Combine", "M", "combine", count > 1),
-            ("Separate", "S", "separate", any(len(sheet.groups[i].parts) > 1 for i in work.chosen if i < len(sheet.groups))),
-            ("Delete", "X", "delete", count > 0),
-        ):
-            work.button(named(label, "the selected answers"), (what,), _chosen, what, shortcut=key, disabled=not enough)
-        work.button("Start over", ("restart",), _restart, icon=":material/restart_alt:", type="tertiary")
-    if len(sheet.groups) > 1:
-        state.show_problem(work)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            work.button("Go to step 2", ("to2",), _step, 2, type="primary", shortcut=SUBMIT)
-            submit_bar.undo_button(work)
-            st.caption(escape(state.saved_line(work)))
-    else:
-        submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
-    legend(KEYS_1)
-    capture_keys(state.on_screen(work))
+        st.text_input("What should they change?", key=work.key("return.reason"), max_chars=500)
+        work.button("Send back", ("return.it",), _return)
 
 
 def _answer(work: Work, at: int, group: Group) -> None:
     people = _people(work)
     chosen = at in work.chosen
-    with st.container(border=True, key=work.key("group", at)):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            work.button(
-                f"Answer {at + 1}",
-                ("choose", at),
-                _choose,
-                at,
-                icon=":material/check_box:" if chosen else ":material/check_box_outline_blank:",
-                type="primary" if chosen else "secondary",
-                shortcut=str(at + 1) if at < 9 else None,
-            )
-            by = ", ".join(people.get(name, "?") for name in group.by) or "you"
-            st.caption(f"from {by}", width="content")
-            if len(group.parts) > 1:
-                work.button(
-                    named("Separate", f"answer {at + 1}"),
-                    ("separate", at),
-                    _separate,
-                    at,
-                    icon=":material/call_split:",
-                    type="tertiary",
-                )
-        for number, part in enumerate(group.parts):
-            # of several people's: whose words they are
-            work.field(
-                f"Answer {at + 1} as {people.get(part.by, 'you')} wrote it",
-                ("aliases", at, number),
-                join_aliases(part.aliases),
-                _correct,
-                at,
-                number,
-                label_visibility="visible" if len(group.parts) > 1 else "collapsed",
-            )
-        if group.passage_ids:
-            titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
-            st.caption(f":material/menu_book: {titles}")
-        with st.expander(named(f"Questions ({len(group.questions)})", f"of answer {at + 1}")):
-            for variant in group.questions:
-                st.markdown(changes(work.task.question, variant.text))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        work.button(
+            f"Answer {at + 1}",
+            ("choose", at),
+            _choose,
+            at,
+            icon=":material/check_box:" if chosen else ":material/check_box_outline_blank:",
+            type="primary" if chosen else "secondary",
+            shortcut=str(at + 1) if at < 9 else None,
+        )
+        by = ", ".join(people.get(name, "?") for name in group.by) or "you"
+        titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
+        st.caption(f"from {by}{f' · :material/menu_book: {titles}' if titles else ''}", width="content")
+    for number, part in enumerate(group.parts):
+        # of several people's: whose words they are
+        work.field(
+            f"Answer {at + 1} as {people.get(part.by, 'you')} wrote it",
+            ("aliases", at, number),
+            join_aliases(part.aliases),
+            _correct,
+            at,
+            number,
+            label_visibility="visible" if len(group.parts) > 1 else "collapsed",
+        )
 
 
-def _step_2(work: Work, sheet: Sheet) -> None:
-    st.markdown(
-        "**Step 2 of 2: the questions.** Keep the best wording for each answer, edit it lightly, and strike out the others."
-    )
-    wrong = errors(work) if work.tried else ()
-    doubtful = checks.doubts(
-        groups.to_annotation(sheet),
-        work.task.question,
-        reference_date=work.project.reference_date,
-        alias_words=int(work.project.thresholds.get("alias_words", 7)),
-    )
-    shortcut = 0
-    for at, group in enumerate(sheet.groups):
-        with st.container(border=True, key=work.key("asking", at)):
-            st.markdown(f"**{escape(join_aliases(group.aliases))}**")
-            for number, variant in enumerate(group.questions):
-                shortcut += 1
-                _wording(work, at, number, variant, str(shortcut) if shortcut < 10 else None)
-            if len(group.included) > 1:
-                st.caption("More than one wording is kept. The first one goes into the answer set.")
-            with st.container(horizontal=True, vertical_alignment="bottom"):
-                st.text_input(
-                    f"Another question for answer {at + 1}",
-                    key=work.key("asked", at),
-                    max_chars=state.MAX_FIELD_CHARS,
-                    label_visibility="collapsed",
-                    placeholder="Another wording",
-                )
-                work.button(named("Add", f"a question for answer {at + 1}"), ("ask", at), _ask, at)
-            for finding in (f for f in (*wrong, *doubtful) if f.pair == at):
-                if finding in wrong:
-                    submit_bar.show_mistake(finding.message)
-                else:
-                    st.caption(f":orange[:material/warning: {escape(finding.message)}]")
-    work.button("Back to step 1", ("to1",), _step, 1, shortcut="Q", type="tertiary")
-    submit_bar.actions(work, make=content, blocked=lambda: bool(errors(work)))
-    legend(KEYS_2)
-    capture_keys(state.on_screen(work))
+def _questions(work: Work, at: int, group: Group) -> None:
+    for number, variant in enumerate(group.questions):
+        _wording(work, at, number, variant)
+    if len(group.included) > 1:
+        st.caption("More than one question is kept. The first one goes into the answer set.")
+    _new_field(work, f"Another question for answer {at + 1}", ("asked", at), "press Enter to add it", _ask, at)
 
 
-def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str | None) -> None:
+def _wording(work: Work, at: int, number: int, variant: Variant) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         work.button(
             named("Kept" if variant.included else "Struck out", f"question {number + 1} of answer {at + 1}"),
@@ -312,7 +222,6 @@ def _wording(work: Work, at: int, number: int, variant: Variant, shortcut: str |
             at,
             variant,
             icon=":material/check_box:" if variant.included else ":material/check_box_outline_blank:",
-            shortcut=shortcut,
         )
         work.field(
             f"Question {number + 1} of answer {at + 1}",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from core.engine import Engine
 from core.errors import InputError, StorageError
+from core.retrieval import wikipedia
 from core.retrieval.build import BuildReport
 from core.retrieval.readers import UPLOADED
 from pages.jobs.background import BackgroundJob
@@ -112,5 +113,21 @@ def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., B
         discard_uploads(engine.settings.home, name)
         return report
 
-    stopped = f"the build of corpus '{name}' was stopped; finished work is kept, and you can resume it"
-    return BackgroundJob(work, name, stopped=stopped, about=upload)
+    return BackgroundJob(work, name, stopped=_stopped(name), about=upload)
+
+
+def build_wikipedia(engine: Engine | RemoteEngine) -> BackgroundJob:
+    """The same of Simple English Wikipedia, which is downloaded first."""
+
+    def work(job: BackgroundJob) -> BuildReport:
+        def progress(done: int, total: int, stage: str) -> None:
+            unit = "MB" if stage == wikipedia.DOWNLOADING else "passages"
+            job.progress(done, total, f"{stage}: {done:,}{f' of {total:,}' if total else ''} {unit}")
+
+        return wikipedia.add_wikipedia(engine.library, progress)
+
+    return BackgroundJob(work, wikipedia.NAME, stopped=_stopped(wikipedia.NAME))
+
+
+def _stopped(name: str) -> str:
+    return f"the build of corpus '{name}' was stopped; finished work is kept, and you can resume it"

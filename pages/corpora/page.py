@@ -5,9 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
+from core.retrieval import wikipedia
 from core.retrieval.build import BuildReport
 from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import UPLOADED
+from core.retrieval.starter import coverage
 from pages.corpora import builds as corpus_builds
 from pages.explore.trace import draw_found
 from pages.jobs import background as jobs
@@ -18,7 +20,7 @@ from pages.ui.markup import escape
 from pages.ui.tables import table
 
 PAGE = 25  # passages a page of the table
-POLL_SECONDS = 0.2  # seconds
+SHOWN_TOPICS = 12  # of the starter corpus, by name
 MODES = ("hybrid", "dense", "bm25")
 
 
@@ -31,7 +33,7 @@ def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
         {
             "Name": c.name,
             "Passages": c.passages,
-            "State": "complete" if c.complete else "incomplete",
+            "State": "complete" if c.complete else "search by words only" if c.by_words_only else "incomplete",
             "Encoder": c.encoder,
             "Index": c.index_kind,
             "Size": megabytes(c.size_bytes),
@@ -45,7 +47,7 @@ def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
     if rows:
         table(rows, "Corpora of this installation")
     else:
-        st.info("There is no corpus yet. Upload files below.")
+        st.info("There is no corpus yet. Add one above.")
 
 
 # ---------------------------------------------------------------- looking into one
@@ -76,7 +78,7 @@ def search(name: str) -> None:
         return
     matches = shared.engine().corpus(name).search(query, int(k), mode)
     if not matches:
-        st.info("No passage has any of these words. Try dense or hybrid search.")
+        st.info("No passage has any of these words. Try other words, or dense or hybrid search.")
     draw_found(matches)
 
 
@@ -103,8 +105,35 @@ def delete(name: str) -> None:
     st.caption("Predictions made with it are kept, with the passages they show.")
 
 
+def starter_topics() -> None:
+    """What the starter corpus covers, with its questions to ask."""
+    topics = coverage(shared.settings().starter_dir)
+    if not topics:
+        return
+    first = ", ".join(list(topics)[:SHOWN_TOPICS])
+    st.caption(
+        f"{sum(map(len, topics.values()))} example questions on {escape(first)} and {len(topics) - SHOWN_TOPICS} more topics."
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        topic = st.selectbox("Topic", list(topics), format_func=str.capitalize, key="corpora.topic", width=220)
+        question = st.selectbox("Example question", topics.get(str(topic), []), key="corpora.example")
+        if st.button("Ask", key="corpora.example.ask", icon=":material/send:") and question:
+            ask(STARTER, str(question))
+
+
+def ask(name: str, question: str = "") -> None:
+    """Opens Explore with this corpus, and with a question if one is given."""
+    st.session_state["explore.corpus"] = name
+    if question:
+        st.session_state["explore.question"] = st.session_state["explore.ask"] = question
+    st.switch_page("pages/explore/page.py")
+
+
 def incomplete(name: str) -> None:
     st.warning(f"Corpus {escape(name)} is incomplete. Its build was interrupted, or is running in another process.")
+    if name == wikipedia.NAME:
+        st.caption("To resume, choose Add Simple English Wikipedia above.")
+        return
     uploads = corpus_builds.pending_uploads(shared.settings().home, name)
     if uploads:
         upload = uploads[-1]
@@ -121,18 +150,19 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
     every = list(dict.fromkeys([*names, *(c.name for c in corpora)]))
     if not every:
         return
-    chosen = st.selectbox("Corpus", every, key="corpora.chosen")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox("Corpus", every, key="corpora.chosen")
+        if chosen in names and st.button("Ask it", key="corpora.ask", icon=":material/alt_route:", type="primary"):
+            ask(chosen)
     info = next((c for c in corpora if c.name == chosen), None)
-    if info is not None and not info.complete:
-        if chosen not in jobs.going("builds"):
-            incomplete(chosen)
-        if shared.store().may("delete corpora"):
-            delete(chosen)
-        return
-    draws = {"Passages": passages, "Search": search}
+    if info is not None and not info.complete and chosen not in jobs.going("builds"):
+        incomplete(chosen)
+    if chosen == STARTER and chosen in names:
+        starter_topics()
+    draws = {"Passages": passages, "Search": search} if chosen in names else {}
     if shared.store().may("delete corpora") and not shared.light_engine().elsewhere:
         draws["Delete"] = delete
-    for tab, draw in zip(st.tabs(list(draws)), draws.values()):
+    for tab, draw in zip(st.tabs(list(draws)), draws.values()) if draws else ():
         with tab:
             try:
                 draw(chosen)
@@ -149,37 +179,52 @@ def _resume(upload: corpus_builds.Upload) -> None:
 
 
 @action("build corpora")
-def _upload() -> None:
-    """Callback of the form."""
+def _upload(files_key: str) -> None:
+    """Callback of the form, which is emptied where the build has begun."""
     name = str(st.session_state.get("corpora.name") or "").strip()
-    files = st.session_state.get("corpora.files") or []
+    files = st.session_state.get(files_key) or []
     if not name:
         raise InputError("the corpus has no name; enter one made of a-z, 0-9, '_' and '-'")
     if not files:
         raise InputError("no file is selected; choose at least one")
+    engine = shared.engine()
+    engine.library.digest(name)  # a name that cannot be one is refused before anything is stored
     jobs.check_free("builds", name)
     upload = corpus_builds.save_upload(shared.settings().home, name, files)
-    jobs.begin("builds", name, corpus_builds.build(shared.engine(), upload))
+    jobs.begin("builds", name, corpus_builds.build(engine, upload))
+    st.session_state["corpora.name"] = ""
+    st.session_state["corpora.uploads"] = st.session_state.get("corpora.uploads", 0) + 1
 
 
-def upload_form() -> None:
+@action("build corpora")
+def _add_wikipedia() -> None:
+    jobs.begin("builds", wikipedia.NAME, corpus_builds.build_wikipedia(shared.engine()))
+
+
+def add_form(complete: set[str]) -> None:
+    """On top of the page: files to upload, and a corpus to download."""
     settings = shared.settings()
-    st.subheader("Add a corpus", divider="gray")
-    st.markdown(
-        f"File types: {', '.join(f'`{s}`' for s in UPLOADED)}. Limits for each file: {settings.max_upload_mb} MB, "
-        f"{settings.max_upload_lines:,} lines, {settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`. "
-        "A zip of a folder is read as it is. JSON Lines need the field `text`; `id` and `title` are optional. Long texts are split into passages of 100 words."
-    )
+    st.subheader("Add a corpus")
+    files_key = f"corpora.files{st.session_state.get('corpora.uploads', '')}"  # a new one is empty
     with st.form("corpora.upload"):
         st.text_input("Corpus name", key="corpora.name", max_chars=64, placeholder="my-corpus")
         st.file_uploader(
-            "Files",
+            f"Files, or a zip of a folder (up to {settings.max_upload_mb} MB each)",
             type=sorted({suffix.rpartition(".")[2] for suffix in UPLOADED}),
             accept_multiple_files=True,
             max_upload_size=settings.max_upload_mb,
-            key="corpora.files",
+            key=files_key,
+            help=f"{', '.join(f'`{s}`' for s in UPLOADED)}, each of at most {settings.max_upload_lines:,} lines and "
+            f"{settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`; JSON Lines need the field `text`. "
+            "Documents are split into passages of about 100 words.",
         )
-        st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload)
+        st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload, args=(files_key,))
+    if wikipedia.NAME not in complete | jobs.going("builds").keys():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"No documents at hand? Simple English Wikipedia has {wikipedia.COST}.", width="stretch")
+            st.button(
+                "Add Simple English Wikipedia", key="corpora.wikipedia", on_click=_add_wikipedia, icon=":material/download:"
+            )
 
 
 def show_report(build: jobs.BackgroundJob) -> None:
@@ -195,7 +240,7 @@ def show_report(build: jobs.BackgroundJob) -> None:
         with st.expander(f"Other files, not read: {report.others_total:,}"):
             table([{"File": r.file, "Why": r.reason} for r in report.others], "Files that were not read")
     if report.rejected_total:
-        originals = build.about.originals
+        originals = build.about.originals if build.about else {}
         skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
         shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
         st.warning(f"{skipped} skipped{shown}:")
@@ -206,33 +251,43 @@ def show_report(build: jobs.BackgroundJob) -> None:
         table(rows, "Skipped rows with the reason")
 
 
-def watch() -> None:
-    """Progress of running builds, reports of finished ones.  Goes on after an interruption: the work is done elsewhere."""
-    if running := jobs.going("builds"):
-        bars = {name: jobs.bar("builds", name, build) for name, build in running.items()}
-        while going := jobs.going("builds"):
-            for name in bars.keys() & going.keys():
-                jobs.show(bars[name], going[name])
-            next(iter(going.values())).wait(POLL_SECONDS)
+@st.fragment(run_every=jobs.POLL_SECONDS)
+def watch(names: list[str]) -> None:
+    """Running builds.  The page is drawn again when one ends, and when one can be searched by words."""
+    running = jobs.going("builds")
+    for name, build in running.items():
+        jobs.bar("builds", name, build)
+        if name in names:
+            st.caption(f"{escape(name)} can be searched by words now; search by vectors follows.")
+    if not running or set(shared.light_engine().library.names()) != set(names):
         st.rerun()
+
+
+def reports(names: list[str]) -> None:
+    """What became of builds.  A corpus is chosen below as soon as it can be searched."""
+    selected: set[int] = st.session_state.setdefault("corpora.selected", set())
     for name, build in list(jobs.jobs_of("builds").items()):
-        show_report(build)
-        jobs.close_button("builds", name)
+        if name in names and id(build) not in selected:
+            selected.add(id(build))
+            st.session_state["corpora.chosen"] = name
+        if build.done:
+            show_report(build)
+            jobs.close_button("builds", name)
+    if jobs.going("builds"):
+        watch(names)
 
 
 def main() -> None:
     st.header("Corpora")
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
     corpora, names = shared.corpora(), shared.light_engine().library.names()
-    overview(corpora, names)
-    above = st.container()
-    inspect_corpus(corpora, names)
     if elsewhere := shared.light_engine().elsewhere:
         st.info(escape(elsewhere), icon=":material/dns:")
     elif shared.store().may("build corpora"):
-        upload_form()
-    with above:
-        watch()
+        add_form({c.name for c in corpora if c.complete})
+    reports(names)
+    inspect_corpus(corpora, names)
+    overview(corpora, names)
 
 
 main()

@@ -12,7 +12,6 @@ import plotly.express as px
 import plotly.graph_objects as go
 import streamlit as st
 
-from core.evaluation.published import PublishedTable, tables_of
 from core.metrics.calibration import by_chance
 from core.systems import entry_of
 from pages.evaluate.data import SCOPES
@@ -24,7 +23,6 @@ from storage.records.results import StoredEvaluation
 from storage.store import SessionStore, Store
 
 Runs = Sequence[StoredEvaluation]
-OURS = "this installation"
 MAX_RETRIEVAL_RUNS = 20
 TRAINING, ABLATION, ZERO_SHOT = "training questions", "ablation", "zero-shot"  # tags of a run
 FULL_MODEL = "none"  # left out of an ablation
@@ -51,13 +49,12 @@ class ChartRequest:
     metric: str
     scope: str  # a key of SCOPES
     store: Store | SessionStore
-    published: PublishedTable | None = None  # a paper's figures, for a chart of their own below ours
 
     def summary(self, run: StoredEvaluation, part: str) -> Mapping[str, Any]:
         return summary_of(run.id, self.store).get(part) or {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EvaluationChart:
     """Charts with the same `menu` are drawn below one another under this one choice."""
 
@@ -71,7 +68,6 @@ class EvaluationChart:
     layout: Mapping[str, Any] = field(default_factory=dict)
     value: str = ""  # of the axis of values, where it is not the chosen metric
     metrics: tuple[str, ...] = ()  # that it shows; none: the chosen one
-    published: str = ""  # the papers' tables that can be drawn, too (`shows` in figures.json)
 
 
 # ---------------------------------------------------------------- frames
@@ -101,8 +97,8 @@ def _scores(
     scopes: Sequence[str] = tuple(SCOPES),
     name: Callable[[StoredEvaluation], str] | None = None,
 ) -> pd.DataFrame:
-    """A row for each score of our runs, and of the published table's systems where our runs have one."""
-    rows: list[dict[str, Any]] = [
+    """A row for each score."""
+    return pd.DataFrame(
         {
             "run": name(run) if name else request.names[run.id],
             "metric": metric,
@@ -111,32 +107,12 @@ def _scores(
             "low": scaled(metric, score.low),
             "high": scaled(metric, score.high),
             "n": score.n,
-            "source": OURS,
         }
         for run in runs
         for metric in metrics
         for scope in scopes
         if (score := run.scores.get(metric, {}).get(scope))
-    ]
-    if (theirs := request.published) and rows:
-        rows += [
-            {
-                "run": system,
-                "metric": metric,
-                "questions": scope,
-                "value": scaled(metric, value),
-                "source": _source(theirs),
-            }
-            for system in theirs.values
-            for metric in metrics
-            for scope in scopes
-            if (value := theirs.value(system, metric, scope)) is not None
-        ]
-    return pd.DataFrame(rows)
-
-
-def _source(published: PublishedTable) -> str:
-    return f"published in {published.label}, on other data"
+    )
 
 
 def _quality(request: ChartRequest) -> pd.DataFrame:
@@ -144,22 +120,19 @@ def _quality(request: ChartRequest) -> pd.DataFrame:
 
 
 def _time(request: ChartRequest) -> pd.DataFrame:
-    metric, scope, theirs = request.metric, request.scope, request.published
-    rows = [
-        (request.names[r.id], r.seconds_median, r.seconds_p95, r.mean(metric, scope), r.parameters, r.peak_memory_mb, OURS)
+    return pd.DataFrame(
+        {
+            "run": request.names[r.id],
+            "seconds (median)": r.seconds_median,
+            "seconds (p95)": r.seconds_p95,
+            "value": scaled(request.metric, r.mean(request.metric, request.scope)),
+            "parameters": r.parameters,
+            "peak memory (MB)": r.peak_memory_mb,
+            "size": float(r.parameters or 1),
+        }
         for r in request.chosen
-        if r.seconds_median and r.mean(metric, scope) is not None
-    ]
-    if theirs and rows:
-        values = {s: (theirs.value(s, "seconds"), theirs.value(s, metric, scope)) for s in theirs.values}
-        rows += [
-            (s, seconds, None, value, theirs.value(s, "parameters"), None, _source(theirs))
-            for s, (seconds, value) in values.items()
-            if seconds and value is not None
-        ]
-    columns = ["run", "seconds (median)", "seconds (p95)", "value", "parameters", "peak memory (MB)", "source"]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame.assign(value=[scaled(metric, v) for v in frame["value"]], size=frame["parameters"].fillna(1.0).astype(float))
+        if r.seconds_median and r.mean(request.metric, request.scope) is not None
+    )
 
 
 def _training_size(request: ChartRequest) -> pd.DataFrame:
@@ -185,8 +158,6 @@ def _ablations(request: ChartRequest) -> pd.DataFrame:
 
 
 def _variants(request: ChartRequest) -> pd.DataFrame:
-    """The published figures are zero-shot: each of our runs says which it is."""
-
     def variant(run: StoredEvaluation) -> str:
         return f"{request.names[run.id]} ({'zero-shot' if run.tags.get(ZERO_SHOT) else 'supervised'})"
 
@@ -199,8 +170,6 @@ def _retrieval(request: ChartRequest) -> pd.DataFrame:
     alone = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
     runs = [*[r for r in request.chosen if r not in alone], *alone][:MAX_RETRIEVAL_RUNS]
     metrics = dict.fromkeys(m for r in runs for m in r.scores if _AT_K.fullmatch(m))
-    if request.published:
-        metrics |= dict.fromkeys(m for m in request.published.metrics if _AT_K.fullmatch(m))
     frame = _scores(request, runs, list(metrics), [request.scope])
     if frame.empty:
         return frame
@@ -287,8 +256,30 @@ def _of(metrics: tuple[str, ...]) -> Callable[[ChartRequest], pd.DataFrame]:
 BY_QUESTIONS = {"x": "value", "y": "run", "color": "questions", "orientation": "h"}
 BY_METRIC = {"x": "value", "y": "run", "color": "metric", "orientation": "h"}
 INTERVALS = "Means with 95% bootstrap intervals over questions."
+RELIABILITY = EvaluationChart(
+    "Reliability",
+    "reliability",
+    "Reliability of probabilities",
+    _reliability,
+    px.line,
+    {
+        "x": "stated",
+        "y": "right",
+        "color": "run",
+        "line_dash": "probability of",
+        "markers": True,
+        "hover_data": ["n", "calibration error", "by chance up to"],
+    },
+    "Of the answers, of [EOI] (no answer remains) and of the verifier (the evidence supports the answer). Below the dashed line, the system is "
+    "overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
+    "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
+    layout={
+        "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]
+    },
+    metrics=("reliability",),
+)
 CHARTS = (
-    EvaluationChart("Quality", "quality", "Quality: {metric}", _quality, px.bar, BY_QUESTIONS, INTERVALS, published="quality"),
+    EvaluationChart("Quality", "quality", "Quality: {metric}", _quality, px.bar, BY_QUESTIONS, INTERVALS),
     EvaluationChart(
         "Time and quality",
         "latency",
@@ -297,7 +288,6 @@ CHARTS = (
         px.scatter,
         {"x": "seconds (median)", "y": "value", "color": "run", "size": "size", "size_max": 40, "log_x": True},
         "The area of a circle shows the number of parameters; the smallest ones are unknown.",
-        published="quality",
     ),
     EvaluationChart(
         "Training-set size",
@@ -328,7 +318,7 @@ CHARTS = (
         value="answers per question",
         metrics=("answers", "reference answers"),
     ),
-    EvaluationChart("Ablations", "ablations", "Ablations", _ablations, px.bar, BY_QUESTIONS, published="ablations"),
+    EvaluationChart("Ablations", "ablations", "Ablations", _ablations, px.bar, BY_QUESTIONS),
     EvaluationChart(
         "Zero-shot and decoding",
         "variants",
@@ -336,8 +326,7 @@ CHARTS = (
         _variants,
         px.bar,
         BY_QUESTIONS,
-        "The published figures are zero-shot; supervised runs of ours saw questions with several answers.",
-        published="zero-shot",
+        "Supervised runs saw questions with several answers in training.",
     ),
     EvaluationChart(
         "Retrieval",
@@ -349,7 +338,6 @@ CHARTS = (
         "R@k: at least one answer is in the top k passages. MRecall@k: all n answers are (or k of them if n > k).",
         value="share of questions (%)",
         metrics=("R@k",),
-        published="retrieval",
     ),
     EvaluationChart(
         "Grounding",
@@ -360,7 +348,6 @@ CHARTS = (
         {"x": "metric", "y": "value", "color": "run"},
         value="share (%)",
         metrics=GROUNDED,
-        published="grounded",
     ),
     EvaluationChart(
         "Grounding",
@@ -386,28 +373,7 @@ CHARTS = (
         },
         metrics=("calls",),
     ),
-    EvaluationChart(
-        "Reliability",
-        "reliability",
-        "Reliability of probabilities",
-        _reliability,
-        px.line,
-        {
-            "x": "stated",
-            "y": "right",
-            "color": "run",
-            "line_dash": "probability of",
-            "markers": True,
-            "hover_data": ["n", "calibration error", "by chance up to"],
-        },
-        "Of the answers, of [EOI] (no answer remains) and of the verifier (the evidence supports the answer). Below the dashed line, the system is "
-        "overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
-        "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
-        layout={
-            "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]
-        },
-        metrics=("reliability",),
-    ),
+    RELIABILITY,
     EvaluationChart(
         "Errors",
         "errors",
@@ -432,34 +398,24 @@ CHARTS = (
 )
 
 
-def menu(request: ChartRequest) -> list[str]:
-    """The choices for which some chart has something to draw."""
-    return list(dict.fromkeys(chart.menu for chart in CHARTS if len(chart.frame(request))))
+def drawable(request: ChartRequest) -> dict[EvaluationChart, pd.DataFrame]:
+    """The charts that have something to draw, each with its data."""
+    return {chart: frame for chart in CHARTS if len(frame := chart.frame(request))}
 
 
-def published_tables(chart: EvaluationChart, metric: str) -> dict[str, PublishedTable]:
-    """The papers' tables for a chart, by their label."""
-    return {t.label: t for t in tables_of(chart.published) if chart.metrics or metric in t.metrics}
-
-
-def draw(chart: EvaluationChart, request: ChartRequest) -> None:
-    """The chart with its data below; nothing where there is nothing to draw.  What a paper reports is never on one axis with ours."""
-    frame = chart.frame(request)
-    if frame.empty:
-        return
-    title = chart.title.format(metric=request.metric)
+def draw(chart: EvaluationChart, frame: pd.DataFrame, metric: str) -> None:
+    """The chart with its data below."""
+    title, measure = chart.title.format(metric=metric), chart.value or axis(metric)
     st.subheader(title)
+    labels = {"value": measure, "stated": "stated probability", "right": "share that was right"}
+    chart_figure = drawing.figure(chart.draw, frame, labels=labels, layout=chart.layout, **chart.marks)
+    drawing.show(
+        chart_figure, f"evaluate.chart.{chart.key}", f"{title}. {chart.caption} The same data are in the table under Data."
+    )
     if chart.caption:
         st.caption(escape(chart.caption))
-    labels = {"value": chart.value or axis(request.metric), "stated": "stated probability", "right": "share that was right"}
-    parts = frame.groupby("source", sort=False) if "source" in frame else [("", frame)]
-    for number, (source, part) in enumerate(parts):
-        if number:
-            st.caption(f"**{escape(source)}**")
-        chart_figure = drawing.figure(chart.draw, part, labels=labels, layout=chart.layout, **chart.marks)
-        key = f"evaluate.chart.{chart.key}{f'.{number}' if number else ''}"
-        drawing.show(chart_figure, key, f"{title}. {chart.caption} The same data are in the table under Data.")
+    data = frame.rename(columns={**labels, "low": "95% interval from", "high": "95% interval to"})
     with st.container(horizontal=True, vertical_alignment="center"):
-        csv_button(frame, title, f"evaluate.csv.{chart.key}")
+        csv_button(data, title, f"evaluate.csv.{chart.key}")
         with st.popover(named("Data", f"of {title}"), icon=":material/table:"):
-            table(frame, f"Data of the chart: {title}")
+            table(data, f"Data of the chart: {title}")

@@ -11,7 +11,7 @@ import streamlit as st
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.metrics.significance.compare import MetricDifference, compare_values, corrected
 from pages.evaluate import judges, source
-from pages.evaluate.data import SCOPES, metrics_of, names
+from pages.evaluate.data import BESIDE, SCOPES, choose_metric, interval, metrics_of, names
 from pages.evaluate.rows import question
 from pages.session import shared
 from pages.ui import charts as drawing
@@ -23,24 +23,24 @@ from storage.store import SessionStore
 
 PAGE = 25
 MAX_BARS = 500  # questions in the chart
-SAMPLES = 2000  # of the paired bootstrap and the permutation test
+SIGNIFICANT = 0.05  # a corrected p-value below
+NOT_SIGNIFICANT = "not significant"
 
 
-def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
+def compare(runs: Sequence[StoredEvaluation]) -> None:
     if len(runs) < 2:
         st.info("A comparison needs two stored runs. Choose Start and store to start another one, or to store a run folder.")
         return
-    run_names = names(runs)
-    ids = [r.id for r in runs]
-    left, right = st.columns(2)
-    with left:
+    run_names, by_id = names(runs), {r.id: r for r in runs}
+    place, beside = st.columns(BESIDE)
+    with beside:
+        above = st.container()
+        metric, scope = choose_metric(runs)
         first, second = default_pair(runs, metric, scope)
-        a = st.selectbox("Run A", ids, index=ids.index(first), format_func=run_names.__getitem__, key="evaluate.a")
-    with right:
-        others = [i for i in ids if i != a]
+        a = above.selectbox("Run A", list(by_id), list(by_id).index(first), run_names.__getitem__, key="evaluate.a")
+        others = [key for key in by_id if key != a]
         start = others.index(second) if second in others else 0
-        b = st.selectbox("Run B", others, index=start, format_func=run_names.__getitem__, key="evaluate.b")
-    by_id = {r.id: r for r in runs}
+        b = above.selectbox("Run B", others, start, run_names.__getitem__, key="evaluate.b")
     common = [m for m in metrics_of([by_id[a]]) if m in by_id[b].scores]
     if not common:
         st.info("These runs have no metric in common.")
@@ -50,13 +50,13 @@ def compare(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     if not differences:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
-    st.caption(
-        f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}; {BOOTSTRAP_SAMPLES:,} bootstrap samples, seed 0."
-    )
-    st.caption(
-        f"p (Holm): corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at once (Holm 1979)."
-    )
-    _metrics(differences)
+    with place:
+        _metrics(dict(sorted(differences.items(), key=lambda one: one[1].holm if one[1].holm is not None else 1.0)))
+        st.caption(
+            f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}. 95% intervals from a paired bootstrap of "
+            f"{BOOTSTRAP_SAMPLES:,} samples. p (Holm) is corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at "
+            f"once; from {SIGNIFICANT} on a difference is not significant."
+        )
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], run_names)
     _questions(a, b, metric if metric in common else common[0], run_names)
@@ -81,38 +81,52 @@ def default_pair(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> t
     return ours.id, best.id
 
 
+def verdict(d: MetricDifference) -> str:
+    """What may be said of a difference (n > 0), by its corrected p-value."""
+    if (d.holm or 0.0) >= SIGNIFICANT:
+        return NOT_SIGNIFICANT
+    return "A is higher" if (d.comparison.difference or 0.0) > 0 else "B is higher"
+
+
 def _metrics(differences: Mapping[str, MetricDifference]) -> None:
     rows, drawn = [], []
     for name, d in differences.items():
         c = d.comparison
         low, high = c.interval or (None, None)
-        signed = {"A - B": c.difference, "low": low, "high": high}
         rows.append(
             {
                 "metric": name,
                 "A": format_score(name, d.a),
                 "B": format_score(name, d.b),
-                **{column: format_score(name, value, "+") for column, value in signed.items()},
-                "p (permutation)": f"{c.p_value:.4f}" if c.p_value is not None else "",
+                "A - B": format_score(name, c.difference, "+"),
+                "95% interval": interval(name, low, high, "+"),
+                "verdict": verdict(d),
                 "p (Holm)": f"{d.holm:.4f}" if d.holm is not None else "",
+                "p (permutation)": f"{c.p_value:.4f}" if c.p_value is not None else "",
                 "n": c.n,
             }
         )
         if is_share(name) and c.difference is not None:
-            drawn.append({"metric": name, **{column: scaled(name, value) for column, value in signed.items()}})
-    table(rows, "Each metric in both runs, with difference, interval and p-value")
-    if not drawn:
-        return
+            ends = {"A - B": c.difference, "low": low, "high": high}
+            said = NOT_SIGNIFICANT if verdict(d) == NOT_SIGNIFICANT else "significant"
+            drawn.append({"metric": name, "difference": said, **{end: scaled(name, value) for end, value in ends.items()}})
     st.subheader("Difference between the means")
-    chart_figure = drawing.figure(
-        px.bar,
-        pd.DataFrame(drawn),
-        x="A - B",
-        y="metric",
-        orientation="h",
-        labels={"A - B": "A - B, in points, with the 95% interval of the paired bootstrap"},
-    )
-    drawing.show(chart_figure, "evaluate.chart.differences", "Difference of each metric. The table above has the same data.")
+    if drawn:
+        chart_figure = drawing.figure(
+            px.bar,
+            pd.DataFrame(drawn),
+            x="A - B",
+            y="metric",
+            color="difference",
+            orientation="h",
+            barmode="relative",
+            labels={"A - B": "A - B, in points, with the 95% interval"},
+            color_discrete_map={NOT_SIGNIFICANT: drawing.NEUTRAL, "significant": drawing.PALETTE[0]},
+        )
+        drawing.show(
+            chart_figure, "evaluate.chart.differences", "Difference of each metric. The table below has the same data."
+        )
+    table(rows, "Each metric in both runs, with difference, interval and p-value")
 
 
 def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> None:

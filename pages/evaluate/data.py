@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import streamlit as st
+
+from pages.ui.formatting import format_score
 from storage.records.results import StoredEvaluation
 
-VIEWS = ("Leaderboard", "Charts", "Two runs", "One run", "Start and store")
+VIEWS = ("All runs", "Two runs", "One run", "Start and store")
 SCOPES = {"all": "all questions", "multi": "ambiguous questions (multi)"}
+BESIDE = (3, 1)  # widths of a chart and of its selectors
+
+
+def choose_metric(runs: Sequence[StoredEvaluation]) -> tuple[str, str]:
+    """The metric and the questions (a key of SCOPES) that the person chooses."""
+    metric = st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric")
+    scope = st.selectbox("Questions", list(SCOPES), format_func=lambda scope: SCOPES[scope].capitalize(), key="evaluate.scope")
+    return str(metric), str(scope)
 
 
 def names(runs: Sequence[StoredEvaluation]) -> dict[str, str]:
@@ -23,3 +34,8 @@ def metrics_of(runs: Sequence[StoredEvaluation]) -> list[str]:
     """The metrics that some run has, F1 answer first."""
     metrics = dict.fromkeys(m for run in runs for m in run.scores)
     return sorted(metrics, key=lambda m: m != "F1 answer")
+
+
+def interval(metric: str, low: float | None, high: float | None, sign: str = "") -> str:
+    """A 95% interval in words; `sign`: "+" for that of a difference."""
+    return "" if low is None or high is None else f"{format_score(metric, low, sign)} to {format_score(metric, high, sign)}"

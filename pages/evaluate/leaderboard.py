@@ -11,7 +11,7 @@ import streamlit as st
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
 from pages.evaluate import judges, source
-from pages.evaluate.data import SCOPES, metrics_of, names
+from pages.evaluate.data import SCOPES, interval, metrics_of, names
 from pages.session import shared
 from pages.session.actions import action, say
 from pages.ui.formatting import format_score, is_share, scaled
@@ -72,8 +72,6 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
         key="evaluate.leaderboard",
         columns={
             metric: st.column_config.NumberColumn(format=places, help=f"Mean over {SCOPES[scope]}"),
-            "low": st.column_config.NumberColumn(format=places, help="95% interval"),
-            "high": st.column_config.NumberColumn(format=places, help="95% interval"),
             "s per question": st.column_config.NumberColumn(format="%.2f", help="Median seconds per question"),
             "p95 (s)": st.column_config.NumberColumn(format="%.2f", help="Seconds: 95% of the questions took less"),
             "memory (MB)": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process, in MB"),
@@ -81,8 +79,6 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
         },
     )
     csv_button(rows, "runs", "evaluate.csv.runs")
-    if metric in judges.JUDGED:
-        judges.draw(ranked, run_names)
 
 
 def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
@@ -92,8 +88,7 @@ def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) 
         "run": name,
         "system": run.system,
         metric: scaled(metric, score.mean) if score else None,
-        "low": scaled(metric, score.low) if score else None,
-        "high": scaled(metric, score.high) if score else None,
+        "95% interval": interval(metric, score.low, score.high) if score else "",
         "n": score.n if score else run.n,
         "failed": run.failed,
         "s per question": run.seconds_median,

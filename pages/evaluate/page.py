@@ -3,56 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import streamlit as st
 
 from pages.evaluate import charts, compare, judges, leaderboard, rows, source, start_form
-from pages.evaluate.data import SCOPES, VIEWS, metrics_of, names
+from pages.evaluate.data import BESIDE, VIEWS, choose_metric, names
 from pages.session import shared
-from pages.ui.markup import escape
 from storage.records.results import StoredEvaluation
 
 MAX_DRAWN = 8  # runs in a chart at the start
-NO_TABLE = "none"
 
 
-def draw_charts(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
-    by_rank = sorted(runs, key=lambda r: -(r.mean(metric, scope) if r.mean(metric, scope) is not None else -1.0))
+def all_runs(runs: Sequence[StoredEvaluation], total: int) -> None:
+    """A chart with its selectors beside it, and the runs below."""
     run_names = names(runs)
-    place = st.container()
-    selected = st.multiselect(
-        "Runs in the charts",
-        [r.id for r in by_rank],
-        default=[r.id for r in by_rank[:MAX_DRAWN]],
-        format_func=lambda key: run_names.get(key, key),
-        key="evaluate.drawn",
-        max_selections=20,
-    )
-    request = charts.ChartRequest(runs, [r for r in by_rank if r.id in set(selected)], run_names, metric, scope, source.store())
-    menu = charts.menu(request) if request.chosen else []
-    if not menu:
-        place.info("Choose at least one run." if not request.chosen else "These runs have nothing to draw for this metric.")
-        return
+    place, beside = st.columns(BESIDE)
+    with beside:
+        above = st.container()
+        metric, scope = choose_metric(runs)
+        by_rank = sorted(runs, key=lambda r: -(mean if (mean := r.mean(metric, scope)) is not None else -1.0))
+        selected = st.multiselect(
+            "Runs in the chart",
+            [r.id for r in by_rank],
+            default=[r.id for r in by_rank[:MAX_DRAWN]],
+            format_func=lambda key: run_names.get(key, key),
+            key="evaluate.drawn",
+            max_selections=20,
+        )
+    chosen = [r for r in by_rank if r.id in set(selected)]
+    frames = charts.drawable(charts.ChartRequest(runs, chosen, run_names, metric, scope, source.store())) if chosen else {}
+    shown = {metric}
     with place:
-        left, right = st.columns(2)
-        view = left.selectbox("Chart", menu, key="evaluate.kind")
-        drawn = [c for c in charts.CHARTS if c.menu == view]
-        tables = next((charts.published_tables(c, metric) for c in drawn if c.published), None)
-        if tables:
-            chosen = right.selectbox(
-                "Published results to compare",
-                [*tables, NO_TABLE],
-                key=f"evaluate.published.{view}",
-                help="The papers measured these on other data and other machines.",
-            )
-            request = replace(request, published=tables.get(str(chosen)))
-            if request.published is not None and request.published.note:
-                right.caption(f"About these results: {escape(request.published.note)}.")
-        for chart in drawn:
-            charts.draw(chart, request)
-        if any(judges.is_judged(c.metrics or (metric,)) for c in drawn):
-            judges.draw(request.chosen, run_names)
+        if frames:
+            view = above.selectbox("Chart", list(dict.fromkeys(chart.menu for chart in frames)), key="evaluate.kind")
+            drawn = {chart: frame for chart, frame in frames.items() if chart.menu == view}
+            shown |= {metric for chart in drawn for metric in chart.metrics}
+            for chart, frame in drawn.items():
+                charts.draw(chart, frame, metric)
+        else:
+            st.info("These runs have nothing to draw for this metric." if chosen else "Choose at least one run.")
+    leaderboard.leaderboard(runs, metric, scope)
+    if judges.is_judged(shown):
+        judges.draw(chosen, run_names)
+    if total > len(runs):
+        st.caption(f"Showing the newest {len(runs)} of {total:,} runs. Use the filters in the sidebar to find others.")
+    st.caption("Runs on different question files or corpora cannot be compared. Filter by question file first.")
 
 
 def one(runs: Sequence[StoredEvaluation]) -> None:
@@ -61,9 +56,10 @@ def one(runs: Sequence[StoredEvaluation]) -> None:
     run = next((r for r in runs if r.id == chosen), None)
     if run is None:
         return
+    request = charts.ChartRequest([run], [run], run_names, "F1 answer", "all", source.store())
+    if len(frame := charts.RELIABILITY.frame(request)):
+        charts.draw(charts.RELIABILITY, frame, request.metric)
     leaderboard.about(run, run_names[run.id])
-    (reliability,) = (c for c in charts.CHARTS if c.key == "reliability")
-    charts.draw(reliability, charts.ChartRequest([run], [run], run_names, "F1 answer", "all", source.store()))
     st.subheader("Questions")
     rows.draw_rows(run)
 
@@ -81,22 +77,17 @@ def start() -> None:
 
 def main() -> None:
     st.header("Evaluate")
-    st.markdown(
-        "Compare systems on the same questions: mean scores with 95% intervals, cost, errors, and the papers' published results."
-    )
     start_form.watch()
     source.choose()
     where = leaderboard.filters()
     store = source.store()
     total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MAX_RUNS, where=where)
-    view = (
-        st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed")
-        or VIEWS[0]
+    view = st.segmented_control(
+        "View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed"
     )
     if view == "Start and store":
         start()
-        return
-    if not runs:
+    elif not runs:
         if store.evaluations.count_evaluations():
             st.info("No stored run matches the filters in the sidebar.")
         else:
@@ -105,27 +96,15 @@ def main() -> None:
                 icon=":material/bar_chart_off:",
             )
             if source.hidden():
-                st.button("Show the shipped runs", key="evaluate.show", on_click=source.show, icon=":material/visibility:")
-        return
-    source.about()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        metric = str(st.selectbox("Metric", metrics_of(runs) or ["F1 answer"], key="evaluate.metric", width=260))
-        scope = str(
-            st.selectbox(
-                "Questions", list(SCOPES), format_func=lambda scope: SCOPES[scope].capitalize(), key="evaluate.scope", width=300
-            )
-        )
-    if view == "Leaderboard":
-        leaderboard.leaderboard(runs, metric, scope)
-        if total > len(runs):
-            st.caption(f"Showing the newest {len(runs)} of {total:,} runs. Use the filters in the sidebar to find others.")
-        st.caption("Runs on different question files or corpora cannot be compared. Filter by question file first.")
-    elif view == "Charts":
-        draw_charts(runs, metric, scope)
-    elif view == "Two runs":
-        compare.compare(runs, metric, scope)
+                st.button("Show the example runs", key="evaluate.show", on_click=source.show, icon=":material/visibility:")
     else:
-        one(runs)
+        if view == "Two runs":
+            compare.compare(runs)
+        elif view == "One run":
+            one(runs)
+        else:
+            all_runs(runs, total)
+        source.about()
 
 
 main()

@@ -95,7 +95,7 @@ def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, 
         wrong = [f"{BUCKETS[name]} {count}" for name, count in row.errors.items() if count]
         if wrong:
             st.caption(f"Errors: {escape(', '.join(wrong))}")
-        _trace(run_id, question_id, prefix, narrow)
+        _trace(run_id, question_id)
 
 
 def _answers(row: EvaluationRow) -> None:
@@ -112,7 +112,7 @@ def _answers(row: EvaluationRow) -> None:
         st.caption(seconds(row.seconds))
 
 
-def _trace(run_id: str, question_id: str, prefix: str, narrow: bool) -> None:
+def _trace(run_id: str, question_id: str) -> None:
     try:
         prediction = source.trace(run_id, question_id)
     except AmbiscopeError as error:
@@ -123,7 +123,7 @@ def _trace(run_id: str, question_id: str, prefix: str, narrow: bool) -> None:
             "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
         )
         return
-    view = TraceView(st.container(), prediction.question.text, prefix, narrow, prediction.system.name)
+    view = TraceView(st.container(gap="xxsmall"), prediction.question.text, prediction.system.name)
     for event in prediction.events:
         view.add(event)
     view.close()

@@ -15,7 +15,7 @@ from storage.access.visitors import Visitor
 from storage.shipped import beside, runs
 from storage.store import SessionStore
 
-OWN, SHIPPED = "Runs of this installation", "Shipped with Ambiscope"
+OWN, SHIPPED = "Runs of this installation", "Example runs"
 KEY, NOW = "evaluate.source", "evaluate.source.now"
 PREFERENCE, HIDDEN = "shipped runs", "hidden"
 KIND = "shipped"
@@ -34,7 +34,7 @@ def _load(file: Path) -> jobs.BackgroundJob:
             beside.removed(old)
 
     return jobs.BackgroundJob(
-        work, SHIPPED, stopped="loading the shipped runs was stopped; the page loads them at the next visit"
+        work, "import", stopped="the import of the example runs was stopped; the page imports them at the next visit"
     )
 
 
@@ -87,7 +87,7 @@ def adopt() -> None:
     """Callback: the shipped runs become runs of this installation, like any other."""
     count = runs.load(shared.servers_store())
     st.session_state[KEY] = OWN
-    say(f"{count} shipped runs are among the runs of this installation now.")
+    say(f"{count} example runs were copied to the runs of this installation.")
 
 
 def choose() -> None:
@@ -121,9 +121,9 @@ def about() -> None:
     if chosen() != SHIPPED:
         return
     archive = runs.about()
-    extent = f"the first {archive.limit} questions of each file" if archive.limit else "all questions of each file"
+    extent = f"the first {archive.limit} questions of each file" if archive.limit else "full question files"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f":blue-badge[{SHIPPED}] commit {archive.commit[:7]}, {extent}. These runs are not yours.", width="stretch")
+        st.caption(f"Example runs included with Ambiscope (commit {archive.commit[:7]}, {extent}).", width="stretch")
         if shared.store().may("run evaluations"):
-            st.button("Add them to mine", key="evaluate.adopt", on_click=adopt, icon=":material/library_add:")
+            st.button("Copy to my runs", key="evaluate.adopt", on_click=adopt, icon=":material/library_add:")
         st.button("Hide", key="evaluate.hide", on_click=hide, icon=":material/visibility_off:")

@@ -1,4 +1,4 @@
-"""Running on from an answer set that a person corrected: without the answers labelled wrong, with those added."""
+"""Asking on from an answer set: without the answers labelled wrong, with those added; one meaning alone; or none of these."""
 
 from __future__ import annotations
 
@@ -8,150 +8,117 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core import types as t
-from core.systems.base.options import Options
+from core.systems.base.system import check_question
 from core.text import answer_key
 from pages.explore import labels, live
-from pages.explore.runner import Plan, QuestionRun
-from pages.quality import learning
+from pages.explore.options import MAX_PASSAGES, made_with
+from pages.explore.runner import Plan
 from pages.session import shared
 from pages.session.actions import action, reported
 from pages.ui.markup import escape, named
 from storage.records.results import Judgment
 
 MAX_CHARS = 200
-LEARN = "explore.learn.after"  # in the session: keys of the runs after which the loop begins
 
 
 @dataclasses.dataclass(frozen=True)
 class Corrections:
-    """Of one prediction: positions that this person labelled wrong, and texts added after a position (from 0)."""
+    """Of one prediction: positions that this person labelled wrong, and the answers that they added."""
 
     struck: frozenset[int] = frozenset()
-    added: Mapping[int, str] = dataclasses.field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.struck or self.added)
-
-    @property
-    def first(self) -> int:
-        """Position from which on the set is found again."""
-        return min([*self.struck, *(p + 1 for p in self.added)])
-
-
-def _added(prefix: str) -> dict[int, str]:
-    texts: dict[int, str] = st.session_state.setdefault(f"{prefix}.added", {})
-    return texts
+    added: tuple[str, ...] = ()
 
 
 def corrections_of(prefix: str, judged: Mapping[int, Sequence[Judgment]]) -> Corrections:
     """`judged`: the labels of the stored prediction, by position."""
     mine = shared.annotator()
     struck = (p for p, all_of in judged.items() if any(j.annotator == mine and j.verdict == "wrong" for j in all_of))
-    return Corrections(frozenset(struck), _added(prefix))
+    return Corrections(frozenset(struck), tuple(st.session_state.get(f"{prefix}.added", ())))
 
 
 def corrected(question: t.Question, answers: tuple[t.Answer, ...], corrections: Corrections) -> t.Question:
-    """The question to run on with: pinned are the answers before the first change, and every added one; banned the struck ones.
+    """The question to run on with: pinned are the answers before the first struck one, and every added one; banned the struck ones.
 
     What a person had pinned or banned before stays so, unless they now say otherwise.
     """
-    pinned: list[str] = []
-    for position, answer in enumerate(answers):
-        if position not in corrections.struck and (position < corrections.first or answer.pinned):
-            pinned.append(answer.text)
-        if position in corrections.added:
-            pinned.append(corrections.added[position])
-    pinned += [text for position, text in sorted(corrections.added.items()) if position >= len(answers) or position < 0]
-    struck = [answers[p].text for p in sorted(corrections.struck)]
-    keep = {answer_key(p) for p in pinned}
-    banned = [b for b in dict.fromkeys([*question.banned, *struck]) if answer_key(b) not in keep]
-    unique = {answer_key(p): p for p in reversed(pinned)}
-    return dataclasses.replace(question, pinned=tuple(reversed(unique.values())), banned=tuple(banned))
+    struck, first = corrections.struck, min(corrections.struck, default=len(answers))
+    kept = [a.text for i, a in enumerate(answers) if i not in struck and (i < first or a.pinned)]
+    pinned = {answer_key(p): p for p in reversed([*kept, *corrections.added])}
+    banned = [
+        b for b in dict.fromkeys([*question.banned, *(answers[p].text for p in sorted(struck))]) if answer_key(b) not in pinned
+    ]
+    added = tuple(dict.fromkeys([*question.added, *corrections.added]))
+    return dataclasses.replace(question, pinned=tuple(reversed(pinned.values())), banned=tuple(banned), added=added)
 
 
-def options_of(info: t.SystemInfo) -> Options:
-    """The options that a prediction was made with; where its corpus holds fewer passages by now, all of them."""
-    known = {f.name for f in dataclasses.fields(Options)}
-    options = Options(**{k: v for k, v in info.settings.items() if k in known})
-    size = shared.passages_of(info.corpus) if info.corpus else 0
-    return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
-
-
-def _add(prefix: str, position: int) -> None:
-    text = " ".join(str(st.session_state.get(f"{prefix}.new.{position}", "")).split())
+def _add(prefix: str) -> None:
+    text = " ".join(str(st.session_state.pop(f"{prefix}.new", "")).split())
     if text:
-        _added(prefix)[position] = text
-    else:
-        _added(prefix).pop(position, None)
+        st.session_state[f"{prefix}.added"] = [*st.session_state.get(f"{prefix}.added", ()), text]
 
 
-def _undo(prefix: str) -> None:
-    for position in st.session_state.pop(f"{prefix}.added", {}):
-        st.session_state.pop(f"{prefix}.new.{position}", None)
+@reported
+def _undo(prefix: str, saved: str) -> None:
+    st.session_state.pop(f"{prefix}.added", None)
+    labels.take_back(saved, "wrong")
 
 
-def adder(prefix: str, position: int, name: str = "an answer") -> None:
-    with st.popover(named("Add", name), icon=":material/add:", help="Add an answer after this one"):
-        st.text_input(
-            f"Answer to add after answer {position + 1}" if position >= 0 else "Answer to add",
-            key=f"{prefix}.new.{position}",
-            max_chars=MAX_CHARS,
-            on_change=_add,
-            args=(prefix, position),
-            help="This answer is kept as given. The system then looks for further answers.",
-        )
+def adder(prefix: str, side: str) -> None:
+    with st.popover(named("Add an answer", side), icon=":material/add:"):
+        st.text_input("Answer to add", key=f"{prefix}.new", max_chars=MAX_CHARS)
+        st.button("Add", key=f"{prefix}.add", on_click=_add, args=(prefix,), type="primary")
 
 
-def bar(prefix: str, prediction: t.Prediction, corrections: Corrections) -> None:
+def bar(prefix: str, saved: str, prediction: t.Prediction, corrections: Corrections) -> None:
     """What the corrections mean, and the button that continues; nothing where there are none."""
-    if not corrections:
+    if corrections == Corrections():
         return
     question = corrected(prediction.question, prediction.answers, corrections)
-    with st.container(border=True):
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
         names = [("keeping", question.pinned), ("excluding", question.banned)]
         parts = "; ".join(f"{what} {', '.join(f'**{escape(x)}**' for x in texts)}" for what, texts in names if texts)
-        st.markdown(f"Continue from step {len(question.pinned) + 1}, {parts}.")
-        with st.container(horizontal=True):
-            st.button(
-                "Continue from here",
-                key=f"{prefix}.run_on",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=_continue,
-                args=(question, prediction.system, corrections),
-                help="Answers that you added are labelled correct, unless you gave them a label.",
-            )
-            if corrections.added:
-                st.button("Discard the added answers", key=f"{prefix}.undo", on_click=_undo, args=(prefix,))
+        st.markdown(f"Continue from step {len(question.pinned) + 1}, {parts}.", width="content")
+        st.button(
+            "Continue from here",
+            key=f"{prefix}.run_on",
+            type="primary",
+            icon=":material/play_arrow:",
+            on_click=_continue,
+            args=(_plan(question, prediction.system, corrections),),
+            help="Answers that you added are labelled correct, unless you gave them a label.",
+        )
+        st.button("Undo", key=f"{prefix}.undo", icon=":material/undo:", on_click=_undo, args=(prefix, saved))
+
+
+def _plan(question: t.Question, info: t.SystemInfo, corrections: Corrections = Corrections()) -> Plan:
+    """A run by the same system with the same options."""
+    return Plan(question, info.name, info.corpus, made_with(info), corrections.added)
 
 
 @action("ask questions")
-def _continue(question: t.Question, info: t.SystemInfo, corrections: Corrections) -> None:
-    live.start([_plan(question, info, corrections)])
+def _continue(plan: Plan) -> None:
+    live.start([plan])
 
 
-def _plan(question: t.Question, info: t.SystemInfo, corrections: Corrections) -> Plan:
-    """A run on from what a person corrected."""
-    return Plan(question, info.name, info.corpus, options_of(info), tuple(corrections.added.values()))
+@action("ask questions")
+def ask_instead(info: t.SystemInfo, text: str) -> None:
+    """Callback: a rewritten question in place of the one that was asked."""
+    question = check_question(t.Question(text), shared.settings().max_question_chars)
+    st.session_state["explore.question"] = question.text
+    live.start([_plan(question, info)])
 
 
-@action("run the loop")
-def learn(sides: Sequence[tuple[t.Prediction, str, str]]) -> None:
-    """Callback: what was added is first made part of an answer set, by running on from there, and the loop begins after that.
-    `sides`: prediction, its stored id, prefix of its keys."""
-    plans = []
-    for prediction, saved, prefix in sides:
-        corrections = corrections_of(prefix, labels.load(saved))
-        if corrections.added:
-            plans.append(_plan(corrected(prediction.question, prediction.answers, corrections), prediction.system, corrections))
-    if not plans:
-        learning.begin()
-        return
-    live.start(plans)
-    st.session_state[LEARN] = [run.key for run in live.runs()]
+def ask_edited(info: t.SystemInfo, key: str) -> None:
+    """Callback.  `key`: of the field that holds the question."""
+    ask_instead(info, str(st.session_state.get(key, "")))
 
 
-def learn_after(runs: Sequence[QuestionRun]) -> None:
-    """Begins the loop where it was asked for when these runs, which are saved now, began."""
-    if st.session_state.pop(LEARN, None) == [run.key for run in runs]:
-        reported(learning.begin)()
+@action("ask questions")
+def search_further(prediction: t.Prediction) -> None:
+    """Callback: twice the passages; the answers are banned beside those that were."""
+    plan = _plan(prediction.question, prediction.system)
+    size = shared.passages_of(prediction.system.corpus) or MAX_PASSAGES
+    options = dataclasses.replace(plan.options, top_k=min(MAX_PASSAGES, size, 2 * plan.options.passages))
+    banned = tuple(dict.fromkeys([*prediction.question.banned, *(a.text for a in prediction.answers)]))
+    question = dataclasses.replace(prediction.question, banned=banned, pinned=(), added=())
+    live.start([dataclasses.replace(plan, question=question, options=options)])

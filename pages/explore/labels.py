@@ -10,14 +10,17 @@ import streamlit as st
 from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.session import shared
+from pages.session.actions import reported
 from pages.ui.markup import escape, named, short
-from storage.records.results import Judgment, JudgmentConflictError
+from storage.records.results import Judgment
 
 MAX_NOTE = 2_000
 HELP = (
-    "A wrong answer is struck out: it is excluded when you continue. Choose the label again to take it back. Correct: it answers the question, and the passage says so. Wrong: it does not answer the question. "
-    "Unsupported: it may be true, but the passage does not say so. Duplicate: the same as another answer."
+    "Correct: it answers the question, and the passage says so. Wrong: it does not answer the question; it is struck out, and excluded when "
+    "you continue. Choose the label again to take it back. Unsupported: it may be true, but the passage does not say so. Duplicate: the "
+    "same as another answer."
 )
+WORDS = {"wrong": "Wrong: strike out"}
 
 
 def _key(prediction_id: str, position: int, what: str) -> str:
@@ -40,18 +43,22 @@ def _save(prediction_id: str, position: int, version: int) -> None:
     _store(prediction_id, position, label, note, version)
 
 
+@reported
 def _store(prediction_id: str, position: int, label: str | None, note: str, version: int) -> None:
-    trouble = _key(prediction_id, position, "trouble")
-    st.session_state.pop(trouble, None)
-    try:
-        store, who = shared.store(), shared.annotator()
-        if label is None and not note:
-            store.labels.clear_judgment(prediction_id, position, who, expected_version=version)
-        else:
-            state = "submitted" if label else "draft"
-            store.labels.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
-    except AmbiscopeError as error:
-        st.session_state[trouble] = error
+    """What another window changed meanwhile stays, and the error names both."""
+    store, who = shared.store(), shared.annotator()
+    if label is None and not note:
+        store.labels.clear_judgment(prediction_id, position, who, expected_version=version)
+    else:
+        state = "submitted" if label else "draft"
+        store.labels.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
+
+
+def take_back(prediction_id: str, label: str) -> None:
+    """Removes this label of the current annotator wherever it is, and keeps their notes.  Raises StorageError."""
+    for position, judgments in load(prediction_id).items() if prediction_id else ():
+        for own in (j for j in judgments if j.annotator == shared.annotator() and j.verdict == label):
+            _store(prediction_id, position, None, own.note, own.version)
 
 
 def label_added(prediction_id: str, positions: Iterable[int]) -> None:
@@ -59,39 +66,6 @@ def label_added(prediction_id: str, positions: Iterable[int]) -> None:
     for position in positions:
         with suppress(AmbiscopeError):  # a label of another window stays; the correction itself goes on in any case
             shared.store().labels.judge(prediction_id, position, shared.annotator(), "correct", expected_version=0)
-
-
-def _in_words(judgment: Judgment | None) -> str:
-    if judgment is None:
-        return "no label"
-    note = f" ({escape(short(judgment.note, 200))})" if judgment.note else ""
-    return f"**{judgment.verdict or 'no label'}**{note}"
-
-
-def _trouble(prediction_id: str, position: int) -> None:
-    """What went wrong with the last save; for a conflict both sides, to choose from."""
-    key = _key(prediction_id, position, "trouble")
-    error = st.session_state.get(key)
-    if isinstance(error, JudgmentConflictError):
-        mine, theirs = error.mine, error.theirs
-        st.warning(
-            f"This judgment was changed in another window. Other window: {_in_words(theirs)}. This window: {_in_words(mine)}.",
-            icon=":material/sync_problem:",
-        )
-        with st.container(horizontal=True):
-            st.button(
-                "Save mine",
-                key=_key(prediction_id, position, "mine"),
-                on_click=_store,
-                args=(prediction_id, position, mine.verdict, mine.note, theirs.version if theirs else 0),
-            )
-            st.button(
-                "Keep the other",
-                key=_key(prediction_id, position, "theirs"),
-                on_click=lambda: st.session_state.pop(key, None),
-            )
-    elif error is not None:
-        shared.show_error(error)
 
 
 def controls(prediction_id: str, position: int, judgments: list[Judgment], side: str = "") -> None:
@@ -105,7 +79,7 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment], side:
     st.segmented_control(
         f"Label of answer {position + 1}{side}",
         LABELS,
-        format_func=str.capitalize,
+        format_func=lambda label: WORDS.get(label, label.capitalize()),
         key=choice,
         on_change=_save,
         args=(prediction_id, position, version),
@@ -125,12 +99,15 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment], side:
         )
 
 
-def below(prediction_id: str, position: int, judgments: list[Judgment]) -> None:
-    """The note, what others said, and trouble with saving."""
-    own = next((j for j in judgments if j.annotator == shared.annotator()), None)
-    if own and own.note:
-        st.caption(f"Your note: {escape(own.note)}")
-    others = [f"{escape(j.annotator)}: {_in_words(j)}" for j in judgments if j is not own and j.state == "submitted"]
+def below(judgments: list[Judgment]) -> None:
+    """The note, and what others said."""
+    mine = shared.annotator()
+    others = []
+    for j in judgments:
+        note = f" ({escape(short(j.note, 200))})" if j.note else ""
+        if j.annotator == mine and j.note:
+            st.caption(f"Your note: {escape(j.note)}")
+        elif j.annotator != mine and j.state == "submitted":
+            others.append(f"{escape(j.annotator)}: **{j.verdict or 'no label'}**{note}")
     if others:
         st.caption("Other people's labels: " + "; ".join(others))
-    _trouble(prediction_id, position)

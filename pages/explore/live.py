@@ -10,12 +10,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.errors import CancelledError
+from core.systems import title_of
 from core.text import answer_key
 from pages.explore import labels
+from pages.explore.rows import row
 from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import TraceView
 from pages.session import shared
-from pages.ui.formatting import percent
 from pages.ui.markup import escape
 
 POLL_SECONDS = 0.15  # seconds between two looks at a worker
@@ -68,11 +69,11 @@ def save(run: QuestionRun) -> None:
 class _Side:
     """The place of one run on the page: what it is doing, the answers so far, the trace."""
 
-    def __init__(self, run: QuestionRun, place: DeltaGenerator, narrow: bool) -> None:
-        self.run, self.answers = run, dict[str, t.Answer]()
+    def __init__(self, run: QuestionRun, place: DeltaGenerator) -> None:
+        self.run = run
         self.state = place.empty()
-        self.summary = place.empty()
-        self.view = TraceView(place.container(), run.plan.question.text, f"live.{run.key}", narrow, run.plan.system)
+        self.rows = place.container(key=f"answers.live.{run.key}").empty()
+        self.view = TraceView(place.container(gap="xxsmall"), run.plan.question.text, run.plan.system)
         self.drawn = 0
         self.stated = 0.0  # when the state was drawn last
         self.news = "", 0, time.monotonic()  # stage and number of events, and since when they are the same
@@ -93,30 +94,29 @@ class _Side:
 
     def draw(self) -> None:
         """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
-        if self.drawn < len(self.run.events) or time.monotonic() - self.stated >= STATE_SECONDS:
+        events = self.run.events[self.drawn :]
+        if events or time.monotonic() - self.stated >= STATE_SECONDS:
             stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
             icon = "pending" if self.run.waits else "hourglass_top"
+            title = escape(title_of(self.run.plan.system))
             self.state.markdown(
-                f":material/{icon}: **{escape(self.run.plan.system)}**: {escape(stage)} · {self.run.seconds:.1f} s{self._cancelling()}"
+                f":material/{icon}: **{title}**: {escape(stage)} · {self.run.seconds:.1f} s{self._cancelling()}"
             )
             self.stated = time.monotonic()
-        for event in self.run.events[self.drawn :]:
-            if isinstance(event, t.StepFinished) and event.answer is not None:
-                self.answers[event.answer.text] = event.answer
-            elif isinstance(event, t.AnswerRejected):
-                self.answers.pop(event.answer, None)
-            if self.answers:
-                lines = [f"1. **{escape(a.text)}** :gray-badge[{percent(a.probability)}]" for a in self.answers.values()]
-                self.summary.markdown("\n".join(lines))
+        if any(isinstance(e, (t.StepFinished, t.AnswerRejected, t.QuestionClarified)) for e in events):
+            found = self.run.prediction()
+            if found is not None:
+                self.rows.markdown("\n\n".join(row(found, a) for a in found.answers))  # in the order of the steps
+        for event in events:
             self.view.add(event)
-            self.drawn += 1
+        self.drawn += len(events)
 
 
 def watch(running: Sequence[QuestionRun]) -> None:
     """Draws runs until they end, then saves them.  Returns when all of them have ended and everything of them was drawn."""
     st.button("Stop", on_click=stop, icon=":material/stop_circle:", type="primary", key="explore.stop")
-    places = st.columns(len(running)) if len(running) > 1 else [st.container()]
-    sides = [_Side(run, place, len(running) > 1) for run, place in zip(running, places)]
+    places = st.columns(len(running), gap="medium")
+    sides = [_Side(run, place) for run, place in zip(running, places)]
     while True:
         ended = all(run.done for run in running)  # before drawing, so that the last events are not missed
         for side in sides:

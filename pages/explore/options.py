@@ -1,7 +1,8 @@
-"""The sidebar of the explore page: what to run over what, and recent predictions."""
+"""The sidebar of the explore page: what to run over what, and recent predictions; and setting it to what made a prediction."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
 from core.settings import Settings
-from core.systems import SYSTEMS, options_of, passages_to_read
+from core.systems import SYSTEMS, choice_of, entry_of, options_of, passages_to_read, title_of
 from core.systems.base.options import Options
 from core.text import listed
 from pages.explore.runner import Plan
@@ -25,6 +26,11 @@ RECENT = 12
 COVERAGE_HELP = "Refuses answers whose document does not mention the names, numbers, years and quoted titles of the question."
 
 VALUE_LABELS = {
+    "additions": "Rescoring",
+    "all": "All that can run here",
+    "verifier": "Reranker and verifier",
+    "reranker": "Reranker only",
+    "none": "None",
     "by generator": "Default",
     "default": "Default",
     "conservative": "Conservative: fewer clusters",
@@ -37,7 +43,7 @@ VALUE_LABELS = {
     "ignored": "By embeddings only",
 }
 HELP = {
-    "additions": "Ours, not of a paper: a reranker judges the candidates again, and may ask a verifier about each.",
+    "additions": "Our own additions, not from a paper: a reranker rescores the candidates and can have a verifier check each one.",
     "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
     "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "
@@ -45,6 +51,7 @@ HELP = {
     "same_answer": "Whether interpretations with the same answer always form one cluster, or embeddings alone decide.",
 }
 LABELS = {
+    "additions": "Rescoring",
     "clustering": "Clustering",
     "embed": "Embed",
     "unclustered": "Unclustered interpretations",
@@ -82,7 +89,7 @@ class _Fields:
         value = widget(label, *args, key=key, persist_state="session", **kw)
         if st.session_state.get(key, default) != default:
             self.changed[key] = default
-            st.caption(f":orange[:material/edit: changed; default: {escape(words or default)}]")
+            st.caption(f":orange[:material/edit: Default: {escape(words or default)}]")
         return value
 
     def toggle(self, label: str, key: str, default: bool = False, help: str | None = None) -> bool:
@@ -103,21 +110,28 @@ def _reset(changed: dict[str, Any]) -> None:
     st.session_state.update(changed)
 
 
+def _read_key(system: str, prefix: str, bound: int) -> str:
+    """Of the number of passages: what was set for a large corpus may be too much for a small one."""
+    key = f"{prefix}.top_k.{system}" if SYSTEMS[system].passages else f"{prefix}.top_k"
+    return key if bound == MAX_PASSAGES else f"{key}.{bound}"
+
+
 def _side(
     label: str, mark: str, names: list[str], prefix: str, passages: int, fields: _Fields, read: DeltaGenerator
 ) -> tuple[str, Options]:
     """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not
     known; `read`: where it is said how many of them are read."""
     settings = shared.settings()
-    system = fields.draw(st.selectbox, label, names, key=f"{prefix}.system", default=names[0])
+    key, usual_words = f"{prefix}.system", choice_of(names[0])
+    shown = st.session_state.get(key) or names[0]
+    about = f"{shown}: {entry_of(shown).summary}."
+    named = {"format_func": choice_of, "words": usual_words, "help": escape(about)}
+    system = str(fields.draw(st.selectbox, label, names, key=key, default=names[0], **named))
     bundled = all(getattr(settings, name) == getattr(Settings, name) for name in ("answerer", "reader", "seq2seq"))
-    if bundled and (expect := SYSTEMS[str(system)].expect):
+    if bundled and (expect := SYSTEMS[system].expect):
         st.caption(expect)
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
-    key = f"{prefix}.top_k.{system}" if SYSTEMS[str(system)].passages else f"{prefix}.top_k"
-    if bound != MAX_PASSAGES:
-        key = f"{key}.{bound}"  # what was set for a large corpus may be too much for a small one
-    usual = min(passages_to_read(str(system), settings.top_k), bound)
+    usual = min(passages_to_read(system, settings.top_k), bound)
     with read:
         k = fields.draw(
             st.number_input,
@@ -125,7 +139,7 @@ def _side(
             min_value=1,
             max_value=bound,
             value=usual,
-            key=key,
+            key=_read_key(system, prefix, bound),
             default=usual,
             help=f"The corpus has {passages:,} passages." if passages else None,
         )
@@ -137,20 +151,57 @@ def _side(
     if fields.toggle(
         f"Custom stopping threshold{mark}",
         f"{prefix}.stopping",
-        help="[EOI] means that no answer is left. Off: the run stops when [EOI] is more probable than every candidate. On: it stops when the probability of [EOI] exceeds your threshold.",
+        help='Off: the run stops when "no further answer" is more probable than every candidate. On: it stops when the probability of '
+        '"no further answer", written [EOI] in the paper, is above your threshold.',
     ):
         above = st.slider(
-            f"Stop when P([EOI]) exceeds{mark}", 0.0, 1.0, 0.5, 0.05, key=f"{prefix}.stop_above", persist_state="session"
+            f'Stop when "no further answer" is above{mark}',
+            0.0,
+            1.0,
+            0.5,
+            0.05,
+            key=f"{prefix}.stop_above",
+            persist_state="session",
         )
     clarify = fields.toggle(
-        f"Disambiguated questions{mark}",
+        f"Rewritten questions{mark}",
         f"{prefix}.clarify",
         True,
         help="Rewrites the question for each answer, then asks it again to check.",
     )
     check_coverage = fields.toggle(f"Check what the corpus covers{mark}", f"{prefix}.check_coverage", True, help=COVERAGE_HELP)
-    extra = _choices(str(system), prefix, fields)
-    return str(system), Options(int(k), int(max_answers), above, clarify, check_coverage, extra)
+    extra = _choices(system, prefix, fields)
+    return system, Options(int(k), int(max_answers), above, clarify, check_coverage, extra)
+
+
+def restore(stored: Sequence[t.Prediction]) -> None:
+    """Sets the sidebar to what made these predictions, one or two to compare; what is not here any more is left as it is."""
+    state, corpus = st.session_state, stored[0].system.corpus
+    if corpus in shared.light_engine().library.names():
+        state["explore.corpus"] = corpus
+    bound = min(shared.passages_of(corpus) or MAX_PASSAGES, MAX_PASSAGES)
+    state["explore.compare"] = len(stored) > 1
+    for prefix, info in zip(("explore.first", "explore.second"), (p.system for p in stored)):
+        if info.name not in ready_systems(shared.systems(), shared.settings().system):
+            continue
+        options = made_with(info)
+        above, own = options.stop_above, options_of(info.name).rows()
+        state[f"{prefix}.system"] = info.name
+        state[_read_key(info.name, prefix, bound)] = min(options.passages, bound)
+        state[f"{prefix}.max_answers"] = options.max_answers
+        state[f"{prefix}.stopping"] = above is not None
+        if above is not None:
+            state[f"{prefix}.stop_above"] = above
+        state[f"{prefix}.clarify"], state[f"{prefix}.check_coverage"] = options.clarify, options.check_coverage
+        state.update({f"{prefix}.{info.name}.{r.name}": options.extra.get(r.name, r.values[0]) for r in own if r.in_menu})
+
+
+def made_with(info: t.SystemInfo) -> Options:
+    """The options of a prediction; where its corpus holds fewer passages by now, all of them."""
+    known = {f.name for f in dataclasses.fields(Options)}
+    options = Options(**{k: v for k, v in info.settings.items() if k in known})
+    size = shared.passages_of(info.corpus) if info.corpus else 0
+    return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
 
 
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
@@ -205,7 +256,7 @@ def sidebar() -> Choices:
         if waiting:
             with st.expander(f"{listed(len(waiting), 'system')} not available"):
                 for status in waiting:
-                    st.markdown(f"**{escape(status.name)}**: {escape(status.summary)}")
+                    st.markdown(f"**{escape(title_of(status.name))}**: {escape(status.summary)}")
                     st.caption(f"Needs {escape(', '.join(status.needs))}. {escape(status.why_not)}")
         recent()
     return Choices(str(corpus or ""), tuple(sides))
@@ -226,6 +277,6 @@ def recent() -> None:
             st.page_link(
                 "pages/explore/page.py",
                 label=escape(short(row.question, 60)),
-                help=escape(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                help=escape(f"{title_of(row.system)} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
                 query_params={"prediction": row.id},
             )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
 from core.systems.base.system import check_question
-from core.types import Prediction, Question
-from pages.explore import corrections, live, options
+from core.types import Prediction
+from pages.explore import live, options, pasted
 from pages.explore import sides as aligned
 from pages.explore.result import draw_result
 from pages.explore.runner import QuestionRun
@@ -26,6 +27,7 @@ EXAMPLES = (  # of the starter corpus, each ambiguous in another way
     "Where does The Office take place?",
     "How many times was Cats performed in its original run?",
 )
+LINKED = ("prediction", "other")  # in the address: ids of what is shown
 SIDES = (", left side", ", right side")  # read aloud after the names of what two compared runs both have
 
 
@@ -36,18 +38,37 @@ def ask(text: str | None = None) -> None:
     st.session_state["explore.ask"] = st.session_state.get("explore.question", "")
 
 
-def question_box(corpus: str, empty: bool) -> None:
+def opening(corpus: str, empty: bool) -> None:
+    """Title, introduction, question and examples; smaller when there is a result.  Always as many places: what follows keeps its own."""
+    with st.container(key="explore.title" if empty else "explore.title.small"):
+        st.header("Explore an ambiguous question", anchor=False)
+    introduction = st.empty()
     form = st.form("explore.form", border=False, enter_to_submit=True)
     with form.container(horizontal=True, vertical_alignment="bottom"):
         left, right = st.container(), st.container(width="content")
     # first: Enter does nothing in a form whose button is not there yet, and whoever is quick would wait for nothing
     right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
-    left.text_input("Question", key="explore.question", placeholder="Who played Maria in West Side Story?")
+    left.text_input(
+        "Question",
+        key="explore.question",
+        placeholder="Who played Maria in West Side Story?",
+        label_visibility="visible" if empty else "collapsed",
+    )
+    with form:
+        pasted.box()
+    pasted.switch()
+    examples = st.empty()
+    if empty:
+        introduction.markdown(
+            "Many questions have several right answers because they can be understood in several ways. Ask one: the system finds "
+            "the answers one at a time, shows the passage behind each, and where it can, a question that has only that answer."
+        )
     if empty and corpus == STARTER:
-        st.caption("Or try an example:")
-        with st.container(horizontal=True):
-            for number, example in enumerate(EXAMPLES):
-                st.button(escape(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
+        with examples.container():
+            st.caption("Or try an example:")
+            with st.container(horizontal=True):
+                for number, example in enumerate(EXAMPLES):
+                    st.button(escape(example), key=f"explore.example.{number}", on_click=ask, args=(example,))
 
 
 def begin(choices: options.Choices) -> bool:
@@ -55,10 +76,10 @@ def begin(choices: options.Choices) -> bool:
     text = st.session_state.pop("explore.ask", None)
     if text is None:
         return False
-    question = check_question(Question(text), shared.settings().max_question_chars)
+    question = check_question(pasted.question(text), shared.settings().max_question_chars)
     if not choices.sides:
         raise InputError("no system is ready; the sidebar shows what each one needs")
-    if not choices.corpus:
+    if not choices.corpus and question.passages is None:
         raise InputError("there is no corpus; upload one on the Corpora page")
     live.start(choices.plans(question))
     return True
@@ -66,59 +87,56 @@ def begin(choices: options.Choices) -> bool:
 
 def linked() -> list[StoredPrediction]:
     """The predictions that the address names.  Raises NotFoundError, StorageError."""
-    ids = [st.query_params.get(name, "") for name in ("prediction", "other")]
-    if tuple(ids) != st.session_state.get("explore.link", ("", "")):  # another link was opened in this tab
+    ids = [st.query_params.get(name, "") for name in LINKED]
+    is_new = tuple(ids) != st.session_state.get("explore.link", ("", ""))  # another link was opened in this tab
+    if not is_new and live.runs():
+        return []
+    if is_new:
         live.drop()
         st.session_state["explore.link"] = tuple(ids)
-        stored = [shared.store().predictions.get_prediction(i) for i in ids if i]
-        if stored:
-            st.session_state["explore.question"] = stored[0].prediction.question.text
-        return stored
-    return [] if live.runs() else [shared.store().predictions.get_prediction(i) for i in ids if i]
+    stored = [shared.store().predictions.get_prediction(i) for i in ids if i]
+    if is_new and stored:
+        st.session_state["explore.question"] = stored[0].prediction.question.text
+        pasted.put(stored[0].prediction.question.passages)
+        options.restore([s.prediction for s in stored])
+    return stored
 
 
 def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun]) -> None:
     """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
     predictions = [p for p, *_ in sides if p is not None]
-    both: tuple[Set[int], ...] | None = None
-    if len(sides) > 1:
-        both = (
-            aligned.in_both(predictions[0].answers, predictions[1].answers)
-            if len(predictions) == 2
-            else (frozenset(), frozenset())
-        )
+    both: tuple[Set[int], Set[int]] = frozenset(), frozenset()
     if len(predictions) == 2:
-        aligned.draw(*predictions)
-    places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
-    for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, places)):
-        if runs:
-            with place:
+        both = aligned.in_both(predictions[0].answers, predictions[1].answers)
+        aligned.draw(*predictions, len(both[0]))
+    link = (
+        urlencode([(name, saved) for name, (_, saved, _) in zip(LINKED, sides)]) if all(saved for _, saved, _ in sides) else ""
+    )
+    for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, st.columns(len(sides), gap="medium"))):
+        with place:
+            if runs:
                 live.show_run_error(runs[number])
-        if prediction is not None:
-            shared_answers = None if both is None else both[number]
-            draw_result(place, prediction, saved, prefix, shared_answers, SIDES[number] if len(sides) > 1 else "")
-    if stored := [(prediction, saved, prefix) for prediction, saved, prefix in sides if prediction is not None and saved]:
-        learning.draw("explore.learn", corrections.learn, (stored,))
+            if prediction is not None:
+                several = len(sides) > 1
+                draw_result(
+                    prediction, saved, prefix, both[number] if several else None, SIDES[number] if several else "", link
+                )
+    if any(saved for _, saved, _ in sides):
+        learning.draw("explore.learn")
 
 
 def finish(runs: list[QuestionRun]) -> None:
     """After the last event: the address names what was saved; what went wrong stays on the page."""
-    for name, run in zip(("prediction", "other"), runs):
+    for name, run in zip(LINKED, runs):
         if run.saved:
             st.query_params[name] = run.saved
-    st.session_state["explore.link"] = tuple(st.query_params.get(name, "") for name in ("prediction", "other"))
+    st.session_state["explore.link"] = tuple(st.query_params.get(name, "") for name in LINKED)
     if all(run.saved for run in runs):
-        corrections.learn_after(runs)
         st.session_state["explore.runs"] = []
     st.rerun()
 
 
 def main() -> None:
-    st.header("Explore an ambiguous question")
-    st.markdown(
-        "Many questions have several right answers because they can be understood in several ways. Ask one: the system finds the "
-        "answers one by one, shows the passage behind each, and rewrites the question so that it has only that answer."
-    )
     shared.warm()
     stored: list[StoredPrediction] = []
     problem: AmbiscopeError | None = None
@@ -133,18 +151,19 @@ def main() -> None:
     except AmbiscopeError as error:
         problem = error
     runs = live.runs()
-    question_box(choices.corpus, empty=not runs and not stored)
-    if problem is not None:
-        shared.show_error(problem)
-    elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
-        live.watch(runs)
-        finish(runs)
-    elif runs:
-        draw([(run.prediction(), run.saved, run.saved or run.key) for run in runs], runs)
-        if all(run.saved for run in runs):  # the second attempt at saving worked
+    opening(choices.corpus, empty=not runs and not stored)
+    with st.empty().container():  # drawn anew: nothing of an earlier result stays, greyed, below a run
+        if problem is not None:
+            shared.show_error(problem)
+        elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
+            live.watch(runs)
             finish(runs)
-    elif stored:
-        draw([(s.prediction, s.id, s.id) for s in stored], [])
+        elif runs:
+            draw([(run.prediction(), run.saved, run.saved or run.key) for run in runs], runs)
+            if all(run.saved for run in runs):  # the second attempt at saving worked
+                finish(runs)
+        elif stored:
+            draw([(s.prediction, s.id, s.id) for s in stored], [])
 
 
 main()

@@ -1,209 +1,163 @@
-"""A finished prediction: its answers as cards, corrections and downloads, then how it came about (what evidence looks like:
-`pages.explore.trace`)."""
+"""A finished prediction: a row for each answer that opens into its evidence, corrections, sharing, then how it came about."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Set
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
 from core.errors import AmbiscopeError
-from core.evaluation.cost import PARTS, calls_of, cost_of, doubts, failures, times_of
+from core.evaluation.cost import calls_of, cost_of, doubts, failures, times_of
+from core.systems import title_of
 from core.text import listed
 from core.trace import to_json
-from pages.explore import corrections, interpreted, labels, share
-from pages.explore.trace import TraceView, bar, draw_evidence, round_trip
+from pages.explore import corrections, interpreted, labels, share, to_project
+from pages.explore.rows import row
+from pages.explore.trace import TraceView, draw_evidence, draw_found, round_trip
 from pages.session import shared as app
-from pages.ui.formatting import percent, seconds
-from pages.ui.markup import changes, escape, named, short
+from pages.ui.copying import copy_link
+from pages.ui.formatting import seconds
+from pages.ui.markup import changes, escape, named
 from storage.records.results import Judgment
 
-TIME_CELLS = 40  # block characters of the whole bar
+NEAREST = 5  # passages shown where no answer was found
 
 
 def draw_result(
-    place: DeltaGenerator,
-    prediction: t.Prediction,
-    saved: str,
-    prefix: str,
-    shared: Set[int] | None = None,
-    side: str = "",
+    prediction: t.Prediction, saved: str, prefix: str, shared: Set[int] | None = None, side: str = "", link: str = ""
 ) -> None:
-    """`saved`: id of the stored prediction, or empty; where two are compared, `shared`: positions of the answers that the other has, too, and
-    `side`: which of them this is, for the names of its buttons."""
-    with place:
-        _headline(prediction)
-        judged: dict[int, list[Judgment]] = {}
-        if saved:
-            try:
-                judged = labels.load(saved)
-            except AmbiscopeError as error:
-                app.show_error(error)
-                saved = ""
-        wanted = corrections.corrections_of(prefix, judged)
-        cards = st.container()
-        if interpreted.has_choices(prediction):
-            with cards:
-                interpreted.draw(prediction, prefix)
-            if prediction.answers:
-                cards = st.expander("Judge and correct the answers", icon=":material/rule:", expanded=shared is not None)
-        with cards:
-            for position, answer in enumerate(prediction.answers):
-                _card(prediction, position, answer, saved, prefix, wanted, judged.get(position, []), shared, side)
-        if not prediction.answers and _finished(prediction) and not interpreted.has_choices(prediction):
-            st.info(
-                "No answer was found in these passages. Read more passages, rephrase the question, or add an answer yourself."
-            )
-            corrections.adder(prefix, -1)
-        corrections.bar(prefix, prediction, wanted)
-        _keep(prediction, saved, prefix, side)
-        st.subheader("How the answers were found", divider="gray")
+    """`saved`: id of the stored prediction, or empty; `link`: the query of its address; where two are compared, `shared`: positions of the
+    answers that the other has, too, and `side`: which of them this is, for the names of its buttons."""
+    _headline(prediction)
+    judged: dict[int, list[Judgment]] = {}
+    if saved:
+        try:
+            judged = labels.load(saved)
+        except AmbiscopeError as error:
+            app.show_error(error)
+            saved = ""
+    wanted = corrections.corrections_of(prefix, judged)
+    with st.container(key=f"answers.{prefix}", gap="xsmall"):
+        for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
+            badge = "" if shared is None else ":green-badge[both]" if position in shared else ":orange-badge[only here]"
+            label = row(prediction, answer, position in wanted.struck, badge)
+            with st.expander(named(label, side), key=f"{prefix}.open.{position}"):
+                _opened(prediction, position, answer, saved, prefix, judged.get(position, []), side)
+    if not prediction.answers and prediction.ended:
+        st.info("No answer was found. Read more passages, rephrase the question, or add an answer yourself.")
+        draw_found(prediction.passages[:NEAREST])
+    _actions(prediction, saved, prefix, side, link)
+    to_project.draw(saved, prefix, wanted, side)
+    corrections.bar(prefix, saved, prediction, wanted)
+    interpreted.draw(prediction, prefix)
+    with st.container(gap="xsmall"):
         _costs(prediction)
-        view = TraceView(st.container(), prediction.question.text, prefix, shared is not None, prediction.system.name)
+        view = TraceView(st.container(gap="xxsmall"), prediction.question.text, prediction.system.name)
         for event in prediction.events:
             view.add(event)
         view.close()
 
 
-def _finished(prediction: t.Prediction) -> bool:
-    """False for a run that an error ended: then the page must not say that nothing was found."""
-    return any(isinstance(e, t.Finished) for e in prediction.events)
-
-
 def _headline(prediction: t.Prediction) -> None:
-    count = len(prediction.answers)
-    if not count and interpreted.has_choices(prediction):
-        st.subheader("No interpretation")
-    elif not count and not _finished(prediction):
-        st.subheader("The run did not finish")
+    count, info = len(prediction.answers), prediction.system
+    if not count:
+        st.subheader("No answer" if prediction.ended else "The run did not finish", anchor=False)
     else:
-        st.subheader(f"{count} answer{'' if count == 1 else 's'}" if count else "No answer")
-    info = prediction.system
-    facts = [f"**{escape(info.name)}**", f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**"]
-    if prediction.seconds:
-        facts.append(seconds(prediction.seconds))
-    if prediction.ended:
-        facts.append(escape(prediction.ended))
+        st.subheader(f"{listed(count, 'answer')}{': which of these do you mean?' if count > 1 else ''}", anchor=False)
+    facts = [
+        f"**{escape(title_of(info.name))}**",
+        f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**",
+    ]
+    facts += [seconds(prediction.seconds)] if prediction.seconds else []
+    facts += [escape(prediction.ended)] if prediction.ended else []
+    facts += [f"excluded: {', '.join(map(escape, prediction.question.banned))}"] if prediction.question.banned else []
     st.caption(" · ".join(facts))
     calls = calls_of(prediction.events)
     for trouble in filter(None, (failures(calls), doubts(calls))):
         st.warning(escape(trouble), icon=":material/warning:")
-    if prediction.question.banned:
-        st.caption(f"Excluded: {', '.join(escape(b) for b in prediction.question.banned)}")
 
 
-def _card(
+def _opened(
     prediction: t.Prediction,
     position: int,
     answer: t.Answer,
     saved: str,
     prefix: str,
-    wanted: corrections.Corrections,
     judgments: list[Judgment],
-    shared: Set[int] | None,
     side: str,
 ) -> None:
-    sided = f"{answer.text}{side}"
-    struck = position in wanted.struck
-    with st.container(border=True):
-        name = f"~~{escape(answer.text)}~~" if struck else f"**{escape(answer.text)}**"
-        badges = ":blue-badge[added by a person]" if answer.pinned else f":gray-badge[{percent(answer.probability)}]"
-        if shared is not None:
-            both = position in shared
-            badges += " :green-badge[:material/join_inner: both sides]" if both else " :orange-badge[this side only]"
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"{position + 1}\\. {name} {badges}", width="content")
-            _evidence(prediction, answer, sided)
-        clarification = prediction.clarification_of(answer.text)
-        if clarification is not None:
-            st.markdown(changes(prediction.question.text, clarification.question))
+    """The quotation with the answer marked, the rewritten questions with what one can do with them, the labels."""
+    draw_evidence(answer.evidence, {p.passage.id: p for p in prediction.passages})
+    questions = share.questions_of(prediction, answer)
+    for number, question in enumerate(questions or [prediction.question.text]):
+        if questions:
+            st.markdown(f":material/edit_note: {changes(prediction.question.text, question)}")
+        if questions and number == 0 and (clarification := prediction.clarification_of(answer.text)):
             round_trip(clarification)
         with st.container(horizontal=True, vertical_alignment="center"):
-            if saved:
+            _asking(
+                prediction.system,
+                question,
+                f"{prefix}.{position}.{number}",
+                f"{answer.text}, {question}{side}",
+                bool(questions),
+            )
+            if saved and number == 0:
                 labels.controls(saved, position, judgments, side)
-            corrections.adder(prefix, position, f"an answer after {sided}")
-        if saved:
-            labels.below(saved, position, judgments)
-        if position in wanted.added:
-            st.markdown(f":material/add: **{escape(wanted.added[position])}** :blue-badge[to be added]")
+    if saved:
+        labels.below(judgments)
 
 
-def _evidence(prediction: t.Prediction, answer: t.Answer, name: str) -> None:
-    passages = {p.passage.id: p for p in prediction.passages}
-    first = next((passages[e.passage_id] for e in answer.evidence if e.passage_id in passages), None)
-    if first is None:
-        st.caption(":material/link_off: No retrieved passage contains these words.", width="content")
-        return
-    more = len({e.passage_id for e in answer.evidence}) - 1
-    label = f"{escape(short(first.passage.title or first.passage.id, 70))}{f' and {more} more' if more else ''}"
-    with st.popover(
-        named(label, f"for {name}"),
-        icon=":material/menu_book:",
-        type="tertiary",
-        help="The passage this answer comes from",
-    ):
-        draw_evidence(answer.evidence, passages)
+def _asking(info: t.SystemInfo, question: str, key: str, name: str, is_rewritten: bool) -> None:
+    if is_rewritten:
+        st.button(
+            named("Ask this", name),
+            key=f"{key}.ask",
+            icon=":material/ads_click:",
+            on_click=corrections.ask_instead,
+            args=(info, question),
+            help="Asks this question instead",
+        )
+    with st.popover(named("Edit", name), icon=":material/edit:"):
+        st.text_input("The question you mean", value=question, key=f"{key}.edit", max_chars=4 * corrections.MAX_CHARS)
+        st.button("Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(info, f"{key}.edit"))
+
+
+def _actions(prediction: t.Prediction, saved: str, prefix: str, side: str, link: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if prediction.answers:
+            st.button(
+                named("None of these", side),
+                key=f"{prefix}.none",
+                icon=":material/travel_explore:",
+                on_click=corrections.search_further,
+                args=(prediction,),
+                help="Excludes these answers and reads twice as many passages.",
+            )
+        corrections.adder(prefix, side)
+        address = f"{(st.context.url or '').split('?')[0].rstrip('/')}/?{link}" if link else ""
+        today = datetime.now(UTC).date()
+        files = (
+            ("Trace", "json", "application/json", lambda: json.dumps(to_json(prediction), ensure_ascii=False, indent=1)),
+            ("Markdown", "md", "text/markdown", lambda: share.markdown(prediction, address, today)),
+            ("Card (PNG)", "png", "image/png", lambda: share.card(prediction, address, today)),
+        )
+        with st.popover(named("Download", side), icon=":material/download:"):
+            for label, ending, mime, data in files:
+                name = f"ambiscope-{saved or 'unsaved'}.{ending}"
+                st.download_button(label, data, name, mime, key=f"{prefix}.{ending}", on_click="ignore")
+        if link:
+            copy_link(link, f"{prefix}.link", side)
 
 
 def _costs(prediction: t.Prediction) -> None:
-    """Its time by part, and the calls of a language model with their tokens.  No chart: its scripts would keep the browser busier than the
-    models keep the server."""
-    parts = times_of(prediction)
-    if not parts:
-        return
-    total, colours = sum(parts.values()), dict(zip(PARTS, ("blue", "green", "violet", "orange", "gray"), strict=True))
-    words = " · ".join(f":{colours[part]}[:material/square:] {part} {seconds(value)}" for part, value in parts.items())
-    bars = " ".join(f":{colours[part]}[{bar(value / total, TIME_CELLS)}]" for part, value in parts.items())
-    st.caption(f"Time: {words}  \n{bars}")
+    """Its time by part, and the calls of a language model with their tokens."""
+    times = [f"{part} {seconds(value)}" for part, value in times_of(prediction).items()]
     cost = cost_of(prediction)
     if cost.model_calls:
         tokens = f": {cost.prompt_tokens:,} tokens read, {cost.completion_tokens:,} written" if cost.prompt_tokens else ""
-        st.caption(f"{listed(int(cost.model_calls), 'model call')}{tokens}")
-
-
-def _keep(prediction: t.Prediction, saved: str, prefix: str, side: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            named("Download trace", side),
-            data=json.dumps(to_json(prediction), ensure_ascii=False, indent=1),
-            file_name=f"ambiscope-{saved or 'unsaved'}.json",
-            mime="application/json",
-            key=f"{prefix}.download",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        link = f"{(st.context.url or '').split('?')[0].rstrip('/')}/?prediction={saved}" if saved else ""
-        today = datetime.now(UTC).date()
-        st.download_button(
-            named("Markdown", side),
-            data=share.markdown(prediction, link, today),
-            file_name=f"ambiscope-{saved or 'unsaved'}.md",
-            mime="text/markdown",
-            key=f"{prefix}.markdown",
-            icon=":material/description:",
-            on_click="ignore",
-        )
-        st.download_button(
-            named("Card (PNG)", side),
-            data=_card_of(prediction, link, today, prefix),
-            file_name=f"ambiscope-{saved or 'unsaved'}.png",
-            mime="image/png",
-            key=f"{prefix}.card",
-            icon=":material/image:",
-            on_click="ignore",
-        )
-        if saved:
-            st.code(link, language=None, wrap_lines=True, width="content")
-
-
-def _card_of(prediction: t.Prediction, link: str, day: date, prefix: str) -> bytes:
-    """Painted once a session for each result that is shown: the page is drawn again at each click."""
-    key = f"{prefix}.card.painted"
-    made: tuple[t.Prediction, str, bytes] | None = st.session_state.get(key)
-    if made is None or made[:2] != (prediction, link):
-        made = st.session_state[key] = (prediction, link, share.card(prediction, link, day))
-    return made[2]
+        times.append(f"{listed(int(cost.model_calls), 'model call')}{tokens}")
+    st.caption(f"**How the answers were found** · {' · '.join(times)}")

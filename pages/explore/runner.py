@@ -74,10 +74,12 @@ class QuestionRun(BackgroundJob):
     def _answer(self, _: BackgroundJob) -> None:
         if self._engine.needs_libraries:
             libraries.load()
-        self.stage = "opening the corpus"
-        self._engine.corpus(self.plan.corpus, self._build_progress)
+        own = self.plan.question.passages is not None
+        if not own:
+            self.stage = "opening the corpus"
+            self._engine.corpus(self.plan.corpus, self._build_progress)
         self.stage = "loading the model"
-        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled)
+        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled, own)
         self.info = system.info
         self.stage = "retrieving passages"
         for event in system.run(self.plan.question):
@@ -89,25 +91,28 @@ class QuestionRun(BackgroundJob):
             self.stage = _stage(event)
 
 
+STAGES: dict[type[t.Event], str] = {
+    t.QuestionsImagined: "searching for each imagined question",
+    t.PassagesRetrieved: "reading the passages",
+    t.PassagesPruned: "reading the passages",
+    t.QuestionVerified: "reading the passages",
+    t.InterpretationProposed: "reading the passages",
+    t.InterpretationsClustered: "rewriting the interpretations",
+    t.QuestionClarified: "rewriting the questions",
+    t.Finished: "done",
+}
+
+
 def _stage(event: t.Event) -> str:
+    """What a system is doing after an event."""
     match event:
         case t.QuestionQueued(position=0, part=part):
             return "looking for answers" if part == "answers" else "rewriting the questions"
         case t.QuestionQueued():
             return queue_note(event)
-        case t.QuestionsImagined():
-            return "searching for each imagined question"
-        case t.PassagesRetrieved() | t.PassagesPruned() | t.QuestionVerified():
-            return "reading the passages"
-        case t.InterpretationProposed():
-            return "reading the passages"
-        case t.InterpretationsClustered():
-            return "rewriting the interpretations"
         case t.StepStarted(number=number):
             return f"looking for answer {number}"
-        case t.StepFinished(answer=None) | t.QuestionClarified():
+        case t.StepFinished(answer=None):
             return "rewriting the questions"
-        case t.Finished():
-            return "done"
         case _:
-            return "working"
+            return STAGES.get(type(event), "working")

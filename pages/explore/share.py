@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core import __version__
 from core import types as t
+from core.text import answer_key, question_key
 from pages.ui.formatting import percent
 from pages.ui.markup import escape, short
 
@@ -35,14 +36,22 @@ def citation(prediction: t.Prediction, link: str, day: date) -> str:
     return f"Ambiscope {__version__}, {origin}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
 
 
+def questions_of(prediction: t.Prediction, answer: t.Answer) -> list[str]:
+    """The rewritten questions of an answer, without the question as it was asked: a grounded system may have several, others one."""
+    own = [i.question for i in prediction.interpretations if answer_key(i.answer) == answer_key(answer.text)]
+    clarification = prediction.clarification_of(answer.text)
+    own += [clarification.question] if clarification and not own else []
+    asked = question_key(prediction.question.text)
+    return [q for q in dict.fromkeys(own) if q and question_key(q) != asked]
+
+
 def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:
     """(answer with its probability, its disambiguated question, titles of its passages)."""
     lines = []
     for answer in prediction.answers:
-        rewritten = prediction.clarification_of(answer.text)
         titles = dict.fromkeys(source_of(prediction, e.passage_id) for e in answer.evidence)
-        chance = "set by a person" if answer.pinned else percent(answer.probability)
-        lines.append((f"{answer.text} ({chance})", rewritten.question if rewritten else "", "; ".join(titles)))
+        chance = "kept by a person" if answer.pinned else percent(answer.probability)
+        lines.append((f"{answer.text} ({chance})", next(iter(questions_of(prediction, answer)), ""), "; ".join(titles)))
     return lines
 
 

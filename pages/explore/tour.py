@@ -9,9 +9,9 @@ from pages.session import shared
 
 PREFERENCE, ENDED = "tour", "ended"
 ASK, JUDGE, COMPARE = (
-    "**1 of 3: ask.** Choose one of the example questions below, or write your own. The answers come one by one.",
-    "**2 of 3: judge.** Open the passage behind an answer, then choose a label below it. Your labels train and measure the next model.",
-    "**3 of 3: compare.** Here systems answer the same questions. Open Charts, or Two runs, to see where they differ.",
+    "**Step 1 of 3: Ask a question.** Choose an example below, or write your own.",
+    "**Step 2 of 3: Judge an answer.** Open it and choose a label.",
+    "**Step 3 of 3: Compare systems.** Open Two runs to see where they differ.",
 )
 
 
@@ -29,11 +29,12 @@ def draw(page: str) -> None:
     text = step(page)
     if not text or st.session_state.get("guide.tour") == ENDED or shared.preferred(PREFERENCE) == ENDED:
         return
-    with st.container(border=True, key="guide.tour.card"), st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f":material/tour: {text}", width="stretch")
+    with st.container(border=text != JUDGE, horizontal=True, vertical_alignment="center", key="guide.tour.card"):
+        st.markdown(f":material/tour: {f':small[{text}]' if text == JUDGE else text}", width="content")
         if text == JUDGE:
-            st.page_link("pages/evaluate/page.py", label="Then compare", icon=":material/bar_chart:")
-        st.button("Finish" if text == COMPARE else "End the tour", key="guide.tour.end", icon=":material/close:", on_click=_end)
+            st.page_link("pages/evaluate/page.py", label="Next: compare systems", icon=":material/bar_chart:")
+        label = "Finish" if text == COMPARE else "End the tour"
+        st.button(label, key="guide.tour.end", icon=":material/close:", on_click=_end, type="tertiary")
 
 
 def _end() -> None:

@@ -23,7 +23,14 @@ WORDS = {
     "judge": "A model that grades answers; never a person.",
 }
 EXPLORE = (("Enter", "ask the question"),)
-JUDGING = (("1–4", "label of the answer"), ("N", "next answer"), ("P", "previous"), ("U", "undo"), ("Ctrl+Enter", "submit"))
+JUDGING = (
+    ("1–4", "label of the answer"),
+    ("L", "all others correct"),
+    ("N", "next answer"),
+    ("P", "previous"),
+    ("U", "undo"),
+    ("Ctrl+Enter", "submit"),
+)
 
 # Trusted, constant script: it presses one button, that of this sheet.
 _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
@@ -34,10 +41,10 @@ def _component() -> object:
     return st.components.v2.component("ambiscope.sheet", js=_SCRIPT)
 
 
-@st.dialog("Words and keys", width="large")
+@st.dialog("Glossary and shortcuts", width="large")
 def _sheet() -> None:
+    from pages.annotate import suggestions, validation  # late: what Annotate is made of is not needed for the first page
     from pages.annotate.generation import KEYS
-    from pages.annotate.validation import KEYS_1, KEYS_2  # late: what Annotate is made of is not needed for the first page
 
     st.markdown("**Words**")
     st.markdown(
@@ -47,10 +54,9 @@ def _sheet() -> None:
     groups = {
         "every page": (("?", "this sheet"),),
         "Explore": EXPLORE,
-        "Annotate, write answers": KEYS,
-        "Annotate, validate, step 1": KEYS_1,
-        "Annotate, validate, step 2": KEYS_2,
-        "Annotate, judge": JUDGING,
+        "Annotate, writing": (*KEYS, *suggestions.KEYS),
+        "Annotate, validation": (*validation.KEYS, *suggestions.KEYS),
+        "Annotate, judging": JUDGING,
     }
     rows = [
         f"| {escape(where)} | {' · '.join(f':gray-badge[{escape(k)}] {escape(what)}' for k, what in keys)} |"
@@ -62,7 +68,7 @@ def _sheet() -> None:
 
 def draw() -> bool:
     """In the sidebar.  Whether the sheet was opened."""
-    pressed = st.button("Words and keys (?)", key=BUTTON, type="tertiary", icon=":material/help:")
+    pressed = st.button("Glossary and shortcuts (?)", key=BUTTON, type="tertiary", icon=":material/help:")
     if pressed:
         _sheet()
     return pressed

@@ -103,15 +103,17 @@ class JobKind:
     label: str
     page: str  # where it is started, a key of PAGES
     action: Name  # the person who may do this may start and stop it
+    outcome: str  # what is said when it has ended well, with the job's title
 
 
 KINDS = {
-    "builds": JobKind("Index", "corpora", "build corpora"),
-    "evaluations": JobKind("Evaluation", "evaluate", "run evaluations"),
-    "shipped": JobKind("Shipped runs", "evaluate", "run evaluations"),
-    "preannotations": JobKind("Suggestions", "manage", "manage projects"),
-    "snapshots": JobKind("Snapshot", "quality", "take snapshots"),
-    "loops": JobKind("Training", "quality", "run the loop"),
+    "builds": JobKind("Index", "corpora", "build corpora", "Built the index {title}"),
+    "evaluations": JobKind("Evaluation", "evaluate", "run evaluations", "Finished the evaluation {title}"),
+    "shipped": JobKind("Example runs", "evaluate", "run evaluations", "Loaded the example runs that come with Ambiscope"),
+    "preannotations": JobKind("Suggestions", "manage", "manage projects", "Stored the answers of {title}"),
+    "snapshots": JobKind("Snapshot", "quality", "take snapshots", "Took a snapshot: {title}"),
+    "loops": JobKind("Training", "quality", "run the loop", "Finished the training {title}"),
+    "papers": JobKind("Paper's table", "papers", "run evaluations", "Finished the runs of {title}"),
 }
 
 

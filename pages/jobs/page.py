@@ -21,7 +21,7 @@ def draw(kind: str, name: str, job: jobs.BackgroundJob) -> None:
             jobs.bar(kind, name, job)
             return
         if not jobs.ended(job):
-            st.success(f"Finished after {duration(job.seconds)}. {about.label} {title} is on the page {page}.")
+            st.success(f"{about.outcome.format(title=title)} ({duration(job.seconds)}). Find it on {page}.")
         jobs.close_button(kind, name)
 
 
@@ -36,7 +36,9 @@ def watch(running: int) -> None:
 
 
 st.header("Jobs", anchor=False)
-st.markdown("Indexes, evaluations, suggestions, snapshots and trainings. They continue when you leave or reload the page.")
+st.markdown(
+    "Background jobs: indexes, evaluations, suggestions, snapshots and training runs. They keep running if you leave or reload the page."
+)
 shared.store().allow("read corpora")
 begun = list(jobs.every())
 if running := sum(not job.done for *_, job in begun):

@@ -9,8 +9,9 @@ from streamlit.elements.arrow import DataframeState
 from core.annotating.aliases import join_aliases
 from core.errors import AmbiscopeError
 from core.types import Prediction
+from pages.annotate import comments
 from pages.annotate.stage_info import STAGES, draw_annotation
-from pages.manage import question_upload
+from pages.manage import assignments, question_upload
 from pages.session import shared
 from pages.session.actions import reported, say
 from pages.ui.markup import changes, escape, named
@@ -21,11 +22,18 @@ from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
 ABOUT = {
-    "Extra": "Extra: submitted after enough people had done the item.",
+    "Extra": "Extra: submitted after enough people had finished the item.",
     "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
+    "Assigned": "Assigned: the people whom the item is given to first.",
+    "Comments": "Comments: read and answer them below a selected row.",
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
+USES = {
+    "": "Items",
+    "qualification": "Gold: qualification, with the right answers shown afterwards",
+    "mixed": "Gold: mixed into the work",
+}
 LABEL_COLOURS = {"correct": "green", "wrong": "red", "unsupported": "orange", "duplicate": "gray"}
 QUESTION_BADGES = {
     "fits": "green-badge[question fits]",
@@ -59,6 +67,7 @@ def draw(project: Project, who: str) -> None:
         _table(summaries[:PAGE], project, stage, who)
     if len(summaries) > PAGE or page > 1:
         st.pagination(page + (len(summaries) > PAGE), key="manage.page")
+    assignments.assign(project, stage, who)
     add_questions(project, who)
 
 
@@ -68,8 +77,16 @@ def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who
         {
             "No.": i.position + 1,
             "Question": i.question,
-            "State": "qualification" if i.gold else "no prediction" if i.id in bare else i.state,
+            "State": "gold, mixed in"
+            if i.mixed
+            else "qualification"
+            if i.gold
+            else "no prediction"
+            if i.id in bare
+            else i.state,
             "Submitted": str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}",
+            "Assigned": ", ".join(i.assigned) or None,
+            "Comments": i.comments or None,
             "In progress": i.leased,
             "Extra": i.over or None,
             "Margin": i.margin,
@@ -111,6 +128,7 @@ def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> N
         query_params={"project": project.id, "stage": stage, "item": item.id},
     )
     sent = shared.store().submissions.submissions(project.id, who, stage=stage, item=item.id)
+    comments.draw(item.id, who)
     if not sent:
         st.caption("Nothing has been submitted yet.")
     for submission in sent:
@@ -181,10 +199,11 @@ def _line(answer: JudgedAnswer, prediction: Prediction | None, prompt: str) -> s
     known = prediction is not None and answer.position < len(prediction.answers)
     text = prediction.answers[answer.position].text if prediction is not None and known else "an answer that is not stored"
     parts = [f"{answer.position + 1}. **{escape(text)}** :{LABEL_COLOURS[answer.verdict]}-badge[{escape(answer.verdict)}]"]
+    parts[0] += "".join(f" :orange-badge[{escape(label)}]" for label in answer.errors)
     clarified = prediction.clarification_of(text) if prediction is not None else None
     if answer.question is not None:
         parts[0] += f" :{QUESTION_BADGES[answer.question]}"
-    if clarified is not None:
+    if clarified is not None and clarified.question:
         parts.append(changes(prompt, clarified.question))
     if answer.note:
         parts.append(f":gray[Note: {escape(answer.note)}]")
@@ -202,9 +221,13 @@ def add_questions(project: Project, who: str) -> None:
     # with a key and a state: without, it closes whenever something above appears or goes
     with st.expander("Add questions", key=ADDING, on_change="rerun"):
         question_upload.uploader(FILE)
-        st.checkbox(
-            "Use as qualification items: their annotations are the right answers, shown after people submit",
+        st.radio(
+            "Use them as",
+            list(USES),
+            format_func=USES.__getitem__,
             key="manage.more.gold",
+            help="The annotations of gold items are the right answers. People are shown them after a qualification item; gold items among the "
+            "work look like all others, and their results are on Quality.",
         )
         if error := st.session_state.pop(REFUSED, None):
             shared.show_error(error)
@@ -216,7 +239,7 @@ def _add(project: Project, who: str) -> None:
     try:
         shared.store().people.require(who, "manager")
         questions = question_upload.questions(FILE)
-        report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
+        report = shared.store().intake.add_items(who, project.id, questions, gold=state.get("manage.more.gold") or None)
         say(question_upload.summary(report.added, report.known, report.linked))
         state[ADDING] = False
         question_upload.discard(FILE)

@@ -40,7 +40,7 @@ def draw(who: str, first: bool) -> None:
             format_func=lambda s: STAGES[s],
             key=f"{KEY}.stages",
             persist_state="session",
-            help="Write answers: people write answer sets. Validate: another person merges them. Judge: people label a system's answers.",
+            help="Writing: people write answer sets. Validation: another person merges them. Judging: people label a system's answers.",
         )
         source = st.radio("Questions", SOURCES, horizontal=True, key=f"{KEY}.source", persist_state="session")
         with st.container():

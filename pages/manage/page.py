@@ -7,9 +7,11 @@ import streamlit as st
 from pages.manage import guidelines, items, new_project, people, progress
 from pages.manage import settings as project_settings
 from pages.manage.progress import SECTION
+from pages.quality import snapshots
 from pages.session import shared
+from storage.exchange.filters import Filters
 
-SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Activity")
+SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Export", "Activity")
 
 
 def main() -> None:
@@ -52,6 +54,8 @@ def main() -> None:
             project_settings.settings(project, who)
         case "People":
             people.people(who)
+        case "Export":
+            snapshots.draw(Filters(project=project.id))
         case _:
             everywhere = st.toggle("All projects", key="manage.log.all")
             people.activity(None if everywhere else project, who)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.annotate.stage_info import STAGES
 from pages.jobs import background as jobs
+from pages.manage import assignments
 from pages.session import shared
 from pages.ui.markup import escape
 from pages.ui.tables import fitted, table
@@ -14,7 +15,7 @@ from storage.records.projects import Project
 SECTION = "manage.section"
 BARE = "No prediction"
 # none of them as a rule: columns of zeros would push the others out of sight
-RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Qualification")
+RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Gold")
 
 
 def draw(project: Project, who: str) -> None:
@@ -37,7 +38,7 @@ def draw(project: Project, who: str) -> None:
             "Sent back": p.returned,
             "Skipped": p.skipped,
             "Extra": p.over,
-            "Qualification": p.gold,
+            "Gold": p.gold,
         }
         for p in stages.values()
     ]
@@ -49,17 +50,17 @@ def draw(project: Project, who: str) -> None:
     }
     done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent")
     table(shown, "Progress of the project by stage", columns=fitted(shown, help=help) | {"Done": done})
+    assignments.by_person(project, who)
 
 
 def _warn(project: Project, bare: int, items: int) -> None:
     systems = " or ".join(escape(s) for s in project.systems)
     if project.id in jobs.going("preannotations"):
-        then = "A system is answering them now. See Suggestions."
+        text = f"{bare:,} of {items:,} questions wait for {systems}, which is answering them now."
     else:
-        then = "Go to Suggestions and let a system answer them first."
-    one = bare == 1
+        text = f"Run {systems} on {bare:,} of {items:,} questions before judging."
     st.warning(
-        f"{bare:,} of {items:,} items {'has' if one else 'have'} no prediction by {systems} and cannot be judged yet. {then}",
+        text,
         icon=":material/hourglass_empty:",
     )
     if st.session_state.get(SECTION) != "Suggestions":

@@ -1,4 +1,4 @@
-"""The fields of a project (corpus, systems, people an item, order, qualification, how long an opened item is reserved,
+"""The fields of a project (corpus, systems, people an item, order, gold items, error labels, how long an opened item is reserved,
 warnings), changing them, and having a system answer its questions."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pages.ui.tables import table
 from storage.analysis.answering import Answering
 from storage.records.defaults import GOLD_PASS, LEASE_MINUTES, THRESHOLDS
 from storage.records.enumerations import Order
-from storage.records.projects import Project
+from storage.records.projects import MAX_GOLD_RATE, Project
 
 ORDERS: dict[Order, str] = {
     "file": "As in the file",
@@ -88,10 +88,26 @@ def fields(key: str, project: Project | None) -> None:
             help="Answers should be true on this date: questions about a later time get a warning. Leave empty for no warning.",
         )
         _number(key, "must_read", project)
-    with st.expander("More: qualification and time limits"):
+    with st.expander("More: gold items, error labels and time limits"):
         _number(key, "gold_first", project)
         share = project.gold_pass if project else GOLD_PASS
         st.slider("Minimum share of qualification items to get right", 0.0, 1.0, share, key=f"{key}.pass")
+        rate = round(100 * project.gold_rate) if project else 0
+        st.slider(
+            "Gold items among the work (%)",
+            0,
+            round(100 * MAX_GOLD_RATE),
+            rate,
+            key=f"{key}.mixed",
+            help="How often somebody gets a gold item in the place of another one. It looks like all others. Add gold items under Items.",
+        )
+        st.text_area(
+            "Error labels of this project, one per line",
+            "\n".join(project.error_labels) if project else "",
+            key=f"{key}.errors",
+            max_chars=2_000,
+            help="Judges can give them to an answer beside correct, wrong, unsupported and duplicate. They are exported.",
+        )
         for name in ("lease_minutes", "alias_words", "min_seconds_no_pairs", "seed"):
             _number(key, name, project)
 
@@ -114,6 +130,8 @@ def values(key: str, project: Project | None) -> dict[str, Any]:
         "order": state[f"{key}.order"],
         "reference_date": state[f"{key}.date"],
         "gold_pass": float(state[f"{key}.pass"]),
+        "gold_rate": state[f"{key}.mixed"] / 100,
+        "error_labels": tuple(line.strip() for line in state[f"{key}.errors"].splitlines() if line.strip()),
         "lease_minutes": float(numbers["lease_minutes"]),
         "thresholds": {**(project.thresholds if project else THRESHOLDS), **limits},
     }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import streamlit as st
 
@@ -16,19 +14,14 @@ from pages.ui.markup import escape
 from storage.analysis.loop import LEAST, LoopOptions
 
 
+@action("run the loop")
 def begin() -> None:
-    """Starts a loop over everything that people judged.  Raises NotAllowedError, InputError."""
+    """Callback: starts a loop over everything that people judged."""
     training_loop.start(LoopOptions(out=training_loop.folder(f"{datetime.now(UTC):%Y%m%d-%H%M%S}")))
 
 
-@action("run the loop")
-def from_annotate() -> None:
-    """Callback of the button on Annotate."""
-    begin()
-
-
-def draw(key: str, on_click: Callable[..., None], args: tuple[Any, ...] = ()) -> None:
-    """The button, or how far the loop is, or how it ended; nothing for who may not start one.  `on_click`: an action that begins it."""
+def draw(key: str) -> None:
+    """The button, or how far the loop is, or how it ended; nothing for who may not start one."""
     if not shared.store().may("run the loop") or shared.light_engine().elsewhere:
         return
     run = training_loop.current()
@@ -39,16 +32,16 @@ def draw(key: str, on_click: Callable[..., None], args: tuple[Any, ...] = ()) ->
             return
         count = shared.store().labels.judged_questions()
         st.button(
-            "Learn from this",
+            "Retrain on my labels",
             key=key,
             icon=":material/model_training:",
-            on_click=on_click,
-            args=args,
-            help="Fits the default system to all judgments in the background: labels, struck and added answers, annotations. "
-            "What does not help is not kept.",
+            on_click=begin,
+            help="Trains the default system's reranker in the background on all judgments: labels, struck and added answers, "
+            "annotations. Changes that don't help are discarded.",
         )
-        few = f"; a fit needs {LEAST} with a correct answer" if count < LEAST else ""
-        st.caption(f"{count:,} judged question{'' if count == 1 else 's'}{few}.", width="content")
+        enough = f"{count:,} judged question{'' if count == 1 else 's'}"
+        few = f"{count} of {LEAST} judged questions with a correct answer needed to train"
+        st.caption(few if count < LEAST else enough, width="content")
     if run is not None:
         if not jobs.ended(run):
             st.info(escape(run.result.words()))

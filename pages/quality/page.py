@@ -17,6 +17,7 @@ from pages.ui.markup import escape
 from pages.ui.tables import csv_button, fitted
 from pages.ui.tables import table as draw_table
 from storage.analysis.agreement import Quality, quality
+from storage.exchange.competence import MIN_ANSWERS
 from storage.exchange.filters import Filters
 from storage.shipped import beside, practice
 from storage.store import Store
@@ -93,27 +94,39 @@ def agreement(filters: Filters) -> None:
     if not anything(result) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
         result = of_example(shared.settings().home / "shipped" / f"people-{practice.digest()}.db")
         st.info(
-            "No two people have annotated or judged the same here yet. **This is an example:** three invented people on twelve starter "
-            "questions. It is not among your data.",
+            "No two people have annotated or judged the same item here yet. **This is an example** with three invented people and twelve "
+            "starter questions. It is not part of your data.",
             icon=":material/school:",
         )
     for gap in result.truncated:
         st.caption(escape(f"Not everything is shown: {gap}."))
-    overall, people, items, over_time, work, systems = st.tabs(
-        ["Overall", "Pairs of people", "Questions", "Over time", "Types and time spent", "Systems and judges"]
+    overall, people, competence, items, over_time, work, systems = st.tabs(
+        ["Overall", "Pairs of people", "Competence", "Questions", "Over time", "Types and time spent", "Systems and judges"]
     )
     with overall:
         table(tables.overall(result), "Agreement", "", is_complete=True)
         st.caption(
             "Alpha is Krippendorff's, with the MASI distance between answer sets. Kappa is Cohen's for two people and Fleiss' for more. Both are "
-            "1 for perfect agreement and 0 for agreement by chance. Intervals are 95% bootstrap intervals over questions. n counts what at "
-            "least two people did. Undefined is not zero: it means that there are too few data, and the last column says why."
+            "1 for perfect agreement and 0 for agreement by chance. Intervals are 95% bootstrap intervals over questions. n: items done by "
+            "at least two people. 'Undefined' means too little data; see the last column."
         )
     with people:
         table(
             tables.pairs(result),
             "Pairs of people",
             "No two people have annotated the same question or judged the same answer yet.",
+        )
+    with competence:
+        table(
+            tables.competence(result),
+            "Competence",
+            "No two people have written or judged the same answer yet.",
+            is_complete=True,
+        )
+        st.caption(
+            "Estimated by the method of Dawid and Skene (1979) from where people agree, without knowing the right answers: somebody who often "
+            f"stands alone is taken to be wrong. Undefined: fewer than {MIN_ANSWERS} shared answers. Exports can weigh people by it. Gold items "
+            "compare each person with the right answers."
         )
     with items:
         table(tables.items(result), "Questions", "No question has been annotated by two people yet.")
@@ -124,14 +137,14 @@ def agreement(filters: Filters) -> None:
     with work:
         draw_chart(tables.types_chart(result), "quality.types", "Shares of the types")
         table(tables.types(result), "Types", "Nothing has been annotated yet.")
-        st.caption("AmbigNQ: the shares that its authors told their annotators to expect.")
+        st.caption("AmbigNQ: the shares its authors told their annotators to expect.")
         table(tables.times(result), "Time spent", "No task has been finished yet.")
     with systems:
         draw_chart(tables.systems_chart(result), "quality.systems", "Labels of each system's answers")
         table(tables.systems(result), "Systems", "No prediction has been judged or annotated yet.", is_complete=True)
         st.caption(
             "Correct is the share of a question's judged answers that most people label correct, averaged over questions. Each question counts "
-            "the same, so this differs from all correct answers divided by all judged ones. Answers on whose label people are tied are left out. "
+            "the same, so this differs from all correct answers divided by all judged ones. Answers with tied labels are left out. "
             f"'{tables.ADDED}' counts the answers that annotators added because the system did not give them."
         )
         table(tables.judges(result), "Judges", "", is_complete=True)

@@ -1,4 +1,4 @@
-"""Snapshots on the quality page: taken in the background, listed, downloaded."""
+"""Snapshots on Quality, and of one project on Manage under Export: taken in the background, listed, downloaded."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def _take(filters: Filters) -> None:
         filters,
         minimum_agreement=float(state.get("quality.snapshot.agreement") or 0.0) / 100 or None,
         pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
+        weighted=bool(state.get("quality.snapshot.weighted")),
     )
     note = str(state.get("quality.snapshot.note") or "").strip()
     job = snapshot_job(shared.servers_store(), shared.settings().home / "snapshots", chosen, note)
@@ -59,8 +60,8 @@ def _ended() -> None:
 def draw(filters: Filters) -> None:
     store = shared.store()
     st.markdown(
-        "A snapshot is a copy of what the filters above select, at one moment: a training file, AmbigNQ light and full, preference pairs, CSV "
-        "and Parquet. It has a number and a digest, and never changes."
+        f"A snapshot is a copy of {'this project' if filters.project else 'what the filters above select'} at one moment: a training file, "
+        "AmbigNQ light and full, preference pairs, CSV and Parquet. It has a number and a digest, and never changes."
     )
     with st.form("quality.snapshot", border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -76,6 +77,11 @@ def draw(filters: Filters) -> None:
                 help="Above 0, only questions with two or more annotators whose answer sets agree at least this much are included.",
             )
             st.checkbox("Replace people's names with numbers", key="quality.snapshot.pseudonyms")
+            st.checkbox(
+                "Weigh people by competence",
+                key="quality.snapshot.weighted",
+                help="In the training file, the word of a more competent person counts more. Otherwise the majority decides.",
+            )
         st.form_submit_button("Take snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
     if jobs.going("snapshots"):
         jobs.watch("snapshots")

@@ -28,6 +28,11 @@ HELP = {
     "unsupported": "Answers that most people label unsupported by the passages.",
     "duplicate": "Answers that most people label a duplicate of another answer.",
     ADDED: "Right answers that annotators added because the system did not give them, each counted once per question.",
+    "Answers shared": "Answers that this person and somebody else wrote, judged or validated.",
+    "Competence": "How probable it is that this person is right about an answer.",
+    "Of correct answers": "The share of the correct answers that this person holds correct.",
+    "Of other answers": "The share of the other answers that this person does not hold correct.",
+    "Gold score": "Mean agreement with the right answers of the gold items.",
 }
 MAX_PAIRS = 190  # of people, in a table: 20 people
 
@@ -122,6 +127,21 @@ def times(q: Quality) -> list[Row]:
             "Total time (h)": round(r.hours, 1),
         }
         for r in q.times
+    ]
+
+
+def competence(q: Quality) -> list[Row]:
+    return [
+        {
+            "Person": r.person,
+            "Answers shared": r.n,
+            "Competence": number(r.accuracy),
+            "Of correct answers": number(r.on_correct),
+            "Of other answers": number(r.on_others),
+            "Gold items": r.gold_n,
+            "Gold score": number(r.gold) if r.gold_n else "",
+        }
+        for r in q.competence
     ]
 
 

@@ -72,8 +72,8 @@ def _begin(filters: Filters) -> None:
 def draw(filters: Filters, snapshots: list[int]) -> None:
     st.markdown(
         "Takes a snapshot of people's judgments and annotations, fits the ranking of candidates to it, and evaluates the default system "
-        "before and after on the starter questions that are **not** in the snapshot. What does not help is not kept. "
-        f"From {HUNDREDS} judged questions on it also trains the answering model. It runs in the background, even if you leave this page."
+        "before and after on the starter questions that are **not** in the snapshot. Changes that don't help are discarded. "
+        f"With {HUNDREDS} or more judged questions, it also trains the answering model. It runs in the background, even if you leave this page."
     )
     running = current()
     if running is not None and not running.done:

@@ -200,7 +200,8 @@ def _is_valid(state: WidgetState, metadata: WidgetMetadata[Any]) -> bool:
     if kind is None:  # cleared
         return True
     widget = getattr(metadata.deserializer, "__self__", None)
-    if kind != metadata.value_type:
+    # a browser sends whole numbers of a number field as integers, though the field is declared "double_value"
+    if kind != metadata.value_type and (kind, metadata.value_type) != ("int_value", "double_value"):
         return False
     # these hand on options that they do not know; no page takes new ones
     if isinstance(widget, SelectboxSerde | RadioSerde) and state.string_value not in widget.formatted_option_to_option_index:

@@ -38,10 +38,12 @@ PAGES = {
     "explore": ("Explore", ":material/alt_route:"),
     "annotate": ("Annotate", ":material/edit_note:"),
     "evaluate": ("Evaluate", ":material/bar_chart:"),
+    "papers": ("Papers", ":material/article:"),
     "corpora": ("Corpora", ":material/library_books:"),
     "manage": ("Manage", ":material/assignment_ind:"),
     "quality": ("Quality", ":material/fact_check:"),
     "jobs": ("Jobs", ":material/pending_actions:"),
+    "connections": ("Connections", ":material/cable:"),
     "health": ("Health", ":material/monitor_heart:"),
 }
 FIRST = "explore"
@@ -187,8 +189,8 @@ def corpora() -> list[CorpusInfo]:
 
 
 def passages_of(corpus: str) -> int:
-    """How many passages a complete corpus has; 0 where there is none of this name."""
-    return next((c.passages for c in corpora() if c.name == corpus and c.complete), 0)
+    """How many passages a corpus has that can be searched; 0 where there is none of this name."""
+    return next((c.passages for c in corpora() if c.name == corpus and c.index_kind), 0)
 
 
 @st.cache_data(show_spinner=False, ttl=20)

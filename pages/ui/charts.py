@@ -54,6 +54,8 @@ def figure(
     chart_figure.update_yaxes(automargin=True, hoverformat=".4~g", autorange="reversed" if sideways else None)
     if sideways:
         chart_figure.update_yaxes(title=None)
+    if {"above", "below"} <= set(data):
+        chart_figure.update_traces({f"error_{value}_color": NEUTRAL})  # seen on both themes
     chart_figure.update_layout(layout or {})
     return chart_figure
 

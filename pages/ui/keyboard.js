@@ -78,6 +78,7 @@ function top(data) {
   const main = document.querySelector('[data-testid=stMain]');
   if (!main) return;
   main.scrollTo({ top: 0 });
+  for (const column of main.querySelectorAll('.st-key-annotate-area [data-testid=stColumn]')) column.scrollTo({ top: 0 });
   const question = document.querySelector('.st-key-annotate-question');
   const low = question ? question.getBoundingClientRect().bottom - window.innerHeight * 0.6 : 0;
   if (low > 0) main.scrollTo({ top: question.getBoundingClientRect().top - 80 });

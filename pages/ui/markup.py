@@ -10,9 +10,9 @@ from __future__ import annotations
 import difflib
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-JOINER = "\u2060"
+JOINER, NO_BREAK = "\u2060", "\u00a0"
 NAME_CHARS = 80
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # all of ASCII's: each may be escaped in CommonMark
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -59,15 +59,23 @@ def chart_text(text: str, limit: int = 26) -> str:
 
 
 def highlighted(text: str, spans: Iterable[tuple[int, int]], colour: str = "orange") -> str:
-    """`text` with the character spans marked; spans that overlap are joined, those outside the text are cut."""
+    """`text` with the character spans marked, and with its line breaks and indents; spans that overlap are joined, those outside the text are
+    cut."""
     out, at = [], 0
     for start, end in sorted((max(0, s), min(len(text), e)) for s, e in spans):
         start = max(start, at)
         if end <= start:
             continue
-        out += [escape(text[at:start]), f":{colour}-background[**{escape(text[start:end].strip())}**]"]
+        out += [_lines(text[at:start]), f":{colour}-background[**{escape(text[start:end].strip())}**]"]
         at = end
-    return "".join([*out, escape(text[at:])])
+    return "".join([*out, _lines(text[at:])])
+
+
+def _lines(text: str) -> str:
+    first, *further = text.split("\n")
+    return "  \n".join(
+        [escape(first), *("\u00a0" * (len(line) - len(line.lstrip(" "))) + escape(line.lstrip(" ")) for line in further)]
+    )
 
 
 def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str:
@@ -85,14 +93,19 @@ def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str
 _TOKEN = re.compile(r"(\s*)(\w+(?:['’-]\w+)*|[^\w\s])")
 
 
-def changes(before: str, after: str) -> str:
-    """`after` with what is new against `before` marked green and bold, and what is gone red and struck through, word by word."""
+def _differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
+    """(whether both have it, words of `before`, words of `after`), in order; words begin with their blank."""
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)
     match = difflib.SequenceMatcher(None, [w for _, w in old], [w for _, w in new], autojunk=False)
-    out = []
     for kind, a, b, c, d in match.get_opcodes():
-        gone, come = "".join(s + w for s, w in old[a:b]), "".join(s + w for s, w in new[c:d])
-        if kind == "equal":
+        yield kind == "equal", "".join(s + w for s, w in old[a:b]), "".join(s + w for s, w in new[c:d])
+
+
+def changes(before: str, after: str) -> str:
+    """`after` with what is new against `before` marked green and bold, and what is gone red and struck through, word by word."""
+    out = []
+    for same, gone, come in _differences(before, after):
+        if same:
             out.append(escape(come))
             continue
         for text, frame in ((gone, ":red-background[~~{}~~]"), (come, ":green-background[**{}**]")):
@@ -100,3 +113,21 @@ def changes(before: str, after: str) -> str:
                 blank = " " if text[0].isspace() or (out and text is come and gone) else ""
                 out.append(blank + frame.format(escape(text.strip())))
     return "".join(out).strip()
+
+
+def additions(before: str, after: str) -> str:
+    """The words that are new in `after`, as plain text.
+
+    >>> additions("Who played Maria?", "Who played Maria in the 1961 film?")
+    'in the 1961 film'
+    """
+    return " … ".join(come.strip() for same, _, come in _differences(before, after) if not same and come.strip())
+
+
+METER_CELLS = 24
+
+
+def meter(value: float) -> str:
+    """A bar for a probability, without seams: no-break spaces on a coloured ground, at least one above 0."""
+    cells = round(min(1.0, max(0.0, value)) * METER_CELLS) or int(value > 0)
+    return f":blue-background[{NO_BREAK * cells}]" if cells else ""

@@ -43,16 +43,32 @@ from core.metrics.agreement.tables import (
 )
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key
+from storage.exchange.competence import MIN_ANSWERS, competence_of
 from storage.exchange.filters import Filters, check_filters
 from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
+from storage.records.defaults import MIXED_SLOTS
 from storage.records.projects import AUTOMATIC
-from storage.results.standing import CHUNK, Annotated, annotators
+from storage.results.standing import CHUNK, Annotated, annotators, stands
 from storage.schema import tables, workbench
 from storage.store import Store
 
 MAX_ITEMS = 2_000  # questions that two people or more annotated
 MAX_LABELS = 20_000  # answers that somebody judged
 MAX_TIMES = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class CompetenceRow:
+    """How well one person tells correct answers from others (storage.exchange.competence), each in 0..1, None where they share too few with
+    others: how probably their word is true (`accuracy`), of a correct answer, of another one.  `gold`: their mean score on `gold_n` gold items."""
+
+    person: str
+    n: int
+    accuracy: float | None
+    on_correct: float | None
+    on_others: float | None
+    gold_n: int
+    gold: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +87,7 @@ class Quality:
     times: tuple[TimeRow, ...]
     judges: tuple[JudgeRow, ...]
     systems: tuple[SystemRow, ...]
+    competence: tuple[CompetenceRow, ...]
     missing: Mapping[str, int]  # system -> answers that judges added as missing, each once a question
     truncated: tuple[str, ...] = field(default=())
 
@@ -104,6 +121,7 @@ def quality(
         judged = _judged_sheets(session, filters)
         sets = _sets(session, filters)
         missing = _missing(session, judged.missing)
+        competence = _competence(session, filters)
     marks = [m for m, _ in labelled]
     return Quality(
         figures=figures(opinions, samples=samples),
@@ -118,6 +136,7 @@ def quality(
         times=tuple(time_rows(times)),
         judges=_judges(labelled, judged, samples),
         systems=_systems(labelled, sets, samples),
+        competence=competence,
         missing=missing,
         truncated=tuple(truncated),
     )
@@ -174,7 +193,7 @@ def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tup
     query = (
         select(tables.Annotator.name, task.seconds)
         .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
-        .where(task.state == "submitted", task.slot.is_not(None), tables.Annotator.name != AUTOMATIC)
+        .where(task.state == "submitted", task.slot.is_not(None), task.slots < MIXED_SLOTS, tables.Annotator.name != AUTOMATIC)
         .order_by(task.updated.desc())
         .limit(MAX_TIMES + 1)
     )
@@ -189,6 +208,35 @@ def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tup
     if len(rows) > MAX_TIMES:
         truncated.append(f"time is that of the last {MAX_TIMES:,} tasks")
     return rows[:MAX_TIMES]
+
+
+def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]:
+    """The most competent first."""
+    found, counts = competence_of(session, filters, MAX_ITEMS)
+    sent, task = workbench.Submission, workbench.Task
+    query = (
+        select(tables.Annotator.name, func.count(), func.avg(sent.score))
+        .select_from(task)
+        .join(sent, stands())
+        .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
+        .where(task.state == "submitted", sent.score.is_not(None))
+        .group_by(tables.Annotator.name)
+    )
+    query = dated(query, sent.created, filters)
+    if filters.annotators:
+        query = query.where(tables.Annotator.name.in_(filters.annotators))
+    if filters.project:
+        query = query.join(workbench.Project, workbench.Project.id == task.project_id)
+        query = query.where(workbench.Project.public_id == filters.project)
+    gold = {name: (int(count), float(score)) for name, count, score in session.execute(query)}
+    rows = []
+    for person in counts.keys() | gold.keys():
+        n, known = counts[person], counts[person] >= MIN_ANSWERS
+        rates = found.errors[person] if known else None
+        accuracy = found.accuracy(person) if known else None
+        both = (None, None) if rates is None else (float(rates[1, 1]), float(rates[0, 0]))
+        rows.append(CompetenceRow(person, n, accuracy, *both, *gold.get(person, (0, None))))
+    return tuple(sorted(rows, key=lambda row: (-(row.accuracy or 0.0), row.person)))
 
 
 # ---------------------------------------------------------------- labels

@@ -15,6 +15,7 @@ from core.trace import from_json, to_json
 from core.types import Annotation
 from storage.access.actors import Actor, annotator_row
 from storage.access.log import note
+from storage.annotation.assignments import open_to
 from storage.annotation.contents import all_from_json
 from storage.annotation.places import Place
 from storage.annotation.queue_order import update_disagreement
@@ -163,8 +164,13 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
 def lease(
     session: Session, project: workbench.Project, queue: workbench.ItemStage, who: Actor, row: workbench.Task | None
 ) -> bool:
-    """Gives this person a free slot, unless earlier work over the number takes it."""
+    """Gives this person a free slot, unless earlier work over the number takes it, or it is kept for somebody else."""
     moment = engine.now()
+    session.flush()
+    if not session.scalar(
+        select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(who.id, queue.stage))
+    ):
+        return False
     while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
         if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
             continue
@@ -181,7 +187,7 @@ def take(
     row: workbench.Task | None,
     slot: int | None,
 ) -> workbench.Task:
-    """Opens an item for this person, with this slot (None: gold)."""
+    """Opens an item for this person, with this slot (None: qualification)."""
     moment = engine.now()
     end = lease_end(project, moment)
     fresh = row is None or row.state != "leased"
@@ -198,12 +204,8 @@ def take(
 def renew(session: Session, place: Place) -> None:
     """Extends an open lease; work whose lease ran out takes a slot again where one is free."""
     row = place.need_task()
-    moment = engine.now()
     if row.state == "leased":
-        row.expires = lease_end(place.project, moment)
-    elif row.state in ("expired", "released") and not place.queue.gold and place.queue.state == "open":
-        fill_free_slots(session, place.project, place.queue)
-        slot = free_slot(session, place.queue, moment, row.annotator_id)
-        if slot is not None:
-            row.state, row.slot, row.expires, row.updated = "leased", slot, lease_end(place.project, moment), moment
+        row.expires = lease_end(place.project, engine.now())
+    elif row.state in ("expired", "released") and place.queue.state == "open":
+        lease(session, place.project, place.queue, place.who, row)
     session.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from core.annotating.labels import Label, Preference, QuestionLabel
@@ -55,6 +56,7 @@ def _check_judging(content: JudgingWork) -> None:
         if answer.question is not None:
             check_choice(answer.question, QuestionLabel, "the label of a disambiguated question")
         check_text(answer.note, "a note", limit=MAX_NOTE_CHARS)
+        _distinct(answer.errors, "an error label")
     if content.preference is not None:
         check_choice(content.preference, Preference, "the preference")
     if len(content.missing) > MAX_MISSING:
@@ -74,28 +76,36 @@ def content_from_json(body: Mapping[str, Any], stage: str) -> Content:
 def gold_to_json(gold: Gold) -> dict[str, Any]:
     return {
         "annotations": [to_json(a) for a in gold.annotations],
-        "verdicts": [[system, position, label] for (system, position), label in sorted(gold.labels.items())],
         "hint": gold.hint,
     }
 
 
 def gold_from_json(body: Mapping[str, Any]) -> Gold:
-    return Gold(
-        all_from_json(Annotation, body["annotations"]),
-        {(str(system), int(position)): label for system, position, label in body["verdicts"]},
-        str(body["hint"]),
-    )
+    return Gold(all_from_json(Annotation, body["annotations"]), str(body["hint"]))
 
 
 def check_gold(gold: Gold) -> None:
     """Raises InputError for what cannot be stored, or says nothing."""
     for annotation in gold.annotations:
         check_annotation(annotation, complete=True)
-    for label in gold.labels.values():
-        check_choice(label, Label, "a gold label")
     check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
-    if not gold.annotations and not gold.labels:
-        raise InputError("a gold item needs a reference: annotations, or labels")
+    if not gold.annotations:
+        raise InputError("a gold item needs a reference: the right answers")
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What was struck (by position) and added to a prediction's answers before it became an item.  `count`: of those answers."""
+
+    prediction: str
+    count: int
+    struck: tuple[int, ...]
+    added: tuple[str, ...]
+
+
+def corrections_of(body: Mapping[str, Any]) -> Corrections:
+    """The inverse of core.trace.to_json.  Raises FormatError for another layout."""
+    return from_json(Corrections, body)
 
 
 def all_from_json(kind: type[T], body: Sequence[Any]) -> tuple[T, ...]:

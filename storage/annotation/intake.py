@@ -5,33 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError
+from core.errors import InputError, NotFoundError
 from core.text import question_key
 from core.trace import to_json
-from core.types import Prediction, ReferenceQuestion
+from core.types import Annotation, AnnotationType, Prediction, QAPair, ReferenceQuestion
 from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
-from storage.annotation.contents import check_gold, gold_to_json
+from storage.annotation.contents import Corrections, check_gold, gold_to_json
 from storage.annotation.linked_predictions import link, link_all
 from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
 from storage.records.annotation import Gold
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
+from storage.records.defaults import MIXED_SLOTS
+from storage.records.enumerations import GoldUse
 from storage.records.projects import ItemsReport
 from storage.results.predictions import plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
 
 MAX_ITEMS = 1_000_000  # of one project
 MAX_QUESTIONS = 20_000  # of one call: they are stored in one transaction, for which others wait
+GOLD_SLOTS: Mapping[GoldUse, int] = {"qualification": 0, "mixed": MIXED_SLOTS}
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
@@ -94,11 +97,13 @@ class Intake(engine.Part):
     """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
     @allowed_to("manage projects")
-    def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
+    def add_items(
+        self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: GoldUse | None = None
+    ) -> ItemsReport:
         """Adds questions at the end, all or none, and then links stored predictions.  A question that is there already, or comes twice, is
         left alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
 
-        `gold`: their annotations become the reference of qualification items.  Raises NotAllowedError unless `by` is a manager,
+        `gold`: their annotations become the reference of gold items, done first or mixed into the work.  Raises NotAllowedError unless `by` is a manager,
         NotFoundError, InputError for more than MAX_QUESTIONS at once, or naming the first wrong question by its number.
         """
         if len(questions) > MAX_QUESTIONS:
@@ -116,7 +121,12 @@ class Intake(engine.Part):
         return ItemsReport(count, len(questions) - count, linked)
 
     def _add(
-        self, by: str, project: str, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]], gold: bool
+        self,
+        by: str,
+        project: str,
+        questions: Sequence[ReferenceQuestion],
+        bodies: Sequence[dict[str, Any]],
+        gold: GoldUse | None,
     ) -> tuple[int, int] | None:
         """(the project's row, how many were added); None where somebody else added to the project since it was read."""
         with self.reading() as session:
@@ -173,7 +183,7 @@ class Intake(engine.Part):
         project: workbench.Project,
         questions: Sequence[ReferenceQuestion],
         bodies: Sequence[dict[str, Any]],
-        gold: bool,
+        gold: GoldUse | None,
     ) -> int:
         """Stores those of the questions that the project has not; returns how many."""
         item = workbench.ProjectItem
@@ -212,8 +222,8 @@ class Intake(engine.Part):
                 "project_id": project.id,
                 "item_id": number,
                 "stage": stage,
-                "gold": gold,
-                "slots": 0 if gold else 1 if stage == "validation" else project.annotators_per_item,
+                "gold": gold is not None,
+                "slots": GOLD_SLOTS[gold] if gold else 1 if stage == "validation" else project.annotators_per_item,
                 "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
             }
             for number in made
@@ -224,7 +234,7 @@ class Intake(engine.Part):
         return len(rows)
 
     @staticmethod
-    def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
+    def _checked(number: int, question: ReferenceQuestion, gold: GoldUse | None) -> dict[str, Any]:
         where = f"question {number}"
         check_text(question.question, where, limit=MAX_QUESTION_CHARS, empty=False)
         check_text(question.id, f"the id of {where}", limit=MAX_ID_CHARS)
@@ -238,13 +248,58 @@ class Intake(engine.Part):
             raise InputError(f"{where}: its passages cannot be stored: {problem}")
         reference = None
         if gold:
-            wanted = Gold(question.annotations, {}, str(question.extra.get("hint") or ""))
+            wanted = Gold(question.annotations, str(question.extra.get("hint") or ""))
             try:
                 check_gold(wanted)
             except InputError as e:
                 raise InputError(f"{where}: {e}") from None
             reference = gold_to_json(wanted)
         return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
+
+    @allowed_to("manage projects")
+    def add_prediction(
+        self, by: str, project: str, prediction_id: str, *, struck: Collection[int] = (), added: Sequence[str] = ()
+    ) -> str:
+        """Makes an item of a stored prediction's question, with the prediction linked, and returns its id.  Its suggestions are the
+        prediction's answers without the `struck` ones (by position) and with the `added` texts; where nobody writes answers, they are what
+        is validated.
+
+        Raises NotAllowedError unless `by` is a manager, NotFoundError for an unknown project or prediction, InputError for a question that
+        is in the project already, and where the project has no place for this system.
+        """
+        for text in added:
+            check_text(text, "an added answer", limit=MAX_ID_CHARS, empty=False)
+        with self.writing() as session:
+            who, row = actor(session, by, "manager"), project_row(session, project)
+            prediction = session.scalar(select(tables.Prediction).filter_by(public_id=prediction_id))
+            if prediction is None:
+                raise NotFoundError(f"there is no prediction '{prediction_id[:80]}'")
+            side = row.systems.index(prediction.system) if prediction.system in row.systems else len(row.systems)
+            if side > 1 or ("judging" in row.stages and side == len(row.systems)):
+                systems = " and ".join(row.systems)
+                raise InputError(
+                    f"the project takes answers of {systems}, not of {prediction.system}: change its systems first"
+                )
+            asked = session.get_one(tables.Question, prediction.question_id)
+            answer = tables.PredictedAnswer
+            answers = session.scalars(select(answer).filter_by(prediction_id=prediction.id).order_by(answer.position)).all()
+            kept = [(a.text, a.clarified or "") for a in answers if a.position not in struck] + [(text, "") for text in added]
+            pairs = tuple(QAPair(question or (asked.text if len(kept) > 1 else ""), (text,)) for text, question in kept)
+            kind: AnnotationType = "none" if not kept else "single" if len(kept) == 1 else "multiple"
+            references = (Annotation(kind, pairs),) if "generation" not in row.stages and "validation" in row.stages else ()
+            question = ReferenceQuestion(asked.source_id, asked.text, references)
+            body = self._checked(1, question, None)
+            body["corrections"] = to_json(Corrections(prediction_id, len(answers), tuple(sorted(struck)), tuple(added)))
+            if not self._fresh(session, row, [question], [body]) or not self._put(session, row, [question], [body], None):
+                raise InputError("this question is in the project already")
+            item = session.scalars(select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=asked.id)).one()
+            link(session, [(item.id, side, prediction.id)])
+            if row.ordering == "uncertainty":
+                set_margins(session, margins_of(session, [item.id]))
+            note(
+                session, who.id, "items added", project=row.id, item=item.id, details={"added": 1, "prediction": prediction_id}
+            )
+            return item.public_id
 
     @allowed_to("manage projects")
     def link_predictions(self, by: str, project: str) -> int:

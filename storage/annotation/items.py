@@ -16,6 +16,7 @@ from storage.annotation.contents import all_from_json
 from storage.annotation.places import project_row
 from storage.annotation.queue_order import queue_order
 from storage.records.checks import check_choice, check_page
+from storage.records.defaults import MIXED_SLOTS
 from storage.records.enumerations import ItemState, WorkStage
 from storage.records.projects import Item, ItemSummary, LinkedPrediction, StageProgress
 from storage.schema import engine, tables, workbench
@@ -55,7 +56,7 @@ class Items(engine.Part):
                 position=found.position,
                 question_id=question.public_id,
                 question=question.text,
-                gold=found.gold is not None,
+                gold=found.gold is not None and can(who.role, "validator"),
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
                 passages=None if found.passages is None else all_from_json(Passage, found.passages),
                 references=all_from_json(Annotation, found.references) if can(who.role, "validator") else (),
@@ -95,13 +96,25 @@ class Items(engine.Part):
             if text:
                 query = query.where(tables.Question.folded.contains(text.casefold(), autoescape=True))
             rows = session.execute(query).all()
+            ids = [q.item_id for q, _, _ in rows]
             task = workbench.Task
             found = session.execute(
-                select(task.item_id, *_tallies(engine.now()))
-                .where(task.item_id.in_([q.item_id for q, _, _ in rows]), task.stage == stage)
+                select(task.item_id, *tallies(engine.now(), mixed_count=True))
+                .where(task.item_id.in_(ids), task.stage == stage)
                 .group_by(task.item_id)
             )
             tally = {t.item_id: t for t in found}
+            given, line = workbench.Assignment, workbench.Comment
+            assigned: dict[int, list[str]] = {}
+            for number, name in session.execute(
+                select(given.item_id, tables.Annotator.name)
+                .join(tables.Annotator, tables.Annotator.id == given.annotator_id)
+                .where(given.item_id.in_(ids), given.stage == stage)
+                .order_by(given.id)
+            ):
+                assigned.setdefault(number, []).append(name)
+            written = select(line.item_id, func.count()).where(line.item_id.in_(ids)).group_by(line.item_id)
+            comments: dict[int, int] = {row[0]: row[1] for row in session.execute(written)}
             return [
                 ItemSummary(
                     i.public_id,
@@ -116,6 +129,8 @@ class Items(engine.Part):
                     getattr(tally.get(q.item_id), "over", 0),
                     i.margin,
                     i.disagreement,
+                    tuple(assigned.get(q.item_id, ())),
+                    comments.get(q.item_id, 0),
                 )
                 for q, i, words in rows
             ]
@@ -125,7 +140,7 @@ class Items(engine.Part):
         self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
     ) -> dict[WorkStage, StageProgress]:
         """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
-        in SQL, items from an index."""
+        in SQL, items from an index.  One's own count gold items that are mixed in like others: nobody is to know them."""
         with self.reading() as session:
             actor(session, by, "annotator" if annotator in (None, by) else "validator")
             row = project_row(session, project)
@@ -142,7 +157,9 @@ class Items(engine.Part):
                 .group_by(queue.stage, queue.state)
             ):
                 totals.setdefault(one, {})[state] = count
-            done = select(task.stage, *_tallies(engine.now())).where(task.project_id == row.id, task.stage.in_(stages))
+            done = select(task.stage, *tallies(engine.now(), mixed_count=annotator == by)).where(
+                task.project_id == row.id, task.stage.in_(stages)
+            )
             drafts = (
                 select(draft.stage, func.count())
                 .join(item, item.id == draft.item_id)
@@ -179,6 +196,7 @@ class Items(engine.Part):
                     task.stage == stage,
                     task.state == "submitted",
                     task.slot.is_not(None),
+                    task.slots < MIXED_SLOTS,
                 )
             )
             return session.scalar(query) or 0
@@ -187,20 +205,22 @@ class Items(engine.Part):
 _TALLIED = ("submitted", "leased", "returned", "skipped", "over", "gold")
 
 
-def _tallies(moment: Any) -> list[Any]:
+def tallies(moment: Any, *, mixed_count: bool = False) -> list[Any]:
+    """Counts of tasks.  `mixed_count`: gold items that are mixed into the work count as submitted, not as gold."""
     task = workbench.Task
+    gold = task.slots == 0 if mixed_count else or_(task.slots == 0, task.slots == MIXED_SLOTS)
 
     def count(condition: Any, name: str) -> Any:
         return func.coalesce(func.sum(case((condition, 1), else_=0)), 0).label(name)
 
     sent = task.state == "submitted"
     return [
-        count(and_(sent, task.slot.is_not(None)), "submitted"),
+        count(and_(sent, task.slot.is_not(None), ~gold), "submitted"),
         count(and_(task.state == "leased", task.expires > moment), "leased"),
         count(task.state == "returned", "returned"),
         count(task.state == "skipped", "skipped"),
         count(and_(sent, task.slot.is_(None), task.slots > 0), "over"),
-        count(and_(sent, task.slots == 0), "gold"),
+        count(and_(sent, gold), "gold"),
         func.coalesce(func.sum(case((or_(sent, task.version > 0), task.seconds), else_=0.0)), 0.0).label("seconds"),
     ]
 

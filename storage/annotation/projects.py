@@ -29,7 +29,7 @@ from storage.annotation.slots import refresh_states
 from storage.records.annotation import Qualification
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
-from storage.records.defaults import THRESHOLDS
+from storage.records.defaults import MIXED_SLOTS, THRESHOLDS
 from storage.records.enumerations import ProjectState, WorkStage
 from storage.records.projects import Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
 from storage.records.rows import record_of
@@ -46,6 +46,7 @@ def project_record(row: workbench.Project) -> Project:
         id=row.public_id,
         stages=tuple(row.stages),
         systems=tuple(row.systems),
+        error_labels=tuple(row.error_labels),
         order=row.ordering,
         reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
         thresholds={**THRESHOLDS, **row.thresholds},
@@ -156,7 +157,7 @@ class Projects(engine.Part):
         held = session.scalar(
             select(func.count())
             .select_from(task)
-            .where(task.project_id == row.id, task.stage != "validation", task.slot >= number)
+            .where(task.project_id == row.id, task.stage != "validation", task.slot >= number, task.slots < MIXED_SLOTS)
         )
         if held:
             raise InputError(f"{held} pieces of work are held beyond {number} annotators an item: release or return them first")

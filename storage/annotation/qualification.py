@@ -1,27 +1,32 @@
-"""Qualification: a project's gold items, done first, with feedback; a manager's word stands above them."""
+"""How well a gold item was done, and qualification: gold items done first, with feedback; a manager's word stands above them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import answer_set, set_f1
+from core.text import answer_key, answer_keys
 from storage.records.annotation import Content, Gold, JudgingWork, Qualification
 from storage.records.defaults import THRESHOLDS
 from storage.results.standing import stands
 from storage.schema import workbench
 
 
-def gold_score(gold: Gold, content: Content, systems: dict[str, str]) -> float:
-    """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of the reference labels
-    that were given.  `systems`: prediction id -> system.
+def gold_score(gold: Gold, content: Content, answers: Mapping[tuple[str, int], str]) -> float:
+    """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of judged answers that were
+    labelled correct where a reference has them and only there, duplicates aside.  `answers`: the text by (prediction id, position).
     """
     if isinstance(content, JudgingWork):
-        given = {(systems.get(a.prediction_id, ""), a.position): a.verdict for a in content.answers}
-        right = sum(given.get(key) == label for key, label in gold.labels.items())
-        return right / len(gold.labels) if gold.labels else 1.0
-    said = answer_set(content.annotation)
-    return max((set_f1(answer_set(reference), said) for reference in gold.annotations), default=1.0)
+        keys = answer_keys(alias for reference in gold.annotations for pair in reference.pairs for alias in pair.answers)
+        said = [
+            (a.verdict == "correct", answers[a.prediction_id, a.position]) for a in content.answers if a.verdict != "duplicate"
+        ]
+        return sum(yes == (answer_key(text) in keys) for yes, text in said) / len(said) if said else 1.0
+    own = answer_set(content.annotation)
+    return max((set_f1(answer_set(reference), own) for reference in gold.annotations), default=1.0)
 
 
 def qualification_of(session: Session, project: workbench.Project, annotator: int, *, brief: bool = False) -> Qualification:
@@ -41,7 +46,7 @@ def qualification_of(session: Session, project: workbench.Project, annotator: in
     available = session.scalar(
         select(func.count(func.distinct(workbench.ItemStage.item_id))).where(
             workbench.ItemStage.project_id == project.id,
-            workbench.ItemStage.gold == True,  # noqa: E712
+            workbench.ItemStage.slots == 0,
             workbench.ItemStage.stage != "validation",
         )
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
+import hashlib
+
+from sqlalchemy import ScalarSelect, and_, case, func, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.errors import InputError
 from storage.access.actors import Actor, actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
+from storage.annotation.assignments import assigned_to, open_to
 from storage.annotation.completion import fill_free_slots, lease, take
 from storage.annotation.places import NEEDED, Place, find_place, project_row
 from storage.annotation.qualification import qualification_of
@@ -16,6 +19,7 @@ from storage.annotation.queue_order import queue_order
 from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
 from storage.records.annotation import NotQualifiedError, Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
+from storage.records.defaults import MIXED_SLOTS
 from storage.records.enumerations import TaskState, WorkStage
 from storage.schema import engine, tables, workbench
 
@@ -36,8 +40,9 @@ class Queue(engine.Part):
         """Leases the next item to this person, and returns their task; None when nothing is left for them.
 
         In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, gold items
-        while they are not qualified, then the queue: what they never had before what they gave back, and for validators other
-        people's items before those that they annotated.  Raises NotQualifiedError after too many wrong gold items, InputError for
+        while they are not qualified, now and then a gold item as if it were another (at the project's `gold_rate`), what is assigned to
+        them, then the queue: what they never had before what they gave back, and for validators other people's items before those that
+        they annotated.  Raises NotQualifiedError after too many wrong gold items, InputError for
         a closed project or a stage that it has not, NotFoundError, NotAllowedError.
         """
         check_choice(stage, WorkStage, "the stage")
@@ -51,7 +56,7 @@ class Queue(engine.Part):
             _bring_back(session, row, stage)
             found = self._own(session, row, who, stage)
             if found is None and stage != "validation":
-                found = self._gold(session, row, who, stage)
+                found = self._gold(session, row, who, stage) or self._mixed(session, row, who, stage)
             if found is None:
                 found = self._open(session, row, who, stage)
             return load_task(session, found) if found else None
@@ -101,7 +106,7 @@ class Queue(engine.Part):
             .where(
                 queue.project_id == project.id,
                 queue.stage == stage,
-                queue.gold == True,  # noqa: E712
+                queue.slots == 0,
                 ~had,
             )
             .order_by(*queue_order(project))
@@ -112,47 +117,59 @@ class Queue(engine.Part):
         row = task_row(session, found.item_id, stage, who.id)
         return take(session, project, found, who, row, None)
 
+    @staticmethod
+    def _mixed(session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+        """A gold item that this person never had, after a share of their tasks.  After which ones, and which item, is drawn from the seed of
+        the last task, which nobody is shown: who asks twice is not answered differently, and nobody can tell beforehand."""
+        task, queue = workbench.Task, workbench.ItemStage
+        mine = select(task.seed).where(task.annotator_id == who.id, task.project_id == project.id, task.stage == stage)
+        last = session.scalar(mine.order_by(task.id.desc()).limit(1)) if project.gold_rate else None
+        drawn = int.from_bytes(hashlib.sha256(f"{last}\0gold".encode()).digest()[:8])
+        if last is None or drawn >= project.gold_rate * 2**64:
+            return None
+        had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == who.id).exists()
+        query = select(queue).where(queue.project_id == project.id, queue.stage == stage, queue.slots == MIXED_SLOTS, ~had)
+        if stage == "judging":
+            query = query.where(_linked(queue.item_id) >= len(project.systems))
+        found = session.scalars(query.order_by(queue.id)).all()
+        if not found:
+            return None
+        entry = found[last % len(found)]
+        return task_row(session, entry.item_id, stage, who.id) if lease(session, project, entry, who, None) else None
+
     def _open(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        for again in (False, True):
-            for own in (False, True) if stage == "validation" else (True,):
-                found = self._candidate(session, project, who, stage, again=again, own=own)
-                if found is not None:
-                    return found
+        some = session.scalar(select(workbench.Assignment.id).filter_by(annotator_id=who.id, stage=stage).limit(1))
+        for assigned in (True, False) if some else (False,):
+            for again in (False, True):
+                for own in (False, True) if stage == "validation" else (True,):
+                    found = self._candidate(session, project, who, stage, assigned=assigned, again=again, own=own)
+                    if found is not None:
+                        return found
         return None
 
     def _candidate(
-        self, session: Session, project: workbench.Project, who: Actor, stage: str, *, again: bool, own: bool
+        self, session: Session, project: workbench.Project, who: Actor, stage: str, *, assigned: bool, again: bool, own: bool
     ) -> workbench.Task | None:
-        """The first item with a free slot.  `again`: among those that this person gave back or lost; `own`: also among those that
-        they annotated."""
+        """The first item with a free slot that is not kept for others.  `assigned`: to this person; `again`: among those that they gave
+        back or lost (also gold ones that were mixed in); `own`: also among those that they annotated."""
         queue, task = workbench.ItemStage, workbench.Task
-        moment = engine.now()
         mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == who.id)
-        live = (
-            select(func.count())
-            .select_from(task)
-            .where(
-                task.item_id == queue.item_id,
-                task.stage == queue.stage,
-                task.slot.is_not(None),
-                or_(task.state != "leased", task.expires > moment),
-            )
-            .scalar_subquery()
-        )
         query = (
             select(queue)
             .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
             .where(
                 queue.project_id == project.id,
                 queue.stage == stage,
-                queue.gold == False,  # noqa: E712
+                queue.gold.in_((False, True) if again else (False,)),
                 queue.state == "open",
-                live < queue.slots,
+                open_to(who.id, stage),
             )
             .order_by(*queue_order(project))
             .limit(CANDIDATES)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
+        if assigned:
+            query = query.where(assigned_to(who.id, stage))
         if not own:
             written = select(task.id).where(
                 task.item_id == queue.item_id, task.stage == "generation", task.annotator_id == who.id, task.slot.is_not(None)
@@ -187,7 +204,7 @@ class Queue(engine.Part):
                 return load_task(session, row)
             if place.project.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
-            if place.queue.gold:
+            if not place.queue.slots:
                 return load_task(session, take(session, place.project, place.queue, place.who, row, None))
             if stage != "validation":
                 state = qualification_of(session, place.project, place.who.id, brief=True)

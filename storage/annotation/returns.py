@@ -38,7 +38,7 @@ class Returns(engine.Part):
             row = task_row(session, place.item.id, stage, whom) if whom is not None else None
             if row is None or row.state != "submitted":
                 raise InputError(f"'{annotator[:80]}' has submitted nothing here that could be returned")
-            if place.queue.gold:
+            if not place.queue.slots:
                 raise InputError("a qualification item is answered once: it cannot be returned")
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
@@ -62,14 +62,14 @@ class Returns(engine.Part):
             place = find_place(session, item, annotator, stage)
             row = place.need_task()
             if row.state == "skipped":
-                if place.queue.gold:
+                if not place.queue.slots:
                     take(session, place.project, place.queue, place.who, row, None)
                 elif not lease(session, place.project, place.queue, place.who, row):
                     row.state, row.reason, row.updated = "expired", "", engine.now()
                 return load_task(session, row)
             if row.state != "submitted":
                 raise InputError("there is nothing to undo")
-            if place.queue.gold:
+            if not place.queue.slots:
                 raise InputError("a qualification item is answered once: its answer was shown")
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, case, func, select, update
+from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from storage.schema import workbench
@@ -18,6 +18,14 @@ from storage.schema import workbench
 
 def stage_row(session: Session, item: int, stage: str) -> workbench.ItemStage | None:
     return session.scalar(select(workbench.ItemStage).filter_by(item_id=item, stage=stage))
+
+
+def live_count(moment: datetime) -> ScalarSelect[int]:
+    """Of a row of item_stage: how many tasks hold a slot, expired leases aside."""
+    task, queue = workbench.Task, workbench.ItemStage
+    lives = or_(task.state != "leased", task.expires > moment)
+    same = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)
+    return select(func.count()).select_from(task).where(*same).correlate(queue).scalar_subquery()
 
 
 def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
@@ -29,8 +37,6 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
 
 def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, but: int | None = None) -> int | None:
     """A slot that may be taken, or None.  Expired leases (but that of the annotator `but`) lose theirs only if one is needed."""
-    if queue.gold:
-        return None
     held = holders(session, queue.item_id, queue.stage)
     taken = {row.slot for row in held}
     found = next((n for n in range(queue.slots) if n not in taken), None)
@@ -54,7 +60,7 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
         .order_by(task.updated, task.id)
         .limit(1)
     )
-    return None if queue.gold else session.scalar(query)
+    return session.scalar(query) if queue.slots else None
 
 
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:

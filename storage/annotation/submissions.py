@@ -17,7 +17,7 @@ from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.annotation.contents import check_content, content_from_json, gold_from_json
+from storage.annotation.contents import check_content, content_from_json, corrections_of, gold_from_json
 from storage.annotation.drafts import check_body, log_of, put_draft
 from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.qualification import gold_score, qualification_of
@@ -126,10 +126,10 @@ class Submissions(engine.Part):
 
         It counts if the person holds a slot or one is free; otherwise it is kept over the number (`counted` False).  Content
         equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
-        `draft_body`: what an undo reopens (default: the last draft).  For a gold item `feedback` tells how it went.
+        `draft_body`: what an undo reopens (default: the last draft).  For a qualification item `feedback` tells how it went.
 
         Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a label),
-        a validated item, a gold item that was answered; SubmissionConflictError when `expected_version` (0: none) is not the
+        a validated item, a qualification item that was answered; SubmissionConflictError when `expected_version` (0: none) is not the
         stored one; SourcesChangedError; NotFoundError, NotAllowedError.
         """
         check_choice(stage, WorkStage, "the stage")
@@ -148,7 +148,7 @@ class Submissions(engine.Part):
                 return _record(theirs, log)
             if expected_version is not None and expected_version != task.version:
                 raise SubmissionConflictError(content, _record(theirs, log) if theirs else None, expected_version)
-            if place.queue.gold and task.state == "submitted":
+            if not place.queue.slots and task.state == "submitted":
                 raise InputError("a qualification item is answered once: its answer was shown")
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
@@ -164,7 +164,7 @@ class Submissions(engine.Part):
             details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
             note(session, place.who.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
             row = (sent, task, item, place.project.public_id, question.public_id, question.text, place.who.name)
-            return _record(row, log, content, _feedback(session, place, score) if score is not None else None)
+            return _record(row, log, content, _feedback(session, place, score))
 
     @allowed_to("annotate")
     def submissions(
@@ -215,7 +215,8 @@ class Submissions(engine.Part):
 
     @allowed_to("annotate")
     def suggestions(self, item: str, by: str) -> tuple[Suggestion, ...]:
-        """The answers of the item's linked predictions, for the generation stage: by system, then position.
+        """The answers of the item's linked predictions, for the generation stage: by system, then position.  Without those that were struck
+        when the item was added from Explore, and with those that were added.
 
         Raises NotFoundError, InputError, NotAllowedError.
         """
@@ -229,10 +230,16 @@ class Submissions(engine.Part):
                 .where(link.item_id == place.item.id)
                 .order_by(link.side, answer.position)
             )
-            return tuple(
+            found = [
                 Suggestion(prediction, row.position, row.text, row.clarified or "", row.probability, evidence_of(row))
                 for row, prediction in rows
-            )
+            ]
+            if place.item.corrections is None:
+                return tuple(found)
+            made = corrections_of(place.item.corrections)
+            added = [Suggestion(made.prediction, made.count + n, text, "", 1.0, ()) for n, text in enumerate(made.added)]
+            struck = {(made.prediction, position) for position in made.struck}
+            return (*(one for one in found if (one.prediction_id, one.position) not in struck), *added)
 
 
 def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
@@ -248,6 +255,9 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
     predictions = list(dict.fromkeys(row[0] for row in rows))
     wanted = {(name, position): clarified for name, position, clarified in rows if position is not None}
     given = {(a.prediction_id, a.position): a for a in content.answers}
+    known = set(place.project.error_labels)
+    if foreign := sorted({label for a in content.answers for label in a.errors} - known):
+        raise InputError(f"'{foreign[0][:80]}' is no error label of the project; it has {', '.join(sorted(known)) or 'none'}")
     if strange := sorted(set(given) - set(wanted)):
         raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is none of this item")
     if missing := sorted(set(wanted) - set(given)):
@@ -297,15 +307,20 @@ def _completed(session: Session, place: Place, prompt: str, content: Content, se
 
 
 def _score(session: Session, place: Place, content: Content) -> float:
-    systems = session.execute(
-        select(tables.Prediction.public_id, tables.Prediction.system)
-        .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
-        .where(workbench.ItemPrediction.item_id == place.item.id)
+    answer, link = tables.PredictedAnswer, workbench.ItemPrediction
+    rows = session.execute(
+        select(tables.Prediction.public_id, answer.position, answer.text)
+        .join(answer, answer.prediction_id == tables.Prediction.id)
+        .join(link, link.prediction_id == tables.Prediction.id)
+        .where(link.item_id == place.item.id)
     )
-    return gold_score(gold_from_json(place.item.gold or {}), content, {row[0]: row[1] for row in systems})
+    return gold_score(gold_from_json(place.item.gold or {}), content, {(row[0], row[1]): row[2] for row in rows})
 
 
-def _feedback(session: Session, place: Place, score: float) -> GoldFeedback:
+def _feedback(session: Session, place: Place, score: float | None) -> GoldFeedback | None:
+    """Only of a qualification item: nobody is to know the gold items that are mixed into the work."""
+    if score is None or place.queue.slots:
+        return None
     state = qualification_of(session, place.project, place.who.id)
     right = score >= {**THRESHOLDS, **place.project.thresholds}["gold_score"]
     return GoldFeedback(score, right, gold_from_json(place.item.gold or {}), state)

@@ -52,6 +52,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--project", default="", metavar="NAME", help="include only this project (name or id)")
     parser.add_argument("--pseudonyms", action="store_true", help="replace people's names with numbers")
+    parser.add_argument("--weighted", action="store_true", help="in fid and training, weigh people by their competence")
 
 
 def filters_of(store: Store, args: argparse.Namespace) -> Filters:
@@ -66,6 +67,7 @@ def filters_of(store: Store, args: argparse.Namespace) -> Filters:
         until=args.until,
         project=named.id if named else project,
         pseudonyms=args.pseudonyms,
+        weighted=args.weighted,
     )
 
 

@@ -103,13 +103,15 @@ class Maintenance(Part):
         if self.database.path is not None and not replaced:
             if sqlite3.sqlite_version_info < WAL_RACE_FIXED:
                 fixed = ".".join(map(str, WAL_RACE_FIXED))
-                warnings.append(f"SQLite {library} has a rare WAL race, mended in {fixed}: keep backups, or use a newer Python")
+                warnings.append(
+                    f"SQLite {library} has a rare bug that can corrupt data (fixed in {fixed}); keep backups, or upgrade Python"
+                )
             if journal not in ("wal", ""):
                 warnings.append(
                     f"journal mode is {journal}, not wal: is the file on a network drive? Writers will wait for readers"
                 )
             if age is None:
-                warnings.append("no backup was made yet: python -m storage backup")
+                warnings.append("no backup yet: python -m storage backup")
             elif age > STALE_BACKUP_DAYS * 86_400:
                 warnings.append(f"the last backup is {age / 86_400:.0f} days old: python -m storage backup")
         return Health(self.database.where, library, journal, integrity, size, revision, age, tuple(warnings), replaced)

@@ -31,8 +31,13 @@ RULE = (
     "passages that annotations cite for them, and the first evidence passage (the one that the system chose) of answers that were judged "
     "correct. For an answer without any, those that hold it in two words or more; for one of a single word, or of numbers alone, the passage "
     "that holds it where no other does. Where a one-word answer occurs in the passages, but in none of the supporting ones, supporting is "
-    "left out: it would say that the answer is not there."
+    "left out: it would say that the answer is not there. weighted: in fid and training, a word for or against an answer counts as much as "
+    "the error rates of its author say (Dawid and Skene 1979): log P(word | the answer is correct) / P(word | it is not); of a person with few "
+    "shared answers, as of everybody together."
 )
+# of "correct" and of "not correct", by person; "" for whom nothing is known
+Weights = Mapping[str, tuple[float, float]]
+EQUAL: Weights = {"": (1.0, -1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +203,19 @@ class _Groups:
         return key not in self.of or all(answer_key(form) == key for form in self.surfaces[self.of[key]])
 
 
-def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consensus:
-    """The majority's answers as alias lists, the negatives, and the number of ties (see RULE)."""
+def holdings(one: Said) -> Iterator[tuple[int, str, bool]]:
+    """(answer, person, whether they hold it correct) for everybody who spoke on it: whoever wrote an answer set, before validation or in it,
+    holds no other answer correct."""
+    said = [replace(s, stage="generation") for s in sorted(one.statements, key=lambda s: s.stage == "validation")]
+    groups, stance, _ = _stances(one.votes, said)
+    for annotator in own_statements(said):
+        for group in set(groups.of.values()):
+            stance.setdefault((group, annotator), False)
+    yield from ((group, annotator, correct) for (group, annotator), correct in stance.items())
+
+
+def _stances(votes: Sequence[Vote], statements: Sequence[Statement]) -> tuple[_Groups, dict[tuple[int, str], bool], set[int]]:
+    """The answers; (answer, annotator) -> correct; and the answers that somebody called wrong in so many words."""
     final = validated(statements)
     own = own_statements(s for s in statements if not final or s.stage == "validation")
     groups = _Groups()
@@ -218,7 +234,7 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
             groups.join([vote.answer, *vote.aliases])
 
     stance: dict[tuple[int, str], bool] = {}  # (group, annotator) -> correct
-    firm: set[int] = set()  # groups that somebody called wrong in so many words
+    firm: set[int] = set()
     for (annotator, key), vote in standing.items():
         group = groups.of[key]
         stance[group, annotator] = stance.get((group, annotator), False) or vote.label == "correct"
@@ -230,11 +246,17 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement]) -> Consens
     for annotator, annotation in own.items():
         for pair in annotation.pairs:
             stance[(groups.of[answer_key(pair.answers[0])], annotator)] = True
+    return groups, stance, firm
 
-    balance: dict[int, int] = {}
-    for (group, _), correct in stance.items():
-        balance[group] = balance.get(group, 0) + (1 if correct else -1)
-    _add_duplicates(groups, list(duplicates(votes, standing)), stance, balance)
+
+def consensus(votes: Sequence[Vote], statements: Sequence[Statement], weights: Weights = EQUAL) -> Consensus:
+    """The majority's answers as alias lists, the negatives, and the number of ties (see RULE)."""
+    groups, stance, firm = _stances(votes, statements)
+    balance: dict[int, float] = {}
+    for (group, annotator), correct in stance.items():
+        yes, no = weights.get(annotator, weights[""])
+        balance[group] = balance.get(group, 0.0) + (yes if correct else no)
+    _add_duplicates(groups, list(duplicates(votes, latest(votes))), stance, balance)
     kept = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
     answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
     correct_forms = [form for forms in answers for form in forms]
@@ -248,7 +270,7 @@ def _add_duplicates(
     groups: _Groups,
     said: Sequence[tuple[str, str, Vote]],
     stance: Mapping[tuple[int, str], bool],
-    balance: Mapping[int, int],
+    balance: Mapping[int, float],
 ) -> None:
     """Duplicates become forms of what they say again.  After the vote: a guess from words must not decide which answer is correct."""
     before = dict(enumerate(map(tuple, groups.surfaces)))

@@ -170,12 +170,18 @@ READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
     "prediction": {"trace": lambda row: prediction_from_json(row["trace"])},
     "predicted_answer": {"evidence": lambda row: [(e["passage_id"], e["start"], e["end"], e["text"]) for e in row["evidence"]]},
     "judgment": {"state": lambda row: check_judgment(row.get("verdict"), row["note"], row["state"])},
-    "project": {"stages": _texts("stages"), "systems": _texts("systems"), "thresholds": lambda row: dict(row["thresholds"])},
+    "project": {
+        "stages": _texts("stages"),
+        "systems": _texts("systems"),
+        "error_labels": _texts("error_labels"),
+        "thresholds": lambda row: dict(row["thresholds"]),
+    },
     "guideline": {"examples": lambda row: contents.all_from_json(Example, row["examples"])},
     "project_item": {
         "gold": lambda row: contents.check_gold(contents.gold_from_json(row["gold"])),
         "references": lambda row: contents.all_from_json(Annotation, row["references"]),
         "passages": lambda row: contents.all_from_json(Passage, row["passages"]),
+        "corrections": lambda row: contents.corrections_of(row["corrections"]),
     },
     "submission": {"body": _content},
 }

@@ -23,6 +23,7 @@ class Filters:
     `stages`: where they were made.  `minimum_agreement`: mean F1 of the answer sets of each two annotators; questions with one
     annotator have none and are left out then.  `since` and `until` (exclusive) bound when a contribution was last changed.  `project`: only its
     questions, gold items aside.  `pseudonyms`: names of people are replaced by numbers that stay the same in this database.
+    `weighted`: in a majority, people count by their competence.
     """
 
     annotators: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class Filters:
     until: datetime | None = None
     project: str = ""
     pseudonyms: bool = False
+    weighted: bool = False
 
     def __post_init__(self) -> None:
         if strange := [s for s in self.stages if s not in STAGES]:
@@ -49,7 +51,7 @@ class Filters:
     @property
     def empty(self) -> bool:
         """Nothing is left out (names may be replaced)."""
-        return self == Filters(pseudonyms=self.pseudonyms)
+        return self == Filters(pseudonyms=self.pseudonyms, weighted=self.weighted)
 
     def to_json(self, names: Names | None = None) -> dict[str, Any]:
         """Plain JSON; `names` replaces people."""
@@ -62,6 +64,7 @@ class Filters:
             "until": self.until.isoformat() if self.until else None,
             "project": self.project,
             "pseudonyms": self.pseudonyms,
+            "weighted": self.weighted,
         }
 
 

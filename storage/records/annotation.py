@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from storage.records.enumerations import InteractionKind, SideName, SuggestionAc
 class Task:
     """One person's work on one item at one stage.
 
-    `slot` counts from 0; None: no slot is held (given back, skipped, expired, gold, or over the number).  `version` is that of
+    `slot` counts from 0; None: no slot is held (given back, skipped, expired, `gold`: a qualification item, or over the number).  `version` is that of
     the last submission, 0 before the first.
     """
 
@@ -144,6 +144,7 @@ class JudgedAnswer:
     verdict: Label
     question: QuestionLabel | None = None
     note: str = ""
+    errors: tuple[str, ...] = ()  # of the error labels of the project
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ Content = GenerationWork | ValidationWork | JudgingWork
 
 @dataclass(frozen=True, slots=True)
 class GoldFeedback:
-    """At once after a gold item.  `score` in 0..1: best answer F1, or share of equal labels."""
+    """At once after a qualification item.  `score`: see storage.annotation.qualification.gold_score."""
 
     score: float
     right: bool
@@ -323,11 +324,9 @@ class SignedOutError(NotAllowedError):
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The reference of a qualification item.  Generation: an answer set; judging: (system, position) -> label.  `hint` is shown
-    with the feedback."""
+    """The reference of a gold item: answer sets.  `hint` is shown with the feedback."""
 
-    annotations: tuple[Annotation, ...] = ()
-    labels: Mapping[tuple[str, int], Label] = field(default_factory=dict)
+    annotations: tuple[Annotation, ...]
     hint: str = ""
 
 

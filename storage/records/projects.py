@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, TypedDict
 
+from core.annotating.labels import LABELS
 from core.errors import InputError
 from core.text import stored_name
 from core.types import Annotation, Passage
@@ -17,6 +18,8 @@ from storage.records.enumerations import ItemState, Order, ProjectState, Role, W
 
 MAX_NAME_CHARS = 200
 MAX_ANNOTATORS = 100
+MAX_GOLD_RATE = 0.5
+MAX_ERROR_LABELS, MAX_ERROR_LABEL_CHARS = 20, 60
 _SEED_BOUND = 2**31  # PostgreSQL's integer
 
 AUTOMATIC = "automatic validation"  # the annotator's name of validations that nobody had to make
@@ -92,6 +95,8 @@ class Project:
     lease_minutes: float
     gold_first: int  # gold items that a person works on first; 0: no qualification
     gold_pass: float  # share of them that must be right
+    gold_rate: float  # how often a person gets a gold item in the place of an ordinary one
+    error_labels: tuple[str, ...]  # that a judge may give beside ours
     state: ProjectState
     version: int
     created: datetime
@@ -111,6 +116,8 @@ class ProjectValues(TypedDict, total=False):
     lease_minutes: float
     gold_first: int
     gold_pass: float
+    gold_rate: float
+    error_labels: Sequence[str]
 
 
 class ProjectChanges(ProjectValues, total=False):
@@ -162,12 +169,27 @@ def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
                 if not 0 <= value <= 1:
                     raise InputError(f"gold_pass is {value}; it must lie in 0..1")
                 found[name] = float(value)
+            case "gold_rate":
+                if not 0 <= value <= MAX_GOLD_RATE:
+                    raise InputError(f"gold_rate is {value}; it must lie in 0..{MAX_GOLD_RATE}")
+                found[name] = float(value)
+            case "error_labels":
+                found[name] = _error_labels(value)
             case "state":
                 check_choice(value, ProjectState, "the state")
                 found[name] = value
             case _:
                 raise InputError(f"a project has no '{name}' to change")
     return found
+
+
+def _error_labels(value: Sequence[str]) -> list[str]:
+    labels = [check_text(v.strip(), "an error label", limit=MAX_ERROR_LABEL_CHARS, empty=False, line=True) for v in value]
+    if len(labels) > MAX_ERROR_LABELS:
+        raise InputError(f"{len(labels)} error labels; at most {MAX_ERROR_LABELS} are allowed")
+    if len({label.casefold() for label in (*labels, *LABELS)}) != len(labels) + len(LABELS):
+        raise InputError(f"the error labels must differ from each other and from {', '.join(LABELS)}")
+    return labels
 
 
 def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
@@ -189,7 +211,7 @@ class LinkedPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question of a project.  `references`: what its file said; never shown to annotators."""
+    """A question of a project.  `references`: what its file said, and `gold`: never shown to annotators."""
 
     id: str
     project: str
@@ -217,6 +239,13 @@ class ItemSummary:
     over: int  # submitted beyond the number
     margin: float | None  # see storage.annotation.projects: small means uncertain
     disagreement: float | None  # 0..1
+    assigned: tuple[str, ...]  # people
+    comments: int
+
+    @property
+    def mixed(self) -> bool:
+        """A gold item that is mixed into the work, not one of qualification."""
+        return self.gold and self.slots > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +275,29 @@ class StageProgress:
     gold: int  # submissions of gold items
     drafts: int
     seconds: float  # spent on what was submitted
+
+
+@dataclass(frozen=True, slots=True)
+class PersonProgress:
+    """One person at one stage.  `works`: they may work at it now; what is assigned to somebody who may not is open to everybody.
+    `submitted` as in `StageProgress`; `gold` with those mixed in."""
+
+    person: str
+    stage: WorkStage
+    works: bool
+    assigned: int
+    unfinished: int  # assigned, neither submitted nor skipped
+    submitted: int
+    leased: int
+    returned: int
+    skipped: int
+    gold: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    person: str
+    role: Role  # now
+    text: str
+    created: datetime

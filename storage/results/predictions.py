@@ -69,6 +69,7 @@ def insert_prediction(session: Session, prediction: Prediction, **columns: Any) 
     session.flush()
     for position, answer in enumerate(prediction.answers):
         clarification = prediction.clarification_of(answer.text)
+        rewritten = clarification if clarification and clarification.question else None
         session.add(
             tables.PredictedAnswer(
                 prediction_id=row.id,
@@ -76,8 +77,8 @@ def insert_prediction(session: Session, prediction: Prediction, **columns: Any) 
                 text=answer.text,
                 probability=_probability(answer.probability, position),
                 evidence=to_json(answer.evidence),
-                clarified=clarification.question if clarification else None,
-                passed=clarification.passed if clarification else None,
+                clarified=rewritten.question if rewritten else None,
+                passed=rewritten.passed if rewritten else None,
             )
         )
     session.flush()

@@ -54,6 +54,7 @@ class Labelled:
     version: int  # how often it was said, here and there
     created: datetime
     updated: datetime
+    errors: tuple[str, ...] = ()  # error labels of the project where it was said
 
     @property
     def counts(self) -> bool:
@@ -74,7 +75,9 @@ def stands() -> ColumnElement[bool]:
 def counted(*columns: Any) -> Select[Any]:
     """The one query of submissions that count."""
     sent, task, item = workbench.Submission, workbench.Task, workbench.ProjectItem
-    query = select(*columns).select_from(sent).join(task, stands()).join(item, item.id == sent.item_id)
+    query = (
+        select(*columns).select_from(sent).join(task, stands()).join(item, item.id == sent.item_id).where(item.gold.is_(None))
+    )
     return query.where(task.state == "submitted", task.slot.is_not(None), sent.automatic == False)  # noqa: E712  (bound as 0: PostgreSQL's column is a number)
 
 
@@ -180,7 +183,7 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
         key = (place, row.annotator_id)
         times[key] += row.version
         told = (one["verdict"], one["note"], "submitted", row.version, row.began, row.created)
-        said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told))
+        said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told, tuple(one.get("errors", ()))))
     found = []
     for key, labels in said.items():
         latest = max(labels, key=lambda one: one.updated)

@@ -3,7 +3,7 @@
 A `project` has `project_item`s; each item has an `item_stage` for each of the project's stages, which is the queue; a `task` is
 one person's work on an item at a stage and holds at most one of its slots.  That no more than the project's number of people
 hold one is a matter of the database: slots are distinct (unique), and each lies below the stage's number of slots (a check,
-with a foreign key that carries the number along).  `submission`, `interaction`, `guideline` and `activity` are only ever
+with a foreign key that carries the number along).  `submission`, `interaction`, `guideline`, `activity` and `comment` are only ever
 added to; triggers refuse to change or delete rows of them.
 """
 
@@ -19,7 +19,7 @@ from storage.records.defaults import GOLD_PASS, LEASE_MINUTES
 from storage.records.enumerations import InteractionKind, ItemState, Order, ProjectState, Role, TaskState, WorkStage
 from storage.schema.base import STRICT, Base, one_of
 
-APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
+APPEND_ONLY = ("guideline", "submission", "interaction", "activity", "comment")
 
 
 class Account(Base):
@@ -76,6 +76,7 @@ class Project(Base):
         one_of("ordering", Order),
         one_of("state", ProjectState),
         CheckConstraint("gold_first >= 0 AND gold_pass >= 0 AND gold_pass <= 1", "gold"),
+        CheckConstraint("gold_rate >= 0 AND gold_rate <= 0.5", "gold_rate"),
         CheckConstraint("lease_minutes > 0", "lease_minutes"),
         CheckConstraint("version >= 1", "version"),
         STRICT,
@@ -95,6 +96,8 @@ class Project(Base):
     lease_minutes: Mapped[float] = mapped_column(default=LEASE_MINUTES)
     gold_first: Mapped[int] = mapped_column(default=0)
     gold_pass: Mapped[float] = mapped_column(default=GOLD_PASS)
+    gold_rate: Mapped[float] = mapped_column(default=0.0)
+    error_labels: Mapped[list[Any]] = mapped_column(default=list)
     state: Mapped[ProjectState] = mapped_column(default="open")
     version: Mapped[int]
     created: Mapped[datetime]
@@ -129,9 +132,11 @@ class ProjectItem(Base):
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     question_id: Mapped[int] = mapped_column(ForeignKey("question.id"), index=True)
     position: Mapped[int]
-    gold: Mapped[dict[str, Any] | None]  # reference of a qualification item
+    gold: Mapped[dict[str, Any] | None]  # reference of a gold item
     references: Mapped[list[Any]] = mapped_column(deferred=True)  # annotations that the question file held
     passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file brought some
+    # of its prediction, by whom it was added to the project: {"struck": positions, "added": texts}
+    corrections: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     margin: Mapped[float | None]
     disagreement: Mapped[float | None]
     created: Mapped[datetime]
@@ -150,7 +155,8 @@ class ItemPrediction(Base):
 
 
 class ItemStage(Base):
-    """An item in the queue of one stage; its place there is storage.annotation.queue_order's.  Gold items have no slots, everybody may do them."""
+    """An item in the queue of one stage; its place there is storage.annotation.queue_order's.  Gold items are for
+    everybody: qualification has no slots, those mixed into the work have MIXED_SLOTS."""
 
     __tablename__ = "item_stage"
     __table_args__ = (
@@ -171,6 +177,30 @@ class ItemStage(Base):
     gold: Mapped[bool]
     slots: Mapped[int]
     state: Mapped[ItemState]
+
+
+class Assignment(Base):
+    """Slots of an item are kept for the people whom it is assigned to (storage.annotation.assignments)."""
+
+    __tablename__ = "assignment"
+    __table_args__ = (UniqueConstraint("item_id", "stage", "annotator_id"), one_of("stage", WorkStage), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    stage: Mapped[WorkStage]
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
+    created: Mapped[datetime]
+
+
+class Comment(Base):
+    __tablename__ = "comment"
+    __table_args__ = (CheckConstraint("length(text) > 0", "text"), Index(None, "item_id", "id"), STRICT)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    text: Mapped[str]
+    created: Mapped[datetime]
 
 
 class Task(Base):

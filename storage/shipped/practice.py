@@ -140,12 +140,7 @@ def judged_by(sheet: JudgingSheet, known: Sequence[Annotation]) -> JudgingWork:
 
 def feedback(store: Store, item: str, who: str, stage: WorkStage, content: Content) -> GoldFeedback:
     """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
-    found = store.items.get_item(item, who)
-    systems = {p.prediction_id: p.system for p in found.predictions}
-    labels: dict[tuple[str, int], Label] = {}
-    if stage == "judging":
-        judged = judged_by(store.reviews.judging_sheet(item, who), found.references)
-        labels = {(systems[a.prediction_id], a.position): a.verdict for a in judged.answers}
-    gold = Gold(found.references, labels, "")
-    score = gold_score(gold, content, systems)
+    gold = Gold(store.items.get_item(item, who).references)
+    sides = store.reviews.judging_sheet(item, who).sides if stage == "judging" else ()
+    score = gold_score(gold, content, {(a.prediction_id, a.position): a.text for side in sides for a in side.answers})
     return GoldFeedback(score, score >= THRESHOLDS["gold_score"], gold, Qualification(0, 0, 0, True))

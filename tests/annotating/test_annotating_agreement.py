@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.annotating.agreement import agree, merged
 from core.types import Annotation, QAPair
@@ -93,19 +91,3 @@ def test_merged_keeps_the_aliases_and_passages_of_all() -> None:
     )
     with pytest.raises(ValueError, match="do not agree"):
         merged([one, NONE])
-
-
-ALIASES = st.lists(st.sampled_from(["a b", "c", "The c", "d", "?!"]), min_size=1, max_size=2, unique=True).map(tuple)
-PAIRS = st.lists(st.tuples(st.sampled_from(["Q1?", "q1", "Q2?"]), ALIASES), min_size=1, max_size=3)
-MANY = st.lists(PAIRS.map(lambda pairs: Annotation("multiple", tuple(QAPair(q, a) for q, a in pairs))), min_size=2, max_size=3)
-
-
-@given(MANY)
-def test_no_alias_is_lost_and_the_order_of_people_does_not_matter(many: list[Annotation]) -> None:
-    agreed = agree(many)
-    assert agree(many[::-1]) is agreed
-    if agreed:
-        final = merged(many)
-        assert len(final.pairs) == len(many[0].pairs)
-        assert {a for p in final.pairs for a in p.answers} == {a for m in many for p in m.pairs for a in p.answers}
-        assert all(agree([final, m]) or m == final for m in many)

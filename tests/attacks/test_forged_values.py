@@ -132,3 +132,16 @@ def test_a_value_of_another_kind_is_the_default(open_app: Open, corpus: str, lig
     for value in ("true", "options", "no JSON", "bytes", "file"):
         app._run(forged(app, VALUES[value]))
         assert app.text_input(key="annotator").value == name
+
+
+def test_a_whole_number_is_taken_as_a_browser_sends_it() -> None:
+    """It was dropped, so a project got one person an item whatever a manager chose."""
+
+    def script() -> None:
+        import streamlit as st
+
+        st.number_input("people", 1, 100, key="n")
+
+    app = AppTest.from_function(script, default_timeout=TIMEOUT).run()
+    app._run(forged(app, single("int_value", 2)))
+    assert app.number_input(key="n").value == 2

@@ -295,7 +295,7 @@ def stands(text: str, seen: str) -> bool:
 
 
 def explore(page: Any, house: House) -> None:
-    page.get_by_role("button", name="Download trace").wait_for()
+    page.get_by_role("button", name="Download").wait_for()
     quiet(page)
     open_all(page)
 
@@ -303,7 +303,7 @@ def explore(page: Any, house: House) -> None:
 def ask(page: Any, house: House) -> None:
     page.get_by_label("Question", exact=True).fill(QUESTION)
     page.get_by_label("Question", exact=True).press("Enter")
-    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download").wait_for(timeout=WAIT)
     quiet(page)
     open_all(page)
 
@@ -486,10 +486,10 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "corpora: upload": ("corpora", upload, "source-file"),
     "manage: items written": (
         "manage",
-        items_of("Write answers"),
+        items_of("Writing"),
         "project question work-answer work-question work-note annotator",
     ),
-    "manage: items judged": ("manage", items_of("Judge"), "question answer rewritten judge-note missing work-note"),
+    "manage: items judged": ("manage", items_of("Judging"), "question answer rewritten judge-note missing work-note"),
     "manage: guidelines": ("manage", shown("Guidelines"), "guideline example example-answer example-why"),
     "manage: suggestions": ("manage", shown("Suggestions"), "project"),
     "manage: settings": ("manage", shown("Settings"), "project"),
@@ -497,6 +497,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "manage: activity": ("manage", activity, "log-name"),
     "quality: systems": ("quality", shown("Systems and judges"), "system"),
     "quality: snapshots": ("quality", nothing, "snapshot-note"),
+    "papers": ("papers", nothing, ""),
     "jobs": ("jobs", nothing, ""),
     "health": ("health", nothing, ""),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import people
 import pytest
 from annotate_helpers import QUESTION, click, find, make_project, write
-from page_helpers import button, texts
+from page_helpers import built, button, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 
@@ -140,7 +140,7 @@ def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
     for tab, body in ((first, b"Words of the first."), (second, b"Words of the second.")):
         tab.text_input(key="corpora.name").set_value("same")
         tab.file_uploader(key="corpora.files").set_value([("a.txt", body, "text/plain")])
-        button(tab, "Upload and build").click().run()
+        built(button(tab, "Upload and build").click().run())
         assert not tab.exception
     assert second.error  # the name is in use; the first one's words stay
     from pages.session import shared

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as profile
 from hypothesis import strategies as some
-from page_helpers import button, texts
+from page_helpers import built, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
@@ -186,7 +186,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
 def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
     app.text_input(key="corpora.name").set_value(name)
     app.file_uploader(key="corpora.files").set_value([(n, body, "application/octet-stream") for n, body in files])
-    return button(app, "Upload and build").click().run(timeout=120)
+    return built(button(app, "Upload and build").click().run(timeout=120))
 
 
 @pytest.mark.parametrize("what", HOSTILE)

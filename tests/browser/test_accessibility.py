@@ -28,11 +28,13 @@ PAGES = (
     *STAGES,
     "my items",
     "evaluate",
-    *(f"evaluate: {view}" for view in ("Charts", "Two runs", "One run", "Start and store")),
+    *(f"evaluate: {view}" for view in ("Two runs", "One run", "Start and store")),
+    "papers",
     "corpora",
     "manage",
     *(f"manage: {section}" for section in ("Guidelines", "Suggestions", "Settings", "People", "Activity")),
     "quality",
+    "connections",
     "health",
 )
 
@@ -98,6 +100,8 @@ def opened(browser: Any, house: dict[str, str], name: str, width: int = 1280, th
             }.get(place, place)
         )
         page.locator("[data-testid=stMain] h2").first.wait_for()
+        for row in page.locator("[class*='st-key-answers-'] summary").all():
+            row.click()
         quiet(page, REST)
         if choice := view or {"my items": "My items"}.get(name, ""):
             page.get_by_role("radio", name=choice, exact=True).click()
@@ -175,7 +179,9 @@ def test_controls_of_the_same_word_have_different_names(each: tuple[str, Any]) -
 
 def test_what_is_read_aloud_is_not_drawn(look: Open) -> None:
     page = look("explore")
-    button = page.get_by_role("button", name="Note on answer 1").first
+    page.locator("[class*='st-key-answers-'] summary").first.click()
+    button = page.get_by_role("button", name="Note on answer").first
+    button.wait_for()
     shown, hidden = button.bounding_box(), button.locator("em").bounding_box()
     assert "Note" in button.inner_text()
     assert hidden["width"] <= 1

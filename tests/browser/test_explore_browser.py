@@ -1,4 +1,4 @@
-"""The app in a real Chromium: what AppTest cannot see (links, a reload)."""
+"""The app in a real Chromium: what AppTest cannot see (links, a reload, how tall a result is), and a researcher's way through Explore."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from serving import MARKS, WAIT, serve, until, with_corpus
+from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 
+from core.engine import Engine
 from core.settings import Settings
+from core.systems.base.options import Options
+from core.systems.base.system import answer
+from core.types import Question
 from storage.store import Store
 
 pytestmark = MARKS
@@ -57,18 +61,24 @@ def link(server: str, browser: Any) -> str:
 
 
 def drawn(page: Any) -> None:
-    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download").first.wait_for(timeout=WAIT)
+
+
+def rows(page: Any) -> Any:
+    return page.locator("[class*='st-key-answers-'] summary")
 
 
 def test_a_verdict_stays_after_a_reload(link: str, settings: Settings, page: Any) -> None:
     page.goto(link, timeout=WAIT)
     drawn(page)
+    rows(page).first.click()
     page.get_by_role("radio", name="unsupported").first.click()
     prediction = parse_qs(urlsplit(link).query)["prediction"][0]
     with Store(settings.url) as store:
         until(lambda: [j.verdict for j in store.labels.judgments(prediction)] == ["unsupported"])
     page.reload()
     drawn(page)
+    rows(page).first.click()
     again = page.get_by_role("radio", name="unsupported").first
     again.wait_for(timeout=WAIT)
     assert again.get_attribute("aria-checked") == "true"
@@ -80,3 +90,66 @@ def test_the_name_of_the_first_page_leads_there(link: str, server: str, page: An
     drawn(page)
     page.wait_for_url(lambda url: "/explore" not in url)
     assert page.get_by_text("Page not found").count() == 0
+
+
+@pytest.mark.parametrize(("width", "tallest"), [(1280, 900), (400, 1600)])
+def test_a_result_of_three_answers_fits_one_screen(
+    server: str, settings: Settings, browser: Any, width: int, tallest: int
+) -> None:
+    answers = ["Anna Alder", "Boris Birch", "Clara Cedar"]
+    system = Engine(settings).system("scripted", "small", Options(extra={"table": {QUESTION: answers}}))
+    with Store(settings.url) as store:
+        saved = store.predictions.save_prediction(answer(system, Question(QUESTION)))
+    with browser.new_context(viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(f"{server}?prediction={saved}", timeout=WAIT)
+        drawn(page)
+        quiet(page)
+        assert rows(page).count() == 3
+        bottom = page.evaluate(
+            "() => document.querySelector('[data-testid=stMain]').scrollTop"
+            " + document.querySelector('[data-testid=stMainBlockContainer] > div').getBoundingClientRect().bottom"
+        )
+        assert 300 < bottom <= tallest
+
+
+MOST_CLICKS = 12
+
+
+def test_a_researcher_asks_opens_strikes_continues_and_compares(server: str, browser: Any) -> None:
+    clicks = 0
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+
+        def click(what: Any) -> None:
+            nonlocal clicks
+            what.click()
+            clicks += 1
+            quiet(page)
+
+        page.goto(server)
+        page.get_by_label("Question", exact=True).fill(QUESTION)
+        click(page.get_by_role("button", name="Ask", exact=True))
+        drawn(page)
+        first = page.url
+        best = rows(page).first.locator("strong").inner_text()
+        click(rows(page).first)
+        opened = page.locator("[class*='st-key-answers-'] [data-testid=stExpanderDetails]").first
+        opened.locator(".stMarkdownColoredBackground", has_text=best).first.wait_for()
+        click(opened.get_by_role("radio", name="Wrong"))
+        rows(page).first.locator("del").wait_for()
+        opened.get_by_role("radio", name="Wrong").wait_for()  # the row is still open: one click would undo it
+        click(page.get_by_role("button", name="Continue from here"))
+        page.wait_for_url(lambda url: "prediction=" in url and url != first)
+        drawn(page)
+        assert best not in rows(page).locator("strong").all_inner_texts()
+        click(page.get_by_test_id("stSidebar").get_by_text("Compare with a second system"))
+        click(page.get_by_role("button", name="Ask", exact=True))
+        page.wait_for_url("**other=*")
+        page.get_by_text("Found by both").wait_for()
+        click(page.get_by_role("button", name="Copy link, left side"))
+        page.get_by_role("button", name="Link copied, left side").wait_for()
+        assert page.evaluate("() => navigator.clipboard.readText()") == page.url
+    assert clicks <= MOST_CLICKS

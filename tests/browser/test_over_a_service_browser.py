@@ -61,7 +61,7 @@ def test_the_app_answers_from_the_service(
         box.wait_for(timeout=WAIT)
         box.fill("Who played Maria?")
         box.press("Enter")
-        page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
+        page.get_by_role("button", name="Download").wait_for(timeout=WAIT)
         shown = page.get_by_test_id("stMain").inner_text()
         assert "How the answers were found" in shown
         assert "West Side Story" in shown

@@ -63,7 +63,7 @@ def begin(page: Any, question: str) -> None:
 
 def done(page: Any) -> str:
     """The shown run, saved: its address names it."""
-    page.get_by_role("button", name="Download trace").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Download").wait_for(timeout=WAIT)
     page.wait_for_url("**prediction=*", timeout=WAIT)
     return str(page.url)
 

@@ -19,7 +19,7 @@ from core.settings import Settings
 from storage.store import Store
 
 pytestmark = MARKS
-PAGES = ("Explore", "Annotate", "Evaluate", "Corpora", "Manage", "Quality", "Jobs", "Health")
+PAGES = ("Explore", "Annotate", "Evaluate", "Papers", "Corpora", "Manage", "Quality", "Jobs", "Connections", "Health")
 BELOW = "tools/ambi"
 ROWS = [("p1", "West Side Story", "Natalie Wood played Maria in the film.")]
 
@@ -124,7 +124,6 @@ def test_every_page_asks_the_server_alone(tab: Tab) -> None:
         assert page.get_by_test_id("stException").count() == 0
         assert page.evaluate("document.querySelector('link[rel~=icon]').href").startswith("data:image/svg+xml;base64,")
         if name == "Evaluate":
-            page.get_by_test_id("stMain").get_by_text("Charts", exact=True).click()
             page.locator(".js-plotly-plot").first.wait_for(state="attached")
     for name in PAGES:
         tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
@@ -143,8 +142,9 @@ def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
     assert page.url.startswith(tab.address)
     link = page.url
     page = tab.open(link.removeprefix(tab.address))
+    page.get_by_role("button", name="Download").click()
     with page.expect_download() as downloading:
-        page.get_by_role("button", name="Download trace").click()
+        page.get_by_role("button", name="Trace").click()
     assert "Natalie Wood" in Path(downloading.value.path()).read_text()
     assert tab.foreign == []
     assert tab.stopped == []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,35 @@ def test_a_download_says_licence_and_size_first(run: Run, home: Path, monkeypatc
     assert "3.1 MB, into" in err
     (file,) = json.loads(text)["files"]
     assert run("datasets", "--json")[1].count(json.dumps(file)) == 1
+
+
+def test_a_repeated_evaluation_reports_the_deviation(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system answers all questions right in one run and half of each in the other."""
+    from core.evaluation import plan
+
+    tables = iter([table("Rome", "Oslo"), table("Rome")])
+    original = plan.run_plan
+
+    def sampled(chosen: plan.EvaluationPlan, *parts: Any, **more: Any) -> Any:
+        return original(
+            replace(chosen, extra=json.loads("{" + next(tables).replace("table=", '"table":', 1) + "}")), *parts, **more
+        )
+
+    monkeypatch.setattr(plan, "run_plan", sampled)
+    code, out, _ = run(
+        "evaluate", "--questions", questions(home), "--repeat", 2, "--no-clarify", "--out", home / "out", "--json"
+    )
+    report = json.loads(out)
+    name = "F1 answer"
+    assert code == 0
+    assert report["scores"][name]["all"] == pytest.approx(1.0)
+    assert report["repeats"]["n"] == 2
+    assert report["repeats"]["mean"][name]["all"] == pytest.approx((1 + 2 / 3) / 2)
+    assert report["repeats"]["deviation"][name]["all"] == pytest.approx((1 - 2 / 3) / 2**0.5)
+    assert sorted(f.name for f in (home / "out").iterdir() if f.is_dir()) == ["repeat-1", "repeat-2"]
+
+
+def test_a_number_of_repeats_is_checked(run: Run, home: Path) -> None:
+    code, _, error = run("evaluate", "--questions", questions(home), "--repeat", 0)
+    assert code != 0
+    assert "--repeat" in error

@@ -58,7 +58,6 @@ def test_a_calibration_is_fitted_and_makes_the_rule_possible(
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["reading dpr own"]["answer"]["n"] >= len(NAMES)
     found = read_calibration(out / "reader", "reading dpr own", digest(reader))
-    assert found is not None
     assert found.fitted_on == "12 questions of own.jsonl"
     assert found.end is None
     assert not (reader / FILE).exists()  # where the weights lie nothing is written

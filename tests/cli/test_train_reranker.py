@@ -68,7 +68,6 @@ def test_questions_with_passages_fit_the_reranker_for_such_and_leave_the_other(
     assert "retrieved" not in report
     assert report["own"]["cross_validated"]["f1"] >= report["own"]["plain"]["f1"]
     own, other = read_weights(out, "own"), read_weights(out)
-    assert own is not None
     assert any(own.weights.values())
     assert other == read_weights(checkpoint)
     assert not (checkpoint / file_of("own")).exists()  # what it began from is left as it was
@@ -97,7 +96,6 @@ def test_annotated_questions_fit_the_reranker_for_retrieved_passages(
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["retrieved"]["fitted_on"] == "12 questions of races held out from training"
     found = read_weights(out)
-    assert found is not None
     assert any(found.weights.values())
     assert set(found.first) == set(found.weights)
     assert not (out / file_of("own")).exists()
@@ -120,7 +118,6 @@ def test_judged_questions_fit_what_the_system_has_nearby(
     assert "own" not in report  # the checkpoint has none
     assert json.loads((out / "judgments.json").read_text()) == {"retrieved": near}
     fitted, before = read_weights(out), read_weights(checkpoint)
-    assert fitted is not None
     assert (fitted != before) == near["kept"]
     assert fitted.fitted_on == ("before; then 13 judged questions of judged.jsonl" if near["kept"] else "before")
     assert main([*arguments, "--annotated", str(tmp_path)]) == 2
@@ -154,7 +151,6 @@ def test_a_fit_nearby_keeps_probabilities_calibrated(
     assert main(arguments) == 0
     after = calibrated(out)
     assert (after.key.weights != place.weights) == helps  # other rerankers, so the earlier calibration would not be found
-    assert after.calibration is not None
     said = json.loads((out / "judgments.json").read_text())["own"]["calibration"]
     assert said["kept"]
     assert said["after"] < said["before"]
@@ -182,7 +178,6 @@ def test_a_system_that_reads_once_gets_weights_of_its_own(
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (report["system"], list(report["own"])) == ("one-pass", ["fitted_on", "plain", "cross_validated"])
     found = read_weights(out, "own", "one-pass")
-    assert found is not None
     assert not found.first  # there is no later step
     assert any(found.weights.values())
     assert kept.stat().st_size > 0

@@ -67,7 +67,6 @@ def test_a_retriever_is_trained_and_searches_its_bases_index(
     assert 0 <= row["MRecall@10"] <= 1
     name = str(out / "last")
     folder = find_retriever(name)
-    assert folder is not None
     assert (retriever_config(folder).rank, index_name(name), index_name("minilm")) == (4, base, "minilm")
     untrained = load_encoder(Settings(encoder=base, device="cpu"))
     trained = load_encoder(Settings(encoder=name, device="cpu"))

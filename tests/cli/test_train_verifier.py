@@ -44,8 +44,3 @@ def test_a_checkpoint_is_written_and_trained_on(tmp_path: Path, tiny_base: Path,
     written = find_verifier(str(out / "last"))
     assert load_verifier_network(written, tiny_base).config.base == "mpnet"
     assert main([*plain, "--steps", "1", "--init", str(written), "--out", str(tmp_path / "more")]) == 0
-
-
-def test_without_questions_it_says_what_to_give(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "verifier"]) == 2
-    assert "train verifier needs --reading FILE" in capsys.readouterr().err

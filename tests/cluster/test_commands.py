@@ -153,7 +153,6 @@ def test_pseudo_answers_are_those_of_one_process(
     here = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "one", said.append)
     settings = Settings(home=home, device="cpu", threads=1)
     with connected(two_nodes.address, settings) as cluster:
-        assert cluster is not None
         elsewhere = reading(cluster, str(tiny))
         there = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "two", said.append, elsewhere)
     assert [e.extra["pseudo"] for e in there] == [e.extra["pseudo"] for e in here]

@@ -128,7 +128,6 @@ with locked(Path(sys.argv[1]), "a training"):
 def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with (
             pytest.raises(

@@ -158,13 +158,6 @@ def test_a_part_that_is_longer_than_the_file_begins_anew(site: Site, tmp_path: P
     assert get(site, tmp_path, sha256=SHA).bytes == len(BODY)
 
 
-def test_a_truncated_file_is_no_file(site: Site, tmp_path: Path) -> None:
-    site.plan = [send(cut=50_000), send(cut=0)]
-    with pytest.raises(DownloadError, match="50,000"):
-        get(site, tmp_path)
-    assert not (tmp_path / "file").exists()
-
-
 def test_a_wrong_checksum_keeps_nothing_and_harms_nothing(site: Site, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("the old one")
     with pytest.raises(DownloadError, match=f"SHA-256 is {SHA}, expected was 00"):

@@ -206,18 +206,6 @@ def test_a_killed_run_goes_on_without_asking_twice(tmp_path: Path) -> None:
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == ["a", "b", "c", "d"]
 
 
-def test_rows_are_on_disk_before_the_next_question_is_asked(tmp_path: Path) -> None:
-    seen: list[int] = []
-    evaluate(
-        TableSystem(TABLE),
-        QUESTIONS,
-        out_dir=tmp_path / "new" / "folder",
-        bootstrap=10,
-        progress=lambda done, of: seen.append((tmp_path / "new" / "folder" / "rows.jsonl").read_text().count("\n")),
-    )
-    assert seen == [1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

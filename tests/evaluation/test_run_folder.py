@@ -175,11 +175,6 @@ def test_another_run_does_not_overwrite_the_notes(tmp_path: Path) -> None:
     assert (out / "about.json").read_text() == before
 
 
-def test_a_judge_that_does_not_exist() -> None:
-    with pytest.raises(InputError, match="the judge is 'god'"):
-        EvaluationPlan(questions="q", judge="god")
-
-
 # ---------------------------------------------------------------- parameters
 
 

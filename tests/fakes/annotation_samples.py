@@ -84,10 +84,10 @@ def validate(store: Store, item: str, by: str, annotation: t.Annotation, note: s
     store.submissions.submit(item, by, "validation", content, seconds=5, expected_version=given.expected_version)
 
 
-def judge_all(sheet: JudgingSheet, verdict: Any = "correct", **more: Any) -> JudgingWork:
+def judge_all(sheet: JudgingSheet, verdict: Any = "correct", errors: tuple[str, ...] = (), **more: Any) -> JudgingWork:
     return JudgingWork(
         tuple(
-            JudgedAnswer(a.prediction_id, a.position, verdict, "fits" if a.question is not None else None)
+            JudgedAnswer(a.prediction_id, a.position, verdict, "fits" if a.question is not None else None, errors=errors)
             for side in sheet.sides
             for a in side.answers
         ),
@@ -96,7 +96,7 @@ def judge_all(sheet: JudgingSheet, verdict: Any = "correct", **more: Any) -> Jud
 
 
 def make_gold(store: Store, item: str, gold: Gold) -> None:
-    """Turns an item into a qualification item: with verdicts too, which no question file holds."""
+    """Turns an item into a qualification item."""
     with store.database.writing() as session:
         row = item_row(session, item)
         row.gold = gold_to_json(gold)
@@ -122,14 +122,20 @@ def fill_workbench(store: Store) -> None:
         examples=[Example(True, "Who?", single(), "one")],
         systems=["ambigprompt"],
     )
-    store.intake.add_items("Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
+    store.intake.add_items(
+        "Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold="qualification"
+    )
     first = take(store, made, "Ada")
     store.drafts.log_search(first.item, "Ada", "generation", "bridge")
     store.drafts.log_view(first.item, "Ada", "generation", "p1", "Title 1")
     store.drafts.save_draft(first.item, "Ada", "generation", {"text": "half"})
     store.submissions.submit(first.item, "Ada", "generation", work("1932"), seconds=4)
     second = store.queue.claim_item(take(store, made, "Bob").item, "Bob", "generation")
-    assert second is not None
     store.drafts.save_draft(second.item, "Bob", "generation", {"text": "open"})
     store.projects.admit("Mia", made.id, "Bob", True)
+    store.comments.comment(first.item, "Ada", "Is it the bridge of 1932?")
+    with store.database.writing() as session:  # every question here is gold, and gold is assigned to nobody
+        item = item_row(session, second.item)
+        ada = session.scalars(select(tables.Annotator.id).filter_by(name="Ada")).one()
+        session.add(workbench.Assignment(item_id=item.id, stage="generation", annotator_id=ada, created=engine.now()))
     store.people.add_person("Mia", "Mia", "manager", "a long password")

@@ -6,6 +6,8 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from pages.jobs.background import jobs_of
+
 QUESTION = "Who played Maria in West Side Story?"
 ANSWERS = ("Natalie Wood", "Rachel Zegler", "Carol Lawrence")
 ROWS = [
@@ -30,6 +32,13 @@ def texts(app: AppTest) -> str:
 def ask(app: AppTest, question: str = QUESTION) -> AppTest:
     app.text_input(key="explore.question").set_value(question)
     return button(app, "Ask").click().run()
+
+
+def built(app: AppTest) -> AppTest:
+    """The page when the builds that it started have ended."""
+    builds = list(jobs_of("builds").values())
+    assert all(job.wait(TIMEOUT) for job in builds)
+    return app.run() if builds else app
 
 
 def button(app: AppTest, label: str) -> Any:

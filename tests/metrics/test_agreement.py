@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -113,40 +112,6 @@ def test_fleiss_kappa_of_the_textbook() -> None:
 # ---------------------------------------------------------------- properties
 
 
-@given(answers, answers)
-@few
-def test_two_sets_are_compared_symmetrically(a: list[list[str]], b: list[list[str]]) -> None:
-    x, y = set_of(a), set_of(b)
-    assert set_f1(x, y) == set_f1(y, x)
-    assert masi_distance(x, y) == masi_distance(y, x)
-    assert 0 <= set_f1(x, y) <= 1
-    assert 0 <= masi_distance(x, y) <= 1
-    assert (set_f1(x, x), masi_distance(x, x)) == (1, 0)
-    assert set_of(a[::-1]) == x  # order says nothing
-
-
-@given(units, st.randoms(use_true_random=False))
-@few
-def test_alpha_does_not_care_who_said_it_or_how_labels_are_called(rows: list[list[frozenset[str]]], random: Any) -> None:
-    found = alpha_masi(sets(rows), samples=2).value
-    mixed = [random.sample(row, len(row)) for row in random.sample(rows, len(rows))]
-    names = dict(zip(LABELS, random.sample(LABELS, len(LABELS)), strict=True))
-    renamed = [[frozenset(names[label] for label in s) for s in row] for row in rows]
-    for other in (mixed, renamed):
-        again = alpha_masi(sets(other), samples=2).value
-        assert again == (None if found is None else pytest.approx(found))
-    assert found is None or (math.isfinite(found) and found <= 1)
-
-
-@given(st.lists(label_sets, min_size=2, max_size=6), st.integers(2, 4))
-@few
-def test_identical_sets_agree_wholly_or_chance_is_certain(each: list[frozenset[str]], people: int) -> None:
-    found = alpha_masi(sets([[s] * people for s in each]), samples=20)
-    assert found.value == (1.0 if len(set(each)) > 1 else None)
-    assert (found.why == "") == (found.value is not None)
-    assert found.n == len(each)
-
-
 def test_undefined_is_none_with_its_reason() -> None:
     alone = alpha_masi(sets([[frozenset("x")], []]))
     assert (alone.value, alone.interval, alone.n) == (None, None, 0)
@@ -163,21 +128,9 @@ def test_undefined_is_none_with_its_reason() -> None:
 def test_intervals_hold_the_value_and_are_repeatable() -> None:
     rows = sets([[frozenset("x"), frozenset("xy")], [frozenset("z"), frozenset("z")], [frozenset("x"), frozenset("y")]] * 8)
     found = alpha_masi(rows, samples=300)
-    assert found.interval is not None
-    assert found.value is not None
     assert found.interval[0] < found.value < found.interval[1] <= 1
     assert found == alpha_masi(rows, samples=300)
     assert alpha_masi(rows[:1], samples=300).interval is None  # one item says nothing of the spread
-
-
-def test_many_items_are_quick() -> None:
-    """The expected disagreement is not summed over all pairs of sets."""
-    import time
-
-    start = time.perf_counter()
-    rows = [[set_of([[f"x{i}"], [f"y{i}"]]), set_of([[f"x{i}"]])] for i in range(8000)]
-    assert alpha_masi(rows, samples=3).n == 8000
-    assert time.perf_counter() - start < 5
 
 
 # ---------------------------------------------------------------- aliases

@@ -5,33 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.metrics.significance.bootstrap import Comparison, compare, interval
-
-VALUES = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30)
-
-
-@given(VALUES, st.integers(0, 5))
-@settings(max_examples=60, derandomize=True, deadline=None)
-def test_an_interval_lies_within_the_values_and_repeats_with_its_seed(values: list[float | None], seed: int) -> None:
-    ends = interval(values, samples=50, seed=seed)
-    kept = [v for v in values if v is not None]
-    if len(kept) < 2:
-        assert ends is None
-    else:
-        assert ends is not None
-        assert min(kept) - 1e-12 <= ends[0] <= ends[1] <= max(kept) + 1e-12
-        assert ends == interval(values, samples=50, seed=seed)
 
 
 def test_the_interval_of_a_coin_has_its_known_width() -> None:
     draw = random.Random(1)
     values = [float(draw.random() < 0.5) for _ in range(400)]
     ends = interval(values, samples=2000, seed=3)
-    assert ends is not None
     mean = sum(values) / len(values)
     assert ends[0] == pytest.approx(mean - 1.96 * 0.025, abs=0.01)
     assert ends[1] == pytest.approx(mean + 1.96 * 0.025, abs=0.01)
@@ -40,8 +22,6 @@ def test_the_interval_of_a_coin_has_its_known_width() -> None:
 def test_weights_draw_the_mean_towards_the_heavy_question() -> None:
     light = interval([0.0] * 50 + [1.0] * 50, samples=500)
     heavy = interval([0.0] * 50 + [1.0] * 50, weights=[1.0] * 50 + [9.0] * 50, samples=500)
-    assert light is not None
-    assert heavy is not None
     assert light[1] < heavy[0]
 
 
@@ -50,13 +30,11 @@ def test_a_clear_difference_is_told_from_none() -> None:
     base = [draw.random() for _ in range(80)]
     better = [min(1.0, v + 0.2 + 0.1 * draw.random()) for v in base]
     clear = compare(better, base, samples=500)
-    assert clear.difference is not None
     assert clear.difference > 0.1
     assert clear.p_value == pytest.approx(2 / 501)
     assert clear.better == 1.0
     other = base[::-1]
     vague = compare(base, other, samples=500)
-    assert vague.p_value is not None
     assert vague.p_value > 0.2
     assert compare(base, base, samples=100).p_value == 1.0
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core import types as t
 from core.errors import InputError, StorageError
@@ -25,7 +23,7 @@ from core.evaluation.judges import JUDGES
 from core.metrics import metric
 from core.metrics.base import Example
 from core.metrics.grounding import harmonic
-from core.metrics.judged import Grounding, JudgedInterpretation
+from core.metrics.judged import Grounding
 from core.metrics.score.scoring import table
 from core.metrics.significance.bootstrap import harmonic_interval
 from core.models.language.prompted import PromptedGenerator
@@ -71,7 +69,6 @@ def values(grounding: Grounding | None) -> dict[str, Any]:
 
 def test_the_references_judge() -> None:
     found = ReferenceJudge().judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE, WRONG_ANSWER))
-    assert found is not None
     assert [i.supported for i in found.interpretations] == [True, False, False]
     assert [i.matched for i in found.interpretations] == [True, True, False]
     assert [(i.relevant, i.answerable, i.right) for i in found.interpretations] == [
@@ -125,25 +122,9 @@ def test_g_f1_of_a_report_is_the_harmonic_mean_of_the_means() -> None:
 def test_interval_of_the_harmonic_mean() -> None:
     ends = harmonic_interval([1.0, 0.5, None, 1.0] * 10, [0.5, 0.5, 0.0, 1.0] * 10, samples=200, seed=1)
     middle = harmonic(5 / 6, 0.5)
-    assert ends is not None
-    assert middle is not None
     assert ends[0] < middle < ends[1]
     assert harmonic_interval([0.6] * 5, [0.6] * 5) == pytest.approx((0.6, 0.6))
     assert harmonic_interval([1.0], [1.0]) is None
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([True, False, None]), st.sampled_from([True, False, None])), max_size=6),
-    st.lists(st.sampled_from([True, False, None]), max_size=6),
-)
-def test_every_metric_is_a_share_or_undefined(said: list[Any], recalled: list[Any]) -> None:
-    judged = tuple(JudgedInterpretation("q", "a", "p", s, m) for s, m in said)
-    found = values(Grounding(judged, tuple(recalled), tuple(recalled), len(judged)))
-    for name, value in found.items():
-        assert value is None or (0 <= value <= 1 or name == "interpretations")
-    precision, recall = found["G-precision"], found["G-recall"]
-    if precision is not None and recall is not None:
-        assert min(precision, recall) - 1e-9 <= found["G-F1"] <= max(precision, recall) + 1e-9
 
 
 class Believes:
@@ -173,7 +154,6 @@ def test_a_model_judges_and_its_judgments_are_kept(tmp_path: Path) -> None:
     judge = ModelJudge("reader", generator, kept)
     said = prediction(RIGHT, WRONG_PASSAGE)
     found = judge.judge(REFERENCE, said)
-    assert found is not None
     assert [i.supported for i in found.interpretations] == [True, False]
     # the passages hold the meanings of Ada and Bo; those cited are p1 and p3
     assert found.recalled == (True, False)
@@ -198,7 +178,6 @@ def test_a_language_model_judges_which_questions_match_and_which_are_one(tmp_pat
     model = ScriptedLanguageModel(rules)
     judge = ModelJudge("language-model", PromptedGenerator(model), Judgments(tmp_path / "j.sqlite"))
     found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
-    assert found is not None
     assert [i.matched for i in found.interpretations] == [True, False]
     assert (found.found, found.distinct) == ((True, False, False, True), 1)
     ours, theirs = (r.messages[-1].text for r in model.requests if r.purpose == "match")
@@ -218,7 +197,6 @@ class Half(Believes):
 
 def test_half_a_judgment_is_none(tmp_path: Path) -> None:
     found = ModelJudge("reader", Half(), Judgments(tmp_path / "a.sqlite")).judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
-    assert found is not None
     assert [i.supported for i in found.interpretations] == [True, None]
     assert found.error
     assert values(found)["G-precision"] is None
@@ -227,7 +205,6 @@ def test_half_a_judgment_is_none(tmp_path: Path) -> None:
     rules: dict[str, Any] = {"verify": '{"supported": true}', "match": '{"covered": [true]}', "deduplicate": '{"keep": [1, 2]}'}
     judge = ModelJudge("lm", PromptedGenerator(ScriptedLanguageModel(rules)), Judgments(tmp_path / "b.sqlite"))
     found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
-    assert found is not None
     assert (found.failed_calls, found.error.partition(":")[0]) == (2, "match")
     figures = values(found)
     assert (figures["ungrounded precision"], figures["ungrounded recall"], figures["G-recall"]) == (None, None, None)
@@ -237,14 +214,12 @@ def test_half_a_judgment_is_none(tmp_path: Path) -> None:
 def test_our_own_meanings_that_the_references_lack_join_the_grounded_gold_set(tmp_path: Path) -> None:
     extra = t.Interpretation("p3", "Whose ship was last of all in the long regatta?", "Cy", 0.5)
     found = ModelJudge("reader", Believes(), Judgments(tmp_path / "j.sqlite")).judge(REFERENCE, prediction(RIGHT, extra))
-    assert found is not None
     assert found.recalled == (True, False, True)
 
 
 def test_a_judge_that_fails_decides_nothing_and_nothing_is_kept(tmp_path: Path) -> None:
     judge = ModelJudge("reader", Believes(broken=True), Judgments(tmp_path / "j.sqlite"))
     found = judge.judge(REFERENCE, prediction(RIGHT))
-    assert found is not None
     assert found.interpretations[0].supported is None
     assert values(found)["G-precision"] is None
     assert not (tmp_path / "j.sqlite").exists()
@@ -282,7 +257,6 @@ def test_long_answers() -> None:
     )
     assert metric("STR-EM").per_example(example) == 0.5  # Ada and Bo of four meanings
     rouge = metric("ROUGE-L").per_example(example)
-    assert rouge is not None
     assert 0.3 < rouge < 1
     bare = Example("Who won?", REFERENCE.annotations, ("Ada",))
     assert metric("STR-EM").per_example(bare) is None

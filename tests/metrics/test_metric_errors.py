@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.metrics.base import Example
 from core.metrics.errors import BUCKETS, close, errors_of
@@ -36,7 +34,6 @@ CASES: dict[str, tuple[list[list[str]], list[str], dict[str, int]]] = {
 def test_worked_cases(case: str) -> None:
     references, answers, wanted = CASES[case]
     found = errors_of(example(references, answers), READ)
-    assert found is not None
     assert found.buckets() == {**dict.fromkeys(BUCKETS, 0), **wanted}
 
 
@@ -47,35 +44,8 @@ def test_years_are_not_spellings_of_one_another() -> None:
 
 def test_passages_that_are_not_known_make_no_bucket() -> None:
     found = errors_of(example([["Rome"], ["Lima"]], []))
-    assert found is not None
     assert (found.not_retrieved, found.missed) == (None, 2)
 
 
 def test_no_reference_no_errors() -> None:
     assert errors_of(Example("Which?", (Annotation("none"),), ("Rome",)), READ) is None
-
-
-names = st.sampled_from(
-    ["Rome", "rome", "Roma", "Oslo", "Lima", "John F. Kennedy", "Kennedy", "the", "Color", "Colour", "1932", "1937", ""]
-)
-
-
-@given(
-    st.lists(st.lists(names, min_size=1, max_size=3), min_size=1, max_size=5),
-    st.lists(names, max_size=6),
-    st.one_of(st.none(), st.lists(st.sampled_from(READ), max_size=2)),
-)
-def test_the_buckets_add_up(references: list[list[str]], answers: list[str], read: list[str] | None) -> None:
-    found = errors_of(example(references, answers), read)
-    assert found is not None
-    assert (
-        found.references == found.matched + found.missed + (found.not_retrieved or 0) + found.alias_mismatch == len(references)
-    )
-    assert found.answers == found.matched + found.spurious + found.duplicate + found.alias_mismatch == len(answers)
-    assert min(v for v in found.buckets().values() if v is not None) >= 0
-    assert not (found.stopped_early and found.ran_on)
-    assert bool(found.ran_on) == (len(answers) > len(references))
-    if found.stopped_early:
-        assert found.missed
-    if not found.spurious + found.duplicate + found.alias_mismatch + found.missed + (found.not_retrieved or 0):
-        assert found.matched == len(references) == len(answers)

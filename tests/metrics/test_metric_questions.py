@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from core.metrics import metric
 from core.metrics.base import Example
 from core.metrics.questions import bleu, edit, edit_f1
 from core.types import Annotation, QAPair
-
-SENTENCES = st.lists(st.sampled_from("who won the race in 2010 2014 cup".split()), min_size=1, max_size=8).map(" ".join)
 
 
 def test_bleu_takes_the_closest_reference_and_the_shorter_of_two() -> None:
@@ -31,16 +27,6 @@ def test_the_constants_stand_in_for_smoothing() -> None:
     assert bleu("who won race", ["who won race"], 4) == pytest.approx((1e-6) ** (1 / 4), rel=1e-5)
     assert bleu("cup", ["race"], 1) == pytest.approx(1e-15, rel=1e-6)
     assert bleu("", ["race"], 1) == 0.0
-
-
-@given(SENTENCES, st.lists(SENTENCES, min_size=1, max_size=3), SENTENCES)
-@settings(max_examples=150, derandomize=True)
-def test_similarities_lie_in_0_and_1(predicted: str, references: list[str], prompt: str) -> None:
-    for n in (1, 2, 3, 4):
-        assert 0 <= bleu(predicted, references, n) <= 1
-        assert bleu(predicted, references, n) == bleu(predicted, references[::-1], n)
-    assert 0 <= edit_f1(predicted, references, prompt) <= 1
-    assert edit_f1(predicted, [*references, predicted], prompt) == 1
 
 
 def test_kept_words_do_not_count_in_the_edit() -> None:

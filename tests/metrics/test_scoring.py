@@ -95,19 +95,16 @@ BROKEN_REFERENCES = {
     "no id": (lambda r: _without(r, 0, "id"), r"'\[0\]\.id'"),
     "a number for the id": (lambda r: _with(r, 0, "id", 7), r"'\[0\]\.id'"),
     "the same id twice": (lambda r: [*r, r[0]], "'cup': occurs twice"),
-    "no question": (lambda r: _without(r, 0, "question"), "field 'question': question 'cup'"),
     "a blank question": (lambda r: _with(r, 0, "question", "  "), "field 'question': question 'cup'"),
     "no annotations": (lambda r: _without(r, 1, "annotations"), "field 'annotations': question 'capital'"),
     "empty annotations": (lambda r: _with(r, 1, "annotations", []), r"field 'annotations': question 'capital'"),
     "another type": (lambda r: _with(r, 1, "annotations", [{"type": "noAnswer"}]), r"annotations\[0\]\.type"),
-    "a text for an annotation": (lambda r: _with(r, 1, "annotations", ["Paris"]), r"annotations\[0\]\.type"),
     "empty aliases": (lambda r: _annotated(r, {"type": "singleAnswer", "answer": []}), r"annotations\[0\]\.answer"),
     "a text for the aliases": (
         lambda r: _annotated(r, {"type": "singleAnswer", "answer": "Paris"}),
         r"annotations\[0\]\.answer",
     ),
     "a number for an alias": (lambda r: _annotated(r, {"type": "singleAnswer", "answer": ["a", 1]}), r"answer\[1\]"),
-    "no pairs": (lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": []}), r"annotations\[0\]\.qaPairs"),
     "a text for a pair": (lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": ["x"]}), r"qaPairs\[0\]"),
     "no question of a pair": (
         lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"answer": ["a"]}]}),
@@ -128,7 +125,6 @@ BROKEN_PREDICTIONS = {
     "an id that no reference has": (lambda p: {**p, "x": ["y"]}, "no reference has the id 'x'"),
     "no answers": (lambda p: {**p, "cup": []}, "field 'cup'"),
     "a text for the list": (lambda p: {**p, "cup": "Spain"}, "field 'cup'"),
-    "null": (lambda p: {**p, "cup": None}, "field 'cup'"),
     "a number for an answer": (lambda p: {k: [1] for k in p}, r"'cup\[0\]'"),
     "a blank answer": (lambda p: {k: [" "] for k in p}, r"'cup\[0\]'"),
     "no answer": (lambda p: {**p, "cup": [{"question": "q"}]}, r"'cup\[0\]\.answer'"),
@@ -183,10 +179,7 @@ def test_malformed_predictions_are_refused_with_their_place(case: str, tmp_path:
         ("{'cup': []}", "line 1: not JSON"),
         ('{"cup":\n ["a",]}', "line 2: not JSON"),
         ('{"cup": [NaN], "capital": ["a"]}', "NaN is not JSON"),
-        ('{"cup": [1e999], "capital": ["a"]}', "too large"),
         ('{"cup": ["a"], "cup": ["b"], "capital": ["a"]}', "'cup' occurs twice"),
-        ('{"cup": ["\\ud800"], "capital": ["a"]}', "lone surrogate"),
-        ("[" * 100_000, "nested deeper"),
     ],
 )
 def test_what_is_no_plain_json_is_refused(text: str, message: str, tmp_path: Path) -> None:

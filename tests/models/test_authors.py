@@ -27,10 +27,6 @@ def cases(one_thread: None) -> dict[str, tuple[dict[str, Any], dict[str, torch.T
     return {case["case"]: (case, tensors) for case, tensors in read_cases(CASES)}
 
 
-def test_the_cases_are_those(cases: dict[str, Any]) -> None:
-    assert tuple(cases) == NAMES
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_of_ambigprompt_give_its_codes_numbers(name: str, cases: dict[str, Any]) -> None:
     found = authors.ambigprompt(*cases[name])

@@ -45,15 +45,7 @@ def test_the_calibration_is_of_the_weights_that_are_here(name: str) -> None:
     system: Any = build(name, given, Options(clarify=False))
     if missing := system.info.settings.get("verifier_missing"):  # then another reranker answers, which has no calibration
         pytest.skip(missing)
-    assert system.stopping.calibration is not None
     assert "held out from training" in system.stopping.calibration.fitted_on
-
-
-def test_each_has_a_model_card_and_all_are_small() -> None:
-    sizes = {f.name: sum(p.stat().st_size for p in f.iterdir()) for f in FOLDERS}
-    assert all((f / "README.md").is_file() for f in FOLDERS)
-    assert sizes["answerer"] + sizes["reader"] <= 37e6
-    assert sum(sizes.values()) <= 66e6  # until one network reads for all systems
 
 
 @pytest.mark.parametrize("name", ["reader", "answerer"])

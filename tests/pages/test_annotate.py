@@ -48,9 +48,9 @@ def test_a_new_annotator_sees_the_guidelines_and_the_keys(annotate: Open, store:
     shown = texts(app)
     assert "# Look twice" in shown  # drawn as Markdown
     assert QUESTION in shown
-    assert "everybody: 0 of 2" in str([p.proto.text for p in app.get("progress")])
+    assert "Team: 0 of 2" in str([p.proto.text for p in app.get("progress")])
     assert "Keys:" in shown
-    assert app.expander[0].proto.expanded
+    assert not app.expander[0].proto.expanded  # folded: the question comes first
 
 
 def test_a_link_to_a_closed_project_says_so(annotate: Open, store: Store) -> None:
@@ -100,8 +100,6 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
     assert sent.log.used_queries == ("Maria West Side Story",)
     assert sent.seconds > 0
     assert SECOND in texts(app)  # the next item came at once
-    assert app.expander[0].label.startswith("Guidelines")
-    assert not app.expander[0].proto.expanded
 
 
 def test_suggestions_accepted_edited_rejected(annotate: Open, store: Store) -> None:
@@ -127,6 +125,18 @@ def test_suggestions_accepted_edited_rejected(annotate: Open, store: Store) -> N
     assert isinstance(sent.content.suggestions[0], SuggestionUse)
     assert {u.prediction_id for u in sent.content.suggestions} == {prediction}
     assert sent.content.annotation.pairs[0] == QAPair(FILM, ("Natalie Wood",), ("p1",))
+
+
+def test_all_suggestions_at_once(annotate: Open, store: Store) -> None:
+    store.predictions.save_prediction(predict(QUESTION))
+    make_project(store, systems=("scripted",))
+    app = annotate()
+    click(app, "reject", 1)
+    click(app, "accept.all")
+    assert "0 of 3 left" in texts(app)
+    assert len([e for e in app.text_input if e.key and ".answers." in e.key]) == 2
+    click(app, "undo")
+    assert "2 of 3 left" in texts(app)
 
 
 def test_the_evidence_of_a_suggestion_counts_as_read(annotate: Open, store: Store) -> None:
@@ -168,7 +178,7 @@ def test_two_windows_of_one_person(annotate: Open, store: Store) -> None:
     fine(second)
     assert find(second.text_input, "answers", 0).value == "Natalie Wood"
     click(second, "undo")
-    assert "You say that the passages do not answer" in texts(second)
+    assert find(second.button, "kind", "none").proto.type == "primary"
 
 
 def test_skip_with_a_reason_and_reopen(annotate: Open, store: Store) -> None:
@@ -221,7 +231,7 @@ def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> Non
     project = make_project(store, gold_first=1, questions=(SECOND,))
     answer = Annotation("single", (QAPair("", ("Natalie Wood",)),))
     gold = ReferenceQuestion("g", QUESTION, (answer,), extra={"hint": "See the 1961 film."})
-    store.intake.add_items("me", project.id, [gold], gold=True)
+    store.intake.add_items("me", project.id, [gold], gold="qualification")
     app = annotate(project=project.id)
     assert "qualification" in texts(app)
     read_something(app)
@@ -262,7 +272,7 @@ def validating(store: Store) -> tuple[str, str]:
     return project.id, item
 
 
-def test_validation_in_two_steps(annotate: Open, store: Store) -> None:
+def test_validation_of_answers_and_their_questions(annotate: Open, store: Store) -> None:
     project, _ = validating(store)
     app = annotate("Vera", project=project, stage="validation")
     fine(app)
@@ -276,16 +286,11 @@ def test_validation_in_two_steps(annotate: Open, store: Store) -> None:
     click(app, "undo")
     assert len([b for b in app.button if b.key and ".choose." in b.key]) == 3
     write(app, "Rachel Zegler", "aliases", 2, 0)
-    click(app, "to2")
-    assert "Step 2 of 2" in texts(app)
     click(app, "keep", 0, 1)  # strike Ben's wording
     assert find(app.text_input, "wording", 0, 1).disabled
     click(app, "keep", 1, 0)
     assert "would have no question" in app.error[0].value
     write(app, "Who played Maria in the film of 2021?", "wording", 2, 0)
-    click(app, "to1")
-    assert "Step 1 of 2" in texts(app)
-    click(app, "to2")
     click(app, "submit")
     fine(app)
     (sent,) = store.submissions.submissions(project, "Vera", stage="validation")
@@ -302,15 +307,15 @@ def test_validation_in_two_steps(annotate: Open, store: Store) -> None:
     assert "**Rachel Zegler**" in texts(mine)
 
 
-def test_validation_skips_step_2_for_one_answer_and_sends_back(annotate: Open, store: Store) -> None:
+def test_one_answer_has_no_questions_to_validate_and_work_is_sent_back(annotate: Open, store: Store) -> None:
     project, _ = validating(store)
     app = annotate("Vera", project=project, stage="validation")
     click(app, "choose", 1)
     click(app, "choose", 2)
     click(app, "delete")
-    assert not [b for b in app.button if b.key and b.key.endswith("to2")]
+    assert not [b for b in app.button if b.key and ".keep." in b.key]
     click(app, "restart")
-    assert find(app.button, "to2")
+    assert find(app.button, "keep", 0, 0)
     write(app, "look at the remake too", "return.reason")
     click(app, "return.it")
     fine(app)
@@ -319,6 +324,30 @@ def test_validation_skips_step_2_for_one_answer_and_sends_back(annotate: Open, s
     anna = annotate("Anna", project=project)
     assert "look at the remake too" in texts(anna)
     assert find(anna.text_input, "answers", 0).value == "Natalie Wood"
+
+
+def test_suggestions_while_validating(annotate: Open, store: Store) -> None:
+    """Each with its probability and its passage; what is in the list already is not offered again."""
+    store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Rachel Zegler"), probabilities=(0.9, 0.6)))
+    project = make_project(
+        store, stages=("generation", "validation"), annotators_per_item=2, questions=(QUESTION,), systems=("scripted",)
+    )
+    for who, annotation in (("Anna", ANNA), ("Ben", BEN)):
+        annotate_by_store(store, project.id, who, annotation)
+    app = annotate("Vera", project=project.id, stage="validation")
+    assert "1 of 2 left" in texts(app)
+    assert "60%" in texts(app)
+    click(app, "read", 1)
+    assert ":orange-background[**Rachel Zegler**]" in texts(app)
+    click(app, "choose", 2)
+    click(app, "delete")  # a part of the same name, with the same question
+    click(app, "accept", 1)
+    click(app, "submit")
+    fine(app)
+    (sent,) = store.submissions.submissions(project.id, "Vera", stage="validation")
+    assert isinstance(sent.content, ValidationWork)
+    assert sent.content.annotation.pairs[-1] == QAPair(REMAKE, ("Rachel Zegler",), ("p2",))
+    assert sent.log.viewed_passage_ids == ("p2",)
 
 
 # ---------------------------------------------------------------- judging
@@ -340,6 +369,9 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
         click(app, "answer", at, "wrong" if at == 2 else "correct")
         if any(b.key and b.key.endswith(f"question.{at}.fits") for b in app.button):
             click(app, "question", at, "fits")
+    assert "5 of 5 answers judged" in texts(app)
+    click(app, "answer", 1, "correct")  # withdrawn
+    click(app, "rest")  # what has a label keeps it
     assert "5 of 5 answers judged" in texts(app)
     click(app, "answer", 0, "duplicate")
     click(app, "undo")

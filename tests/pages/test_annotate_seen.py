@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -30,21 +29,16 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
     fine(app)
-    (more,) = [e for e in app.expander if "more passage" in e.label]
-    # answers stand in an order drawn for each task
-    assert re.match(r"2 more passages for this answer \*answer [12], ", more.label.replace("\\", ""))
-    assert more.proto.expanded
-    second = str(more.markdown[0].value).replace("\\", "")
+    second = next(m.value for m in app.markdown if m.value.startswith("**World Cup 1974")).replace("\\", "")
     assert "winning goal." in second
     assert ":orange-background[**Gerd Müller**]" in second
     assert "The system gave no passage for it." in texts(app)
 
 
-def test_each_card_repeats_the_question_and_its_buttons_have_signs(annotate: Open, store: Store) -> None:
+def test_the_buttons_of_a_card_have_signs(annotate: Open, store: Store) -> None:
     store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
     app = annotate(project=project.id)
-    assert [c.value.replace("\\", "") for c in app.caption].count(QUESTION) == 3
     signs = {b.label.partition(" *")[0]: b.proto.icon for b in app.button if b.key and ".answer.0." in b.key}
     assert signs["Correct"] == ":material/check:"
     assert len(set(signs.values())) == 4
@@ -70,8 +64,7 @@ def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store)
     project = make_project(store, stages=("judging",), systems=("scripted",))
     app = annotate(project=project.id)
     fine(app)
-    assert "2 questions wait for an answer from a system" in texts(app)
-    assert "Manage page, under Suggestions" in texts(app)
+    assert "**Judging**: 2 waiting for a system's answer" in texts(app)
     assert "Thank you" not in texts(app)
 
 
@@ -82,7 +75,22 @@ def test_nothing_left_to_judge_is_said_when_all_is_judged(annotate: Open, store:
     click(app, "answer", 0, "wrong")
     click(app, "submit")
     fine(app)
-    assert "There is nothing left for you" in texts(app)  # the item is open for somebody else
+    assert "There is nothing left for you" in texts(app)
+    assert "**Judging**: 1 to judge, by other annotators" in texts(app)
+
+
+def test_nothing_left_says_what_waits_for_whom(annotate: Open, store: Store) -> None:
+    stages = ("generation", "validation", "judging")
+    make_project(store, stages=stages, systems=("scripted",), annotators_per_item=2, thresholds={"must_read": 0})
+    app = annotate("Ann")
+    for _ in range(2):
+        click(app, "kind", "none")
+        click(app, "submit")
+    fine(app)
+    shown = texts(app)
+    assert "**Writing**: 2 to write, by other annotators" in shown
+    assert "**Validation**: 2 waiting for the previous stage" in shown
+    assert "**Judging**: 4 to judge, by annotators" in shown
 
 
 # ---------------------------------------------------------------- names
@@ -135,6 +143,7 @@ def test_the_guidelines_begin_with_the_part_of_the_stage(annotate: Open, store: 
     assert "**Answers and their questions.**" in own
     assert "**Judging.**" in rest
     assert by_stage("# Look twice", "judging") == ("", "# Look twice")
+    store.predictions.save_prediction(predict(QUESTION))
     make_project(store, guidelines=text, stages=("generation", "validation", "judging"), systems=("scripted",))
     app = annotate(stage="judging")
     shown = texts(app)

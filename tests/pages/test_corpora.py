@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import threading
 import time
 import zipfile
 from collections.abc import Callable
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_helpers import ROWS, button, texts, tsv
+from page_helpers import ROWS, built, button, texts, tsv
 from streamlit.testing.v1 import AppTest
 
 from core.engine import Engine
 from core.errors import StorageError
+from core.retrieval import build as building
 from core.retrieval.library import CorpusLibrary
+from core.retrieval.starter import coverage
 from core.settings import Settings
 from pages.corpora import builds
 
@@ -25,12 +28,12 @@ Open = Callable[..., AppTest]
 
 def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
     app.text_input(key="corpora.name").set_value(name)
-    app.file_uploader(key="corpora.files").set_value([(file, content, "text/plain") for file, content in files])
-    return button(app, "Upload and build").click().run()
+    app.file_uploader[0].set_value([(file, content, "text/plain") for file, content in files])
+    return built(button(app, "Upload and build").click().run())
 
 
 def names(app: AppTest) -> list[str]:
-    return list(app.dataframe[0].value["Name"])
+    return list(next(d.value["Name"] for d in app.dataframe if "Name" in d.value))
 
 
 class File:
@@ -49,8 +52,11 @@ def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
     assert "films" in names(app)
     assert not list((settings.home / "uploads").glob("*"))
 
-    app.selectbox(key="corpora.chosen").set_value("films").run()
-    table = app.dataframe[1].value
+    assert app.selectbox(key="corpora.chosen").value == "films"
+    assert app.text_input(key="corpora.name").value == ""
+    assert not app.file_uploader[0].value
+    assert button(app, "Ask it")
+    table = next(d.value for d in app.dataframe if "ID" in d.value)
     assert list(table["ID"]) == ["p1", "p2", "p3", "p4"]
     for mode in ("hybrid", "dense", "bm25"):
         app.selectbox(key="corpora.mode").set_value(mode)
@@ -101,6 +107,7 @@ def test_a_zip_of_a_folder_is_uploaded(open_app: Open) -> None:
     [
         ("", [("a.tsv", b"1\tx\ty\n")], "has no name"),
         ("new", [], "no file is selected"),
+        ("../new", [("a.tsv", b"1\tx\ty\n")], "cannot be a corpus name"),
         ("new", [("a.gz", b"\x1f\x8b")], "this file type cannot be read"),
         ("new", [("a.tsv.gz", gzip.compress(b"1\tx\ty\n" * 50)[:20])], "a.tsv.gz"),
         ("small", [("a.tsv", b"1\tother text\ty\n")], "exists"),
@@ -151,7 +158,7 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     app.selectbox(key="corpora.chosen").set_value("half").run()
     assert "is incomplete" in texts(app)
     assert "half.tsv" in texts(app)
-    button(app, "Resume building").click().run()
+    built(button(app, "Resume building").click().run())
     assert not app.exception
     assert "Corpus half is ready: 4 passages" in texts(app)
     assert len(CorpusLibrary(settings).open("half")) == 4
@@ -169,9 +176,44 @@ def test_an_incomplete_corpus_can_be_deleted(open_app: Open, settings: Settings)
     assert not (settings.corpora_dir / ".building-rest").exists()
 
 
-def test_the_starter_corpus_says_that_it_comes_back(open_app: Open) -> None:
+def test_the_starter_corpus_says_what_it_covers_and_that_it_comes_back(open_app: Open, settings: Settings) -> None:
     app = open_app("corpora")
     assert "built again when it is next used" in texts(app)
+    topics = coverage(settings.starter_dir)
+    assert app.selectbox(key="corpora.topic").options == [topic.capitalize() for topic in topics]
+    app.selectbox(key="corpora.topic").set_value("chess").run()
+    assert app.selectbox(key="corpora.example").options == topics["chess"]
+
+
+def test_a_build_is_searched_by_words_while_its_vectors_are_made(
+    open_app: Open, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding, go_on = threading.Event(), threading.Event()
+    real = building.index.write_vectors
+
+    def waiting(*args: Any) -> int:
+        encoding.set()
+        assert go_on.wait(60)
+        return real(*args)
+
+    app = open_app("corpora")  # which builds the starter corpus
+    monkeypatch.setattr(building.index, "write_vectors", waiting)
+    app.text_input(key="corpora.name").set_value("films")
+    app.file_uploader[0].set_value([("films.tsv", tsv(ROWS).encode(), "text/plain")])
+    try:
+        button(app, "Upload and build").click().run()
+        assert encoding.wait(60)
+        app.run()
+        assert app.selectbox(key="corpora.chosen").value == "films"
+        table = next(d.value for d in app.dataframe if "State" in d.value).set_index("Name")
+        assert table["State"]["films"] == "search by words only"
+        app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
+        button(app, "Search").click().run()
+        assert "West Side Story (2021 film)" in app.expander[0].label.replace("\\", "")
+        assert not app.error, [e.value for e in app.error]
+    finally:
+        go_on.set()
+    assert "Corpus films is ready: 4 passages" in texts(built(app))
 
 
 def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str, settings: Settings) -> None:

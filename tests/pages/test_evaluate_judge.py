@@ -64,7 +64,8 @@ def judged_by_people(store: Store, *verdicts: str) -> None:
 
 def choose(app: AppTest, view: str, metric: str = "G-F1", kind: str = "") -> AppTest:
     app.segmented_control(key="evaluate.view").set_value(view).run()
-    app.selectbox(key="evaluate.metric").set_value(metric).run()
+    if view != "One run":
+        app.selectbox(key="evaluate.metric").set_value(metric).run()
     if kind:
         app.selectbox(key="evaluate.kind").set_value(kind).run()
     assert not app.exception
@@ -78,11 +79,11 @@ def judges(app: AppTest) -> pd.DataFrame | None:
 
 
 VIEWS = [
-    ("Leaderboard", ""),
+    ("All runs", ""),
     ("One run", ""),
     ("Two runs", ""),
-    ("Charts", "Grounding"),
-    ("Charts", "Quality"),
+    ("All runs", "Grounding"),
+    ("All runs", "Quality"),
 ]
 
 
@@ -97,8 +98,7 @@ def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> Non
         assert set(found["95% interval"]) == {""}
         assert set(found["n"]) == {0}
         assert set(found["Why undefined"]) == {NOBODY}
-    for view, kind in (("Leaderboard", ""), ("Charts", "Quality")):
-        assert judges(choose(app, view, "F1 answer", kind)) is None  # nothing judged on it
+    assert judges(choose(app, "All runs", "F1 answer", "Quality")) is None  # nothing judged on it
 
 
 def test_kappa_with_interval_and_n(open_app: Open, store: Store) -> None:
@@ -124,7 +124,7 @@ def test_questions_that_were_not_judged_completely_are_counted(open_app: Open, s
 def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open, store: Store) -> None:
     save(store, "old", about=None)
     save(store, "plain", about=None, judged=False)
-    found = judges(choose(open_app("evaluate"), "Leaderboard"))
+    found = judges(choose(open_app("evaluate"), "All runs"))
     assert found is not None
     assert list(found["Run"]) == ["by old"]
     assert list(found.loc[0, ["Judge", "Prompt versions"]]) == ["unknown", "unknown"]
@@ -134,7 +134,7 @@ def test_more_runs_than_are_calculated_at_once(open_app: Open, store: Store, mon
     monkeypatch.setattr(judges_view, "MAX_RUNS", 1)
     save(store)
     save(store, "verdict", level=0.25)
-    app = choose(open_app("evaluate"), "Leaderboard")
+    app = choose(open_app("evaluate"), "All runs")
     found = judges(app)
     assert found is not None
     assert list(found["Kappa with people"]) == ["undefined", "undefined"]

@@ -106,11 +106,11 @@ def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     assert "no file is selected" in app.error[0].value
     assert is_open(app, "Add questions")
     app.file_uploader(key="manage.more").set_value(("q.txt", b"Who wrote it?\n", "text/plain")).run()
-    app.checkbox(key="manage.more.gold").set_value(True).run()
+    app.radio(key="manage.more.gold").set_value("qualification").run()
     click(app, "manage.more.add")
     assert app.error  # a qualification item needs its right answer
     assert is_open(app, "Add questions")
-    app.checkbox(key="manage.more.gold").set_value(False).run()
+    app.radio(key="manage.more.gold").set_value("").run()
     click(app, "manage.more.add")
     fine(app)
     assert "1 question added" in app.success[0].value
@@ -364,13 +364,13 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     project = make_project(store, stages=("judging",), systems=("scripted",))
     app = open_app("manage")
     fine(app)
-    assert "1 of 2 items has no prediction by scripted and cannot be judged yet" in texts(app)
+    assert "Run scripted on 1 of 2 questions before judging" in texts(app)
     progress, items = (d.value for d in app.dataframe)
     assert list(progress["No prediction"]) == [1]
     assert list(items["State"]) == ["open", "no prediction"]
     click(app, "manage.bare.go")
     assert app.segmented_control(key="manage.section").value == "Suggestions"
-    assert "1 of 2 items" in texts(app)
+    assert "1 of 2 questions" in texts(app)
     store.predictions.save_prediction(predict(SECOND, ()))
     store.intake.link_predictions("me", project.id)
     app.run()
@@ -390,6 +390,19 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
         content = GenerationWork(t.Annotation("single", (t.QAPair("", (answer,)),)))
         store.submissions.submit(task.item, who, "generation", content, seconds=5)
     app.run()
-    assert "Disagreement" in app.dataframe[1].value
-    assert "Margin" not in app.dataframe[1].value
+    items = next(d.value for d in app.dataframe if "Question" in d.value)
+    assert "Disagreement" in items
+    assert "Margin" not in items
     assert "Disagreement" in texts(app)
+
+
+def test_a_project_is_exported_where_it_is_managed(open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    make_project(store, name="Another")
+    app = section(open_app("manage"), "Export")
+    app.selectbox(key="manage.project").set_value(project.id).run()
+    fine(app)
+    next(b for b in app.button if b.label == "Take snapshot").click().run()
+    fine(app)
+    (taken,) = store.exports.snapshots()
+    assert taken.filters["project"] == project.id

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.errors import AmbiscopeError, FormatError, IndexMismatchError, InputError
+from core.errors import FormatError, InputError
 from core.models.encoders.sentence_encoder import HashingEncoder, passage_text
-from core.retrieval.index import MANIFEST
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.folders import files_of
@@ -454,17 +453,3 @@ def test_files_that_hold_no_vectors(tmp_path: Path, name: str, says: str) -> Non
     (tmp_path / "x.parquet").write_text("words")
     with pytest.raises(InputError, match=says):
         vector_files([tmp_path / name])
-
-
-def test_a_corpus_of_another_encoder_dimension_or_version(tmp_path: Path, passages: Path) -> None:
-    corpus = built(tmp_path / "home", passages, npy(tmp_path))
-    other = CorpusLibrary(Settings(home=tmp_path / "home", encoder="minilm"))
-    with pytest.raises(IndexMismatchError, match=r"encoder: the index has hashing, the settings .* say minilm"):
-        other.open("things")
-    same = CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing"), HashingEncoder(32))
-    with pytest.raises(IndexMismatchError, match="dimension: the index has 64, the encoder gives 32"):
-        same.open("things")
-    manifest = tmp_path / "home/corpora/things" / MANIFEST
-    replace(corpus.manifest, format=9).save(manifest.parent)
-    with pytest.raises(AmbiscopeError, match=r"format: the index has 9, this version reads .* Run: python -m core index"):
-        CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).open("things")

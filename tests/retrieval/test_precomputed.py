@@ -30,12 +30,10 @@ def test_known_passages_are_looked_up_and_others_encoded(tmp_path: Path) -> None
     inner = HashingEncoder()
     write_precomputed(tmp_path, PASSAGES, inner)
     found = load_precomputed(tmp_path, inner.name, Refusing)
-    assert found is not None
     texts = [passage_text(p) for p in PASSAGES]
     assert np.allclose(found.encode(texts), inner.encode(texts), atol=1e-3)
     assert np.allclose(np.linalg.norm(found.encode(texts), axis=1), 1.0, atol=1e-6)
     mixed = load_precomputed(tmp_path, inner.name, lambda: inner)
-    assert mixed is not None
     assert np.allclose(mixed.encode(["something else"]), inner.encode(["something else"]))
     assert np.allclose(mixed.encode(texts[:1], "query"), inner.encode(texts[:1], "query"))
 
@@ -56,6 +54,5 @@ def test_the_bundled_vectors_are_the_encoders(tmp_path: Path) -> None:
     assert library._encoder is None
     real = load_encoder(settings)
     known = load_precomputed(ROOT / "data" / "starter", "minilm", Refusing)
-    assert known is not None
     texts = [passage_text(corpus.store[i]) for i in range(0, len(corpus.store), 97)]
     assert np.allclose(known.encode(texts), real.encode(texts), atol=2e-3)

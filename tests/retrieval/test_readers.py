@@ -20,7 +20,6 @@ from core.retrieval.readers import READERS, lines, read_passages, reader_for
 from core.retrieval.readers.hyphens import Hyphens
 from core.retrieval.readers.lines import UNLIMITED, Limits, Rejected, Tally
 from core.retrieval.readers.structure import MAX_LISTING_WORDS
-from core.settings import Settings
 from core.types import Passage
 
 Write = Callable[[str, str | bytes], Path]
@@ -154,7 +153,7 @@ def test_markdown_headings_are_titles(write: Write, limits: Limits) -> None:
     passages, rejected, _ = read(write("doc.md", text), limits)
     assert [(p.title, p.text) for p in passages] == [
         ("First one", "Before."),
-        ("First one > Sub link", "bold item code # no heading"),
+        ("First one > Sub link", "bold item code\n# no heading"),
         ("First one > Under", "last"),
     ]
     assert not rejected
@@ -165,7 +164,7 @@ def test_markdown_sections_keep_the_document_and_rules_are_no_headings(write: Wr
     text = "httpx\n=====\nA client.\n\nin isolation.\n\n---\n\n```\ngit config x\n```\n---\nMore.\n\n## Installing httpx\nWith pip.\n\n# FAQ\nNone.\n"
     passages, _, _ = read(write("read_me.md", text), limits)
     assert [(p.title, p.text) for p in passages] == [
-        ("httpx", "A client. in isolation. git config x More."),
+        ("httpx", "A client. in isolation.\ngit config x\nMore."),
         ("httpx > Installing httpx", "With pip."),
         ("httpx > FAQ", "None."),
     ]
@@ -399,23 +398,11 @@ def test_what_a_packed_file_unpacks_to_is_bounded_by_its_size(
             read(write("bomb.jsonl.gz", gzip.compress(content, 9)), endless)
 
 
-def test_limits_come_from_the_settings() -> None:
-    uploads = Limits.for_uploads(Settings(max_upload_mb=2, max_upload_lines=3, max_upload_pages=4, max_line_chars=5))
-    assert uploads == Limits(2 * 1024**2, 20 * 1024**2, 3, 4, 5)
-    own = Limits.for_own_files(Settings(max_line_chars=5))
-    assert (own.max_bytes, own.max_line_chars) == (UNLIMITED, 5)
-
-
 @pytest.mark.parametrize("cut", [5, 15, -9, -2])
 def test_truncated_gzip(write: Write, limits: Limits, cut: int) -> None:
     packed = gzip.compress("".join(f"{i}\ttext {i}\tT\n" for i in range(500)).encode())
     with pytest.raises(FormatError, match=r"t\.tsv\.gz.*(truncated|not a valid gzip)"):
         read(write("t.tsv.gz", packed[:cut]), limits)
-
-
-def test_gzip_that_is_none(write: Write, limits: Limits) -> None:
-    with pytest.raises(FormatError, match="not a valid gzip file"):
-        read(write("t.jsonl.gz", "plain text"), limits)
 
 
 def test_password_protected_pdf(tmp_path: Path, limits: Limits) -> None:
@@ -494,23 +481,12 @@ def test_pdf_that_refers_to_itself(write: Write, limits: Limits, what: str) -> N
     assert all("some words" in p.text for p in passages)
 
 
-def test_pdf_that_is_none(write: Write, limits: Limits) -> None:
-    with pytest.raises(FormatError, match="not a PDF that can be read"):
-        read(write("x.pdf", "hello"), limits)
-
-
 def test_damaged_page_is_rejected_by_number(tmp_path: Path, limits: Limits) -> None:
     writer = pdf(["one", "two", "three"])
     writer.pages[1][NameObject("/Contents")] = NameObject("/NotAStream")
     passages, rejected, _ = read(saved(writer, tmp_path / "d.pdf"), limits)
     assert [p.id for p in passages] == ["d.pdf-p1", "d.pdf-p3"]
     assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
-
-
-def test_stopping_early_ends_the_pdf_process(tmp_path: Path, limits: Limits) -> None:
-    reading = read_passages(saved(pdf(["a b", "c d"]), tmp_path / "e.pdf"), limits, lambda _: None)
-    assert next(reading).text == "a b"
-    reading.close()
 
 
 # ------------------------------------------------------------ any bytes at all
@@ -541,9 +517,9 @@ def check_any(name: str, content: bytes) -> None:
     assert len(rejected) == tally.rejected
     assert len(passages) == tally.passages == len({p.id for p in passages})
     for p in passages:
-        assert p.text == " ".join(p.text.split())
+        assert all(line.strip() == " ".join(line.split()) != "" for line in p.text.split("\n"))
         assert 0 < len(p.text.split()) <= MAX_LISTING_WORDS
-        assert not set("\t\n\r\0") & set(p.id + p.title + p.text)
+        assert not set("\t\r\0") & set(p.id + p.title + p.text)
         (p.id + p.title + p.text).encode("utf-8")
     if name.startswith(("x.tsv", "x.jsonl")):
         assert tally.read == tally.blank + tally.header + tally.rejected + tally.documents
@@ -554,23 +530,6 @@ def check_any(name: str, content: bytes) -> None:
 @given(content=TEXTS)
 def test_any_bytes_are_passages_rejections_or_an_input_error(suffix: str, content: bytes) -> None:
     check_any(f"x{suffix}", content)
-
-
-@settings(max_examples=40, derandomize=True, deadline=None)
-@given(content=TEXTS, packed=st.booleans(), cut=st.integers(0, 30), flip=st.integers(0, 60))
-def test_any_gzip(content: bytes, packed: bool, cut: int, flip: int) -> None:
-    raw = bytearray(gzip.compress(content) if packed else content)
-    if flip < len(raw):
-        raw[flip] ^= 0x55
-    check_any("x.tsv.gz", bytes(raw[: len(raw) - cut] if cut < len(raw) else raw))
-
-
-@settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(start=st.integers(0, 900), noise=st.binary(max_size=60))
-def test_any_pdf(start: int, noise: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        raw = saved(pdf(["one two", "three"]), Path(folder) / "x.pdf").read_bytes()
-    check_any("x.pdf", raw[:start] + noise + raw[start + len(noise) :])
 
 
 @pytest.mark.parametrize("name", ["long.txt", "long.md"])

@@ -4,10 +4,8 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from core.retrieval.rerank import NODES, length_penalty, tree_decode
+from core.retrieval.rerank import length_penalty, tree_decode
 
 
 class Table:
@@ -57,22 +55,6 @@ def test_a_larger_penalty_favours_depth() -> None:
     assert deepest(6.0) > 0
     assert length_penalty(7, 0.0) == 1.0
     assert length_penalty(7, 1.0) == 2.0
-
-
-@given(
-    st.integers(1, 7),
-    st.integers(1, 9),
-    st.floats(0, 4),
-    st.lists(st.floats(0.001, 1.0), min_size=64, max_size=64),
-)
-def test_it_picks_distinct_passages_and_ends(n: int, k: int, beta: float, numbers: list[float]) -> None:
-    scorer = Table(n, lambda path, j: numbers[(j * 7 + sum(path) * 3 + len(path) * 11) % 64])
-    picks = tree_decode(scorer, k, beta)
-    assert len(picks) == min(n, k)
-    assert len({p.passage for p in picks}) == len(picks)
-    assert all(p.passage not in p.path for p in picks)
-    assert len(scorer.paths) <= NODES * min(n, k) + min(n, k) + 2
-    assert [p.passage for p in tree_decode(scorer, k, beta)] == [p.passage for p in picks]
 
 
 def test_nothing_may_follow() -> None:

@@ -78,7 +78,7 @@ HTML = """<!doctype html><html><head><title>Deploy - Site</title><style>p {color
 </main><aside>news</aside><footer>imprint</footer><script>var x = "code"</script></body></html>"""
 SAME = [
     ("", "Deploy", "Where to begin."),
-    ("#docker", "Deploy > Docker", "Set this: # the port port: 8080"),
+    ("#docker", "Deploy > Docker", "Set this:\n# the port\nport: 8080"),
     ("#docker/ports", "Deploy > Docker > Ports", "Option: --port; Default: 8080. Option: --host."),
 ]
 NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -178,6 +178,12 @@ def test_listings_are_cut_between_lines_and_keep_comments() -> None:
     for text in found:
         assert text.startswith(("Some words", "# what setting"))
         assert "value of" in text.split("# what")[-1]
+        assert set(text.split("\n")) <= {"Some words before.", *lines}
+
+
+def test_indents_stay_and_prose_after_a_listing_is_on_its_own_line() -> None:
+    blocks = [("listing", ["server:", "\tport: 80  # web", "", "  end"]), ("prose", ["Then start it.", "Done."])]
+    assert list(passages(blocks)) == ["server:\n    port: 80 # web\n  end\nThen start it. Done."]
 
 
 def test_rows_are_never_parted_and_one_long_line_is() -> None:

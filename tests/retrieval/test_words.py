@@ -33,7 +33,6 @@ def test_scores_are_those_of_bm25(tmp_path: Path) -> None:
                 times = own.count(word)
                 expected[row] += idf * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(own) / mean))
         matches = index.search(query)
-        assert matches is not None
         assert np.allclose(matches.of(np.arange(n)), expected, rtol=1e-5)
         rows, scores = matches.best(9)
         assert (rows.tolist(), scores.tolist()) == (sorted(rows, key=lambda r: -expected[r]), sorted(scores, reverse=True))
@@ -45,14 +44,12 @@ def test_scores_are_those_of_bm25(tmp_path: Path) -> None:
 )
 def test_words_of_scripts_without_spaces(tmp_path: Path, query: str, row: int) -> None:
     matches = made(tmp_path / "w", UNSPACED).search(query)
-    assert matches is not None
     assert matches.best(3)[0][0] == row
 
 
 def test_ties_go_by_row_and_unknown_words_find_nothing(tmp_path: Path) -> None:
     index = made(tmp_path / "w", ["same words", "other things", "same words", "", "Zürich"])
     matches = index.search("same words")
-    assert matches is not None
     rows, scores = matches.best(10)
     assert rows.tolist() == [0, 2]
     assert scores[0] == scores[1]

@@ -31,6 +31,7 @@ def filled(tmp_path: Path) -> Store:
 WRITERS: dict[str, Callable[[Store, Path], object]] = {
     "export": lambda store, out: store.exports.export("jsonl", out / "all.jsonl"),
     "parquet": lambda store, out: store.exports.export("parquet", out / "all.parquet"),
+    "datasets": lambda store, out: store.exports.export("datasets", out / "hub"),
     "snapshot": lambda store, out: store.exports.take_snapshot(out),
     "backup": lambda store, out: store.maintenance.backup(out / "backup.db"),
 }

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Generator
 from dataclasses import replace
 
 import pytest
 from system_fakes import parts
 
-from benchmarks.quality import absent
 from core import types as t
-from core.settings import ROOT
 from core.systems import build
-from core.systems.base import coverage
 from core.systems.base.coverage import missing
 from core.systems.base.interpretations import InterpretationSystem, Interpreted
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events
 from core.systems.base.system import System, SystemRun, answer
-from core.training.data.examples import read_passages_tsv
 
 CUP = t.Passage("cup", "1962 FIFA World Cup", "Brazil won the final in Santiago on 17 June 1962 by three goals to one.")
 NIXON = t.Passage("nixon", "Marni Nixon", "She sang for Natalie Wood, who is Maria in West Side Story, the film of 1961.")
@@ -96,10 +91,6 @@ def test_another_passage_of_the_title_supports_too() -> None:
 def test_an_answer_without_a_source_is_compared_with_all_passages() -> None:
     assert missing("Who played Maria in the 1962 World Cup?", [], ALL) == ()
     assert missing("Who played Tony in the 1966 World Cup?", [], ALL) != ()
-
-
-def test_examples_in_its_docstrings() -> None:
-    assert doctest.testmod(coverage).failed == 0
 
 
 PARTS = parts(ALL)
@@ -183,15 +174,3 @@ def test_passages_that_a_question_brings_are_one_document() -> None:
     asked = "Who won the 1962 World Cup, and when did Jobs leave Apple?"
     own = t.Question(asked, passages=ALL)
     assert [a.text for a in answer(systems(asked)[0], own).answers] == ["Brazil", "May 1985"]
-
-
-def test_the_benchmark_applies_the_check_to_the_events_of_a_run_without_it() -> None:
-    rows = absent.read()
-    assert [r.set for r in rows].count("developed") == 50
-    assert len({r.question.lower() for r in rows}) == len(rows)
-    titles = {title for title, _ in read_passages_tsv(ROOT / "data" / "starter" / "passages.tsv").values()}
-    asked = "Who won the 1962 World Cup?"
-    for kind in range(2):
-        with_check, without = (answer(systems(asked, check_coverage=on)[kind], t.Question(asked)) for on in (True, False))
-        assert [a.text for a in absent.checked(without).answers] == [a.text for a in with_check.answers] == ["Brazil"]
-    assert {r.near for r in rows if r.near} <= titles

@@ -76,7 +76,7 @@ def test_a_clear_question_gets_one_answer() -> None:
     prediction, retriever = run("When did it open?")
     assert retriever.queries == ["When did it open?"]
     assert texts(prediction) == ["May 1961"]
-    assert prediction.clarifications[0].question == "When did it open?"
+    assert prediction.clarifications[0].question == ""
 
 
 def test_options_and_corrections() -> None:

@@ -87,12 +87,6 @@ def test_a_scripted_table_maps_questions_to_answers(wrong: Any) -> None:
         build("scripted", SystemParts(Settings(), None), Options(extra={"table": wrong}))
 
 
-def test_the_default_is_the_first_of_the_values_in_menus() -> None:
-    for _, row in OWN:
-        assert not row.values or row.values[0] == row.default
-    assert [row.name for row in options_of("ambiscope").rows() if row.in_menu] == ["additions", "loop"]
-
-
 def test_the_documents_have_the_tables_of_the_code() -> None:
     """docs/systems.md: paste what `python -m core systems NAME` prints."""
     text = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from system_fakes import Shelf, parts, texts
 from core import types as t
 from core.errors import LanguageModelError
 from core.evaluation.cost import cost_of
+from core.evaluation.run import example_of
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Request
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
@@ -131,7 +132,7 @@ def test_the_tree_grows_from_valid_nodes_and_prunes_the_others() -> None:
     ]
     # the root's search is the relaxed question's; then one for each valid node, none for the pruned one
     assert retriever.queries[1:] == ["Who led the film?", "Who led the series?"]
-    assert cost_of(prediction).calls_by_role == {"relax": 1, "clarify_long": 3, "verify": 4}
+    assert cost_of(prediction).calls_by_role == {"relax": 1, "clarify_long": 3, "verify": 4, "long_answer": 1}
     assert all(c.passed for c in prediction.clarifications)
     assert prediction.system.settings["extra"]["depth"] == 2
 
@@ -162,3 +163,22 @@ def test_failed_branches_and_checks_leave_the_rest() -> None:
     assert [i.verified for i in prediction.interpretations] == [None] * 3
     assert not any(c.passed for c in prediction.clarifications)
     assert cost_of(prediction).failed_calls == 6
+
+
+def test_the_tree_ends_with_one_long_answer_without_what_was_struck() -> None:
+    told: list[str] = []
+
+    def long_answer(request: Request) -> str:
+        told.append(request.messages[-1].text)
+        return json.dumps({"text": "The film was led by Nora Vance, the series by Ida Brook."})
+
+    rules = {"clarify_long": grown, "verify": supported, "long_answer": long_answer}
+    question = t.Question(QUESTION.text, banned=("Tom Reed",))
+    prediction, _, _ = run(rules, name="rac-tree", question=question)
+    assert prediction.long_answer == "The film was led by Nora Vance, the series by Ida Brook."
+    assert "Ida Brook" in told[0].split("</pairs>")[0]
+    assert "Tom Reed" not in told[0].split("</pairs>")[0]
+    assert example_of(t.ReferenceQuestion("q", QUESTION.text, ()), prediction).text == prediction.long_answer
+    failed, _, _ = run({**rules, "long_answer": "no"}, name="rac-tree")
+    assert (failed.long_answer, len(failed.answers)) == ("", 3)
+    assert run()[0].long_answer == ""

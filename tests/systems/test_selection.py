@@ -20,7 +20,6 @@ from core.systems.base.selection import (
     CalibrationKey,
     Selection,
     choose,
-    counts,
     distinct,
     expected_f1,
     most_expected,
@@ -130,14 +129,6 @@ def by_hand(selected: frozenset[int], chances: list[float]) -> float:
         gold = {i for i, right in enumerate(world) if right}
         total += chance * (2 * len(gold & selected) / (len(gold) + len(selected)) if gold or selected else 1.0)
     return total
-
-
-@given(probabilities)
-def test_counts_are_a_distribution_with_the_right_mean(chances: list[float]) -> None:
-    found = counts(chances)
-    assert len(found) == len(chances) + 1
-    assert sum(found) == pytest.approx(1)
-    assert sum(j * p for j, p in enumerate(found)) == pytest.approx(sum(chances))
 
 
 @given(probabilities, st.lists(st.floats(0, 1), max_size=3))

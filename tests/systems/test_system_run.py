@@ -10,14 +10,14 @@ import pytest
 from system_fakes import FixedModel, parts, proposal, stopped_after, texts
 
 from core import types as t
-from core.errors import InputError, NothingRetrievedError, UnknownNameError
+from core.errors import InputError, NothingRetrievedError
 from core.models.seq2seq.network import FidConfig
 from core.systems import build
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemRun, answer, check_question
-from core.trace import event_from_json, fold, prediction_from_json, to_json
+from core.trace import fold
 
 WEST = [
     t.Passage("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
@@ -62,23 +62,12 @@ def test_a_run_from_question_to_clarifications() -> None:
     assert [a.evidence[0].passage_id for a in prediction.answers] == ["p1", "p2", "p3"]
     for a in prediction.answers:
         passage = prediction.passage(a.evidence[0].passage_id)
-        assert passage is not None
         assert passage.text[a.evidence[0].start : a.evidence[0].end] == a.text
     assert prediction.clarifications[0].question == "Who played Maria in the 1961 film West Side Story?"
     assert (len(prediction.clarifications), prediction.system.corpus) == (3, "shelf")
     assert isinstance(prediction.events[-1], t.Finished)
     assert prediction.ended == prediction.steps[-1].stopped_because
     assert answer(scripted(clarify=False), QUESTION).clarifications == ()
-
-
-def test_events_fold_to_the_prediction_and_survive_json() -> None:
-    system = scripted()
-    question = t.Question(ASKED, "q1", pinned=("Ann",), passages=tuple(WEST))
-    events = list(system.run(question))
-    again = [event_from_json(json.loads(json.dumps(to_json(e)))) for e in events]
-    assert again == events
-    prediction = fold(question, system.info, events)
-    assert prediction_from_json(json.loads(json.dumps(to_json(prediction)))) == prediction
 
 
 def test_a_system_that_reads_once_keeps_pinned_answers_and_leaves_banned_ones_out() -> None:
@@ -202,11 +191,6 @@ def test_good_questions_are_only_tidied() -> None:
     assert (checked.text, checked.pinned) == ("qui\u0301en fue?", ("x", "b"))
     assert check_question(t.Question("q", pinned=("Bo", "Cy", "bo")), 100).pinned == ("Bo", "Cy")
     assert check_question(t.Question("the of in?"), 100).text == "the of in?"  # stop words only are a question still
-
-
-def test_an_unknown_system() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'scripted'"):
-        build("script", parts(), Options())
 
 
 def test_scripted_answers_what_its_table_lacks_from_the_passages() -> None:

@@ -96,7 +96,7 @@ def test_one_retrieval_one_call_a_passage_and_an_event_for_each() -> None:
     found = answer(verdict, t.Question(QUESTION))
     assert searched.queries == [f"{QUESTION} any year"]
     cost = cost_of(found)
-    assert (cost.retriever_calls, cost.calls_by_role["interpret"], cost.passages_per_call) == (1, 5, pytest.approx(5 / 6))
+    assert (cost.retriever_calls, cost.calls_by_role["interpret"], cost.passages_read) == (1, 5, 5)
     assert [type(e) for e in found.events if not isinstance(e, t.ModelCalled)][:3] == [
         t.QuestionRelaxed,
         t.PassagesRetrieved,
@@ -232,7 +232,6 @@ def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batch
     assert [c.role for c in run.calls].count("interpret") == 20
     for i, one in found.items():
         if one.answer:
-            assert one.evidence is not None
             assert many[i].text[one.evidence.start : one.evidence.end] == one.answer
         else:
             assert one.abstained

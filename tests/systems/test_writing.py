@@ -59,7 +59,7 @@ def test_the_answers_are_those_written_with_evidence_and_without_repeats() -> No
     ]
     assert prediction.answers[0].evidence[0].passage_id == "0"
     assert [c.text for c in prediction.steps[0].candidates] == ["red", "The red", "black", "blue"]
-    assert [c.question for c in prediction.clarifications] == [QUESTION.text] * 3
+    assert [c.question for c in prediction.clarifications] == [""] * 3
     assert texts(run(*WRITTEN, max_answers=2)) == ["red", "black"]
     assert run(*WRITTEN, clarifier=by_copying, clarify=False).clarifications == ()
 
@@ -165,9 +165,9 @@ class FixedRewriter:
         return [list(self.candidates[i]) for i in range(len(jobs))]
 
 
-def test_copying_repeats_the_prompt_and_claims_nothing() -> None:
+def test_copying_rewrites_and_claims_nothing() -> None:
     clarified = list(by_copying("colour?", ANSWERS, PASSAGES))
-    assert [(c.answer, c.question, c.passed) for c in clarified] == [("red", "colour?", False), ("blue", "colour?", False)]
+    assert [(c.answer, c.question, c.passed) for c in clarified] == [("red", "", False), ("blue", "", False)]
     assert next(by_copying("colour?", ANSWERS[:1], PASSAGES)).passed
 
 
@@ -182,14 +182,14 @@ def test_rewriting_keeps_the_first_candidate_that_passes() -> None:
     red, blue = by_rewriting(rewriter, ask)("colour?", ANSWERS, PASSAGES)
     assert (red.question, red.passed, red.returned) == ("colour in 2?", True, ("red",))
     assert asked == ["colour in 1?", "colour in 2?"]  # the prompt itself is no disambiguated question
-    assert (blue.question, blue.passed) == ("colour?", False)
+    assert (blue.question, blue.passed) == ("", False)
     assert [(answer, others) for _, answer, others, _ in rewriter.jobs] == [("red", ["blue"]), ("blue", ["red"])]
     (unread, _) = by_rewriting(rewriter, None)("colour?", ANSWERS, PASSAGES)
     assert (unread.question, unread.passed) == ("colour in 1?", False)
     first, second = by_rewriting(FixedRewriter(["colour in 1?"], ["colour in 3?"]), ask)("colour?", ANSWERS, PASSAGES)
     assert (first.passed, first.question, second.passed) == (False, "colour in 1?", False)
     (only,) = by_rewriting(FixedRewriter(["never"]), None)("colour?", ANSWERS[:1], PASSAGES)
-    assert (only.question, only.passed) == ("colour?", True)
+    assert (only.question, only.passed) == ("", True)
 
 
 def test_nothing_is_loaded_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

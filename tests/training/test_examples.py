@@ -76,15 +76,11 @@ def test_multi_rows(tmp_path: Path) -> None:
     ("read", "row", "says"),
     [
         (read_reading, "{", "line 2: not JSON"),
-        (read_reading, "[1]", "line 2: "),
         (read_reading, {**READING, "passage": None}, "line 2, field 'passage': must be a str"),
-        (read_reading, {**READING, "question": 3}, "line 2, field 'question'"),
         (read_reading, {**READING, "answers": "Ada"}, "line 2, field 'answers': must be a list"),
         (read_reading, {**READING, "answers": ["Ada", 3]}, "line 2, field 'answers': must be a list of texts"),
         (read_multi, {**MULTI, "passages": [{"title": "A"}]}, "line 2, field 'passages'"),
-        (read_multi, {**MULTI, "passages": {}}, "line 2, field 'passages': must be a list"),
         (read_multi, {**MULTI, "answers": ["Red"]}, "line 2, field 'answers': must be a list of alias lists"),
-        (read_multi, {**MULTI, "answers": [[3]]}, "line 2, field 'answers'"),
         (read_multi, {**MULTI, "negatives": [3]}, "line 2, field 'negatives'"),
         (read_multi, {"question": "q"}, "line 2, field 'passages'"),
     ],
@@ -228,7 +224,6 @@ def test_a_clarified_question_is_supported_by_its_own_passages(tmp_path: Path) -
     _, south = clarified_examples([MultiExample("q", two, (("three", "3"), ("three",)), "x", extra=extra)])
     for seed in range(10):
         item = sample_item(south, 2, 0.0, random.Random(seed))
-        assert item is not None
         ((_, where),) = item.targets
         assert [item.passages[i][0] for i in where or ()] == ["B"]
     plain = clarified_examples([MultiExample("q", two, (("x",), ("y",)), "x", extra={"questions": ["1", "2"]})])

@@ -73,28 +73,3 @@ def test_a_draft_becomes_offsets_and_passages(source: manuals.Source, tmp_path: 
     assert several["passages"][0]["title"] == "Server > Ports"
     assert several["supporting"] == [several["passages"][0]["id"]]
     assert (none["answers"], none["no_answer"], none["passages"][0]["title"]) == ([], True, "Server > Ports")
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"question": "q", "answers": [answer("no mark")]},
-        {"question": "q", "answers": [answer("is «nowhere» in it")]},
-        {"question": "q", "answers": [answer("«8»")]},  # several times
-        {"question": "q", "answers": [{**answer("«8080»"), "file": "docs/gone.md"}]},
-        {"question": "q", "answers": []},
-    ],
-)
-def test_a_wrong_draft_is_named(source: manuals.Source, tmp_path: Path, row: dict[str, object]) -> None:
-    rows, problems = manuals.compile_draft(source, tmp_path / "mirrors", draft(tmp_path, row))
-    assert (rows, len(problems)) == ([], 1)
-
-
-def test_the_shipped_questions_name_a_known_project_and_an_answer_or_none() -> None:
-    known = manuals.sources()
-    for path in manuals.FOLDER.glob("*.jsonl"):
-        assert path.stem in known
-        for _, row in manuals.rows_of(path):
-            assert row["question"]
-            assert row["answers"] or row["near"]
-            assert all(a["names"] and a["end"] - a["start"] == len(a["names"][0]) for a in row["answers"])

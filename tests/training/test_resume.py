@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import platform
 import sys
@@ -135,18 +134,6 @@ def test_a_damaged_state_is_a_checkpoint_error(tmp_path: Path, name: str, how: s
         file.unlink()
     with pytest.raises(CheckpointError, match="damaged or of another network"):
         go(tmp_path, Numbers())
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_bar_on_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for screen, shown in ((Terminal(), True), (io.StringIO(), False)):
-        monkeypatch.setattr(sys, "stderr", screen)
-        go(tmp_path / str(shown), Numbers())
-        assert ("9/9" in screen.getvalue(), "loss " in screen.getvalue()) == (shown, shown)
 
 
 def test_freed_memory_is_given_back_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,6 @@ def test_a_process_that_is_told_to_end_saves_and_the_next_goes_on_to_the_same_we
     argv = [sys.executable, str(ROOT / "tests" / "fakes" / "stopped_training.py"), str(tmp_path / "cut"), "step"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGTERM)
         said = process.stdout.read()

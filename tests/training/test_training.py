@@ -28,7 +28,7 @@ from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
 from core.training.options import TrainConfig
 from core.training.reader import ReaderTask
-from core.training.trainer import fit, parameter_groups
+from core.training.trainer import fit
 
 COLOURS = ["red", "blue", "green", "black", "white"]
 THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
@@ -83,7 +83,6 @@ def test_a_row_without_a_target_that_weighs_nothing_leaves_the_gradient_finite()
     loss = marginal_loss(spans, torch.zeros(2), gold, torch.zeros(2, dtype=torch.bool), torch.tensor([1.0, 0.0]))
     loss.backward()
     assert torch.isfinite(loss)
-    assert spans.grad is not None
     assert torch.isfinite(spans.grad).all()
 
 
@@ -96,7 +95,6 @@ def test_targets_and_previous_answers_are_the_gold_answers() -> None:
     seen = {"eoi": 0, "open": 0}
     for seed in range(60):
         item = sample_item(example, 3, 0.35, random.Random(seed))
-        assert item is not None
         targets = {normalize_answer(names[0]) for names, _ in item.targets}
         previous = {normalize_answer(p) for p in item.previous}
         assert targets | previous == gold
@@ -123,7 +121,6 @@ def test_nothing_to_find() -> None:
     assert sample_item(nowhere, 3, 0.0, random.Random(0)) is None
     unanswerable = MultiExample("q", (("t", "the ball ."),), (), "x")
     item = sample_item(unanswerable, 3, 0.0, random.Random(0))
-    assert item is not None
     assert (item.previous, item.targets) == ((), ())
 
 
@@ -266,13 +263,6 @@ def test_bad_training_settings(wrong: dict[str, Any]) -> None:
         TrainConfig(**wrong)
 
 
-def test_embeddings_are_frozen_and_the_head_learns_faster(network: SpanNetwork) -> None:
-    encoder, head = parameter_groups(network, TrainConfig())
-    assert head["lr"] > encoder["lr"]
-    assert not any(p.requires_grad for n, p in network.named_parameters() if ".embeddings." in n)
-    assert len(encoder["params"]) + len(head["params"]) == sum(p.requires_grad for p in network.parameters())
-
-
 def test_a_readers_rows_have_their_answers_or_none(config: SpanConfig, network: SpanNetwork) -> None:
     rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
     made = ReaderTask(rows, rows[:24], config, 1024)
@@ -409,7 +399,7 @@ def test_the_command_trains_from_files(
     assert command("answerer", "--multi", reading_as_multi, *short, "--out", tmp_path / "a") == 2
     assert "other settings (multi, multi_dev)" in capsys.readouterr().err
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
-    assert about["arguments"]["multi"] == ["multi.jsonl"]
+    assert about["arguments"]["multi"] == [f"{tmp_path.name}/multi.jsonl"]
     assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == config
     assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
     assert (tmp_path / "r" / "best" / "model.safetensors").exists()

@@ -1,19 +1,29 @@
-"""Figures reported in papers, shown next to ours and labelled as theirs.  `figures.json` names the table of each."""
+"""Figures reported in papers, shown next to ours and labelled as theirs, and the papers' worked examples.  `figures.json` names the table of each."""
 
 from __future__ import annotations
 
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.datasets import rows
+from core.settings import ROOT
+from core.text import question_key
+from core.types import ReferenceQuestion
+
+EXAMPLES = ROOT / "data" / "papers" / "examples.jsonl"
 FILE = Path(__file__).with_name("figures.json")
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """`values[system][(metric, scope)]`: shares as fractions; None if the paper has a gap.  `shows`: its chart."""
+    """`values[system][(metric, scope)]`: shares as fractions; None if the paper has a gap.  `shows`: its chart.
+
+    What repeats it: `questions`, data set and file; `systems`, of each row of ours the system, with options behind it (`verdict embed=question`);
+    `takes`, what the paper's own figures need, and one `command`.
+    """
 
     id: str
     paper: str
@@ -22,6 +32,10 @@ class PublishedTable:
     shows: str
     values: Mapping[str, Mapping[tuple[str, str], float | None]]
     note: str = ""
+    questions: str = ""
+    systems: Mapping[str, str] = field(default_factory=dict)
+    takes: str = ""
+    command: str = ""
 
     @property
     def label(self) -> str:
@@ -47,7 +61,7 @@ def published() -> tuple[PublishedTable, ...]:
             t["data"],
             t["shows"],
             {name: {(m, s): v for (m, s), v in zip(t["columns"], row, strict=True)} for name, row in t["rows"].items()},
-            t.get("note", ""),
+            **{name: t[name] for name in ("note", "questions", "systems", "takes", "command") if name in t},
         )
         for t in body["tables"]
     )
@@ -55,3 +69,13 @@ def published() -> tuple[PublishedTable, ...]:
 
 def tables_of(shows: str) -> list[PublishedTable]:
     return [t for t in published() if t.shows == shows]
+
+
+@functools.cache
+def examples() -> tuple[ReferenceQuestion, ...]:
+    """The papers' worked examples, each with passages in our own words; `extra` has `paper`, `where` and `published` (who gives which answers)."""
+    return tuple(rows.load(EXAMPLES))
+
+
+def example_of(question: str) -> ReferenceQuestion | None:
+    return next((e for e in examples() if question_key(e.question) == question_key(question)), None)

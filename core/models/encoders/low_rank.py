@@ -33,8 +33,10 @@ class LowRank(nn.Module):
         nn.init.normal_(self.down, std=linear.in_features**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.linear(x) + nn.functional.linear(nn.functional.linear(x, self.down), self.up)
-        return out
+        """(B, L, in) -> (B, L, out)."""
+        x = x.to(self.linear.weight.dtype)  # once; autocast would convert it for each of the two products
+        update = nn.functional.linear(x, self.down)  # (B, L, r)
+        return torch.baddbmm(self.linear(x), update, self.up.t().expand(len(x), -1, -1))
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
@@ -56,6 +58,13 @@ def merge(encoder: Any, layers: int) -> None:
         found = _get(parent, name)
         if isinstance(found, LowRank):
             _put(parent, name, found.merged())
+
+
+def cast_frozen(network: nn.Module, dtype: torch.dtype) -> None:
+    """Stores the frozen matrices in the precision of autocast, which would otherwise convert all of them at each step."""
+    for module in network.modules():
+        if isinstance(module, LowRank):
+            module.linear.to(dtype)
 
 
 def differences(network: nn.Module) -> dict[str, Tensor]:

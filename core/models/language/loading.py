@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import InputError
+from core.models.language.prompts import prompt_folder
 from core.models.language.roles import SCRIPTED, LanguageGenerator
 from core.settings import Settings
 
@@ -22,9 +23,10 @@ def language_model_needed(settings: Settings) -> str:
 
 
 def require_language_model(settings: Settings) -> None:
-    """Raises NoLanguageModelError if none is configured, InputError for an invalid or unsafe address.  Contacts nothing."""
+    """Raises NoLanguageModelError if none is configured, InputError for an invalid or unsafe address, or a wrong prompt.  Contacts nothing."""
     if why := language_model_needed(settings):
         raise NoLanguageModelError(why)
+    prompt_folder(settings.lm_prompts)
     if settings.lm_url and settings.lm_url != SCRIPTED:
         from core.models.language.address import check_url
 
@@ -32,8 +34,8 @@ def require_language_model(settings: Settings) -> None:
 
 
 def load_language_generator(settings: Settings) -> LanguageGenerator:
-    """Raises NoLanguageModelError, InputError for a wrong address, LanguageModelError if the endpoint must list its models and
-    does not answer, CheckpointError."""
+    """Raises NoLanguageModelError, InputError for a wrong address or prompt, LanguageModelError if the endpoint must list its
+    models and does not answer, CheckpointError."""
     require_language_model(settings)
     from core.models.language.prompted import load
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from core.errors import LanguageModelError
 from core.models.encoders.pretrained import TRANSFORMERS
-from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
+from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data, prompt_folder
 from core.models.language.roles import (
     SCRIPTED,
     Claim,
@@ -30,6 +31,7 @@ from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MOST_QUESTION_CHARS = 400
 MOST_ANSWER_CHARS = 300
+MOST_TEXT_CHARS = 4_000  # of a long answer
 QUOTATION_TRIES = 2  # of one answer
 LONG = 4  # token limit of a list of interpretations, relative to one answer
 
@@ -59,6 +61,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     # the prompt asks for at least two; fewer are accepted
     "pseudo_interpretations": _object({"questions": {"type": "array", "items": _TEXT, "minItems": 2}}, "questions"),
     "clarify_long": _object({"interpretations": {"type": "array", "items": _ROW}}, "interpretations"),
+    "long_answer": _object({"text": _TEXT}, "text"),
     "answer": _object({"answer": _MAYBE}, "answer"),
     "next_answer": _object(
         {"answer": _MAYBE, "passage": {"type": ["integer", "null"]}, "quotation": _MAYBE}, "answer", "quotation"
@@ -82,8 +85,9 @@ def _ending(one: dict[str, Any], most: int) -> dict[str, Any]:
 class PromptedGenerator:
     """Every role over one language model.  Can be shared between runs, whose state is in Run."""
 
-    def __init__(self, model: LanguageModel, max_tokens: int = 256) -> None:
-        self.model, self.max_tokens = model, max_tokens
+    def __init__(self, model: LanguageModel, max_tokens: int = 256, prompts: Path | None = None) -> None:
+        """`prompts`: a folder of other prompts (core.models.language.prompts)."""
+        self.model, self.max_tokens, self.prompts = model, max_tokens, prompts
 
     @property
     def name(self) -> str:
@@ -91,14 +95,14 @@ class PromptedGenerator:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        prompts = {role: load_prompt(role).version for role in SCHEMAS}
+        prompts = {role: load_prompt(role, self.prompts).label for role in SCHEMAS}
         return {"generator": "language model", **self.model.about, "max_tokens": self.max_tokens, "prompts": prompts}
 
     # ------------------------------------------------------------ asking
 
     def _request(self, role: str, values: Mapping[str, str]) -> Request:
-        longer = LONG if role in ("clarify_long", "pseudo_interpretations") else 1
-        turns = tuple(Message(who, text) for who, text in load_prompt(role).fill(**values))  # type: ignore[arg-type]
+        longer = LONG if role in ("clarify_long", "long_answer", "pseudo_interpretations") else 1
+        turns = tuple(Message(who, text) for who, text in load_prompt(role, self.prompts).fill(**values))  # type: ignore[arg-type]
         return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
     def _stream(
@@ -175,6 +179,11 @@ class PromptedGenerator:
             return None
         rows = [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
         return rows
+
+    def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
+        pairs, shown = list_as_data([f"{i.question} {i.answer}" for i in interpretations]), passages_as_data(passages)
+        said = self._one("long_answer", len(passages), run, question=as_line(query), pairs=pairs, passages=shown)
+        return _line(said["text"], MOST_TEXT_CHARS) if said else ""
 
     def next_answer(
         self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
@@ -289,12 +298,14 @@ def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretati
 def load(settings: Settings) -> LanguageGenerator:
     """The generator over the language model of the settings; one model for all callers with the same settings.
 
-    Raises InputError for a wrong address, LanguageModelError if the endpoint must list its models and does not answer, CheckpointError.
+    Raises InputError for a wrong address, LanguageModelError if the endpoint must list its models and does not answer, CheckpointError, and
+    what `prompt_folder` raises.
     """
+    prompts = prompt_folder(settings.lm_prompts)
     if settings.lm_url == SCRIPTED:
         from core.models.language.scripted import ScriptedLanguageModel
 
-        return PromptedGenerator(ScriptedLanguageModel(), settings.lm_max_tokens)
+        return PromptedGenerator(ScriptedLanguageModel(), settings.lm_max_tokens, prompts)
     if settings.lm_url:
         from core.models.language.address import Address
 
@@ -304,7 +315,7 @@ def load(settings: Settings) -> LanguageGenerator:
             from core.models.language.local import load_local
 
             model = load_local(settings.lm_local, settings.device, settings.lm_concurrency)
-    return PromptedGenerator(model, settings.lm_max_tokens)
+    return PromptedGenerator(model, settings.lm_max_tokens, prompts)
 
 
 @lru_cache(maxsize=4)

@@ -21,8 +21,8 @@ from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.language.scripted
 Role = Literal["system", "user", "assistant"]
-# optional roles: without them the query stays as it is, a claim is not verified, an edit is not tested
-SPARED = frozenset({"relax", "verify", "second look", "round trip", "deduplicate"})
+# optional roles: without them the query stays as it is, a claim is not verified, an edit is not tested, no text is written
+SPARED = frozenset({"relax", "verify", "second look", "round trip", "deduplicate", "long_answer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,10 @@ class LanguageGenerator(Generator, Protocol):
     def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
         """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
         the answer.  None when the call failed."""
+        ...
+
+    def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
+        """One connected text with the answer of every interpretation (Kim et al. 2023, section 3); "" when the call failed."""
         ...
 
     def next_answer(

@@ -86,6 +86,7 @@ def _by_rule(request: Request) -> str:
         "pseudo_interpretations": {"questions": [f"{stem} first?", f"{stem} last?"]},
         "clarify_long": {"interpretations": rows},
         "next_answer": _next_answer(request, rows, passages),
+        "long_answer": {"text": " ".join(f"{title} has {row['answer']}." for (_, title, _), row in zip(passages, rows))},
         "answer": {"answer": rows[0]["answer"] if rows else None},
         "match": {"covered": [True] * request.messages[-1].text.partition("<known>")[2].count(". ")},
         "deduplicate": {"keep": [1, 2, 3]},

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.disambiguation.edits.shared import evidence_sentence
+from core.disambiguation.evidence import evidence_sentence
 from core.models.ranking.copies import Copies
 from core.models.ranking.passage_signals import QuestionSignals, kind, wording
 from core.models.ranking.second_reading import with_readings

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from core.disambiguation.edits.names import split_title
-from core.disambiguation.edits.parts import fits
-from core.disambiguation.edits.shared import sentence_bounds
+from core.disambiguation.evidence import sentence_bounds, split_title
+from core.disambiguation.parts import fits
 from core.models.ranking.units import NUMBER
 from core.text import content_words, word_tokens
 from core.types import Candidate, Passage

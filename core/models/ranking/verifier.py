@@ -23,7 +23,7 @@ from core.models.loading.finding import find_verifier, read_config
 from core.models.loading.once import loaded_once
 from core.models.ranking.verifier_network import VerifierConfig, VerifierNetwork
 from core.models.ranking.verifier_rows import Window, collate_windows, window_bounds
-from core.models.scheduling.device import OnDevice, bf16_autocast, native_bf16, pick_device
+from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
 from core.models.scheduling.turns import TURNS
 from core.types import Passage
 
@@ -38,10 +38,7 @@ class SpanVerifier:
         self.config, self.tokenizer = network.config, tokenizer
         self.network = network
         self._place = OnDevice("the verifier", network, pick_device(device))
-        if native_bf16(self._place.device):  # otherwise every call would cast all matrices again
-            for module in self.network.encoder.modules():
-                if isinstance(module, torch.nn.Linear):
-                    module.to(torch.bfloat16)
+        store_in_bf16(network.encoder, self._place.device)
 
     def judge(self, question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
         """The logit of each span, (passage, first character, end); UNREAD where it does not fit."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from core.disambiguation.edits.shared import sentences
+from core.disambiguation.evidence import sentences
 from core.models.ranking.verifier_network import WindowBatch
 from core.models.span.rows import JOIN, clip, pad
 

@@ -46,6 +46,14 @@ def bf16_autocast(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast(device.type, dtype=torch.bfloat16) if native_bf16(device) else nullcontext()
 
 
+def store_in_bf16(encoder: nn.Module, device: torch.device) -> None:
+    """Converts the matrices of an encoder that always runs in `bf16_autocast`, which would otherwise convert all of them at each call."""
+    if native_bf16(device):
+        for module in encoder.modules():
+            if isinstance(module, nn.Linear):
+                module.to(torch.bfloat16)
+
+
 class OnDevice:
     """A model on a device.  A forward pass that runs out of memory is repeated in halves; if a single item does not fit, the model moves to the CPU.
     Each change is logged once.  The caller holds the model's lock.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -240,28 +240,3 @@ class Writer:
             [Candidate(shown(text, passages, self.uncased), p) for text, p in merge(sequences)]
             for sequences, (_, passages) in zip(read, jobs)
         ]
-
-
-def match_end_bias(
-    mean_answers: Callable[[float], float], target: float, low: float = -12.0, high: float = 0.0, within: float = 0.05
-) -> float:
-    """FiD-multi: finds the end-of-sequence bias at which the mean number of answers is `target`, by bisection.
-
-    `mean_answers(bias)` falls as the bias rises.  Raises InputError if the target is outside the range between `low` and `high`.
-    """
-    most, least = mean_answers(low), mean_answers(high)
-    if not least - within <= target <= most + within:
-        raise InputError(f"a mean of {target:g} answers cannot be reached: this model gives {least:g} to {most:g}")
-    best, distance = high, abs(least - target)
-    for _ in range(20):
-        if distance <= within:
-            break
-        middle = (low + high) / 2
-        got = mean_answers(middle)
-        if abs(got - target) < distance:
-            best, distance = middle, abs(got - target)
-        if got > target:
-            low = middle
-        else:
-            high = middle
-    return best

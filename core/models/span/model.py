@@ -22,7 +22,7 @@ from core.models.encoders.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
-from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device
+from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
 from core.models.scheduling.turns import TURNS, Together
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 from core.models.span.rows import Rows, pad, passage_rows, prompt_row
@@ -131,6 +131,8 @@ class SpanModel:
         self.config = config
         self.network = network
         self._place = OnDevice(type(self).__name__, network, pick_device(device))
+        if config.rank:
+            store_in_bf16(network.encoder, self.device)
         self.tokenizer = load_tokenizer(config.base)
         self.lock = TURNS
         self._together: Together[Item, tuple[Tensor, Tensor]] = Together(

@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.retrieval.readers.columns import read_arrow, read_parquet
 from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_pdf, read_rst, read_text
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
-from core.retrieval.readers.structure import PASSAGE_WORDS
+from core.retrieval.readers.structure import BREAK, PASSAGE_WORDS
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
 from core.text import chunk_words, text_problem
 from core.types import Passage
@@ -70,6 +70,12 @@ def _clean(text: str) -> str:
     return " ".join(_DIVIDED.sub("", text.translate(_CONTROLS)).split())
 
 
+def _clean_lines(text: str) -> str:
+    """The same of each line, with its indent."""
+    lines = ((" " * (len(line) - len(line.lstrip(" "))), _clean(line)) for line in text.split(BREAK))
+    return BREAK.join(indent + line for indent, line in lines if line).strip()
+
+
 def read_passages(
     path: Path,
     limits: Limits,
@@ -99,7 +105,7 @@ def read_passages(
         text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
         reason = _wrong(identity, title, text)
         if row.passages and not whole:
-            parts = [part for each in row.passages if (part := _clean(each.translate(_LIGATURES)))]
+            parts = [part for each in row.passages if (part := _clean_lines(each.translate(_LIGATURES)))]
         else:
             parts = [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
         ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id, is_section=bool(row.passages))

@@ -1,7 +1,7 @@
 """Sections of a document to passages: their titles, their ids, and where they are cut.  The rule for every format that has headings.
 
 A passage has at most 100 words (and 1,500 characters) of one section.  Rows of a table and lines of a listing are kept whole, and comments of a
-listing with the line below them; for that, a passage may have up to 150 words.
+listing with the line below them; for that, a passage may have up to 150 words.  Lines of a listing keep their breaks and indents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_LISTING_WORDS = 150  # of a passage with rows or lines
 MAX_HEADING_CHARS = 200
 MAX_PART_CHARS, MAX_TITLE_PARTS = 90, 4  # of a passage's title: a part of several, and the headings beside the document's title
 MAX_SLUG_CHARS = 60
-SEPARATOR = " > "
+SEPARATOR, BREAK = " > ", "\n"
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|;|--\s|<!--|rem\s)", re.IGNORECASE)
 
 
@@ -52,31 +52,50 @@ def slug(headings: Sequence[str]) -> str:
 
 
 def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """The passages of a section, each on one line.  `blocks`: kind (prose, table, listing) and its paragraphs, rows or lines."""
-    words: list[str] = []  # fits in a passage
+    """The passages of a section.  `blocks`: kind (prose, table, listing) and its paragraphs, rows or lines."""
+    words: list[str] = []  # fits in a passage; the first one of a line in a listing begins with its break
+    before = ""
     for kind, lines in blocks:
+        if words and before == "listing" != kind and lines:
+            lines = [f"{BREAK}{lines[0]}", *lines[1:]]
+        before = kind
         if kind == "prose":
             for line in lines:
-                words += split_words(line)
+                words += _words(line)
                 while (length := chunk_length(words, 0, PASSAGE_WORDS)) < len(words):
-                    yield " ".join(words[:length])
+                    yield _joined(words[:length])
                     del words[:length]
             continue
         for unit in _units(lines) if kind == "listing" else lines:
-            more = split_words(unit)
+            more = _words(unit)
             if words and not _fits(words + more):
-                yield " ".join(words)
+                yield _joined(words)
                 words = []
             words += more
             while not _fits(words):  # a single line that is too long
                 length = chunk_length(words, 0, PASSAGE_WORDS)
-                yield " ".join(words[:length])
+                yield _joined(words[:length])
                 del words[:length]
         if len(words) >= PASSAGE_WORDS:
-            yield " ".join(words)
+            yield _joined(words)
             words = []
     if words:
-        yield " ".join(words)
+        yield _joined(words)
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text; those that begin a further line of it begin with BREAK and its indent."""
+    first, *further = text.split(BREAK)
+    words = split_words(first)
+    for line in further:
+        indent = len(line) - len(line.lstrip())
+        begin, *rest = split_words(line)
+        words += [f"{BREAK}{line[:indent]}{begin}", *rest]
+    return words
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " ".join(words).replace(f" {BREAK}", BREAK).strip()
 
 
 def _fits(words: Sequence[str]) -> bool:
@@ -88,10 +107,10 @@ def _units(lines: Sequence[str]) -> Iterator[str]:
     paragraph: list[str] = []
     for line in (*lines, ""):
         if line.strip():
-            paragraph.append(line)
+            paragraph.append(f"{BREAK}{line.expandtabs(4)}")
             continue
-        if _fits(split_words(" ".join(paragraph))):
-            yield " ".join(paragraph)
+        if _fits(_words("".join(paragraph))):
+            yield "".join(paragraph)
         else:
             yield from _commented(paragraph)
         paragraph = []
@@ -102,7 +121,7 @@ def _commented(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         above.append(line)
         if not _COMMENT.match(line):
-            yield " ".join(above)
+            yield "".join(above)
             above = []
     if above:
-        yield " ".join(above)
+        yield "".join(above)

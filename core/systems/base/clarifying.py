@@ -12,8 +12,10 @@ from typing import Any
 from core import types as t
 from core.disambiguation.clarifiers import Clarifier, by_copying, by_rewriting, by_round_trip
 from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with
+from core.disambiguation.scoring import Judge
+from core.errors import CheckpointError
 from core.models.span.reader import PassageReader, load_reader
-from core.settings import Settings
+from core.settings import OFF, Settings
 from core.systems.base.options import ClarifierOptions
 
 
@@ -25,6 +27,34 @@ def ask_reader(reader: PassageReader) -> AskAgain:
         return [(r.best.text, r.best.probability) if r.best else (None, r.abstain_probability) for r in readouts]
 
     return ask_each_passage(read)
+
+
+def make_judge(settings: Settings) -> tuple[Judge | None, dict[str, Any]]:
+    """(the verifier that confirms rewritten questions, its entry in SystemInfo): none where it is switched off or, by default, cannot run here.  Its
+    weights are loaded when there is a question to confirm.
+
+    Raises CheckpointError for a verifier that is requested by name.
+    """
+    from core.models.encoders.packaged import packaged_folder
+    from core.models.loading.files import digest
+    from core.models.loading.finding import find_verifier, read_config
+
+    if settings.verifier == OFF:
+        return None, {}
+    try:
+        folder = find_verifier(settings.verifier)
+        packaged_folder(str(read_config(folder)["config"]["base"]))
+    except CheckpointError:
+        if settings.verifier != "default":
+            raise
+        return None, {}
+
+    def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
+        from core.models.ranking.verifier import load_verifier
+
+        return load_verifier(settings.verifier, settings.device)[0].judge(question, spans)
+
+    return judge, {"confirming": settings.verifier, "confirming_digest": digest(folder)}
 
 
 def make_clarifier(
@@ -53,7 +83,8 @@ def make_clarifier(
         ask, used = ask_with(answerer), {"answerer": settings.answerer, "answerer_digest": digest}
     if own.clarifier == "round-trip":
         assert ask is not None
-        return by_round_trip(ask), used
+        judge, confirming = make_judge(settings)
+        return by_round_trip(ask, judge), used | confirming
     from core.models.seq2seq.rewriter import load_rewriter
 
     rewriter, digest = load_rewriter(settings.rewriter, settings.device)

@@ -123,8 +123,12 @@ class InterpretationSystem(System):
                 stopped = error
         for answer in run.answers:
             for i in [i for i in run.chosen if answer_key(i.answer) == answer_key(answer)][:1]:
-                note = "" if i.verified else "the round trip failed, or this system has none"
-                yield t.QuestionClarified(t.Clarification(answer, i.question, bool(i.verified), why=note), 0.0)
+                unchecked = "this system does not check its rewritten questions" if i.verified is None else "the check failed"
+                note = "" if i.verified else unchecked
+                unchanged = question_key(i.question) == question_key(run.question.text)
+                yield t.QuestionClarified(
+                    t.Clarification(answer, "" if unchanged else i.question, bool(i.verified), why=note), 0.0
+                )
         yield t.InterpretationsChosen(tuple(run.chosen), run.why)
         if stopped is not None:
             raise stopped

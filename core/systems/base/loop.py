@@ -74,13 +74,17 @@ class LoopEnd:
         `previous`: the probabilities of the answers so far; `candidates` and `eoi`: as the model gives them.
         """
         if not candidates:
-            return "no candidate is left" if eoi < 1 else "the model gives no further answer"
+            return "no candidate remains" if eoi < 1 else "the model gives no further answer"
         if self.rule == "threshold":
-            return f"P([EOI]) exceeds the threshold {self.above:g}" if calibrated_eoi > self.above else ""
+            return (
+                f"the probability that no answer remains is above your threshold ({self.above:.0%})"
+                if calibrated_eoi > self.above
+                else ""
+            )
         if self.rule == "expected-f1":
             further = most_expected([c.probability for c in distinct(calibrated)], previous, MIN_ANSWERS)
             return "" if further else "a further answer would lower the expected F1"
-        return "[EOI] is likelier than every answer" if eoi >= candidates[0].probability else ""
+        return "no further answer is likely" if eoi >= candidates[0].probability else ""
 
 
 class LoopSystem(System):

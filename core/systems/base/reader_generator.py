@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
-from core.disambiguation.edits import AnswerPlace, Edit, propose_edits
+from core.disambiguation.evidence import AnswerPlace
+from core.disambiguation.scoring import MIN_PLAIN_PROBABILITY, ranked
 from core.models.language.roles import Claim, Run
 from core.models.ranking.features import SPANS
 from core.models.span.answerer import SpanAnswerer, load_answerer
@@ -96,37 +97,38 @@ class ReaderGenerator:
         places = [_place(i, by_id) for i in interpretations]
         if len(interpretations) == 1 and (own := places[0]) is not None:
             near = list({p.id: p for p in (own.passage, *passages[:RIVALS_ASKED])}.values())
-            (ok,) = self._asked_back([(0, Edit(query, 0, 0), near)], interpretations, run)
+            (ok,) = self._asked_back([(0, query, near)], interpretations, run)
             return [(replace(interpretations[0], question=query), ok)]
-        jobs: list[tuple[int, Edit, list[t.Passage]]] = []
-        first: dict[int, Edit] = {}
+        jobs: list[tuple[int, str, list[t.Passage]]] = []
+        first: dict[int, str] = {}
         for n, (i, place) in enumerate(zip(interpretations, places)):
             if place is None:
                 continue
             others = [p for m, p in enumerate(places) if m != n and p is not None and _differ(interpretations[m], i)]
-            edits = propose_edits(query, i.answer, place, others)
+            edits = [e.question for e in ranked(query, i.answer, place, others)]
             around = list({p.passage.id: p.passage for p in (place, *others)}.values())[: RIVALS_ASKED + 1]
             jobs += [(n, edit, around) for edit in edits[:EDITS_ASKED]]
-            if edits:
-                first[n] = edits[0]
-        passed: dict[int, Edit] = {}
+            good = ranked(query, i.answer, place, others, MIN_PLAIN_PROBABILITY)
+            if good:
+                first[n] = good[0].question
+        passed: dict[int, str] = {}
         for (n, edit, _), ok in zip(jobs, self._asked_back(jobs, interpretations, run)):
             if ok:
                 passed.setdefault(n, edit)
         out = []
         for n, i in enumerate(interpretations):
             chosen = passed.get(n) or first.get(n)
-            out.append((replace(i, question=chosen.question) if chosen else i, n in passed))
+            out.append((replace(i, question=chosen) if chosen else i, n in passed))
         return out
 
     def _asked_back(
-        self, jobs: Sequence[tuple[int, Edit, list[t.Passage]]], interpretations: Sequence[t.Interpretation], run: Run
+        self, jobs: Sequence[tuple[int, str, list[t.Passage]]], interpretations: Sequence[t.Interpretation], run: Run
     ) -> list[bool]:
         if not jobs or run.left <= 0:
             return [False] * len(jobs)
         run.check()
         started, error = time.perf_counter(), ""
-        asked = [(e.question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, e, ps in jobs]
+        asked = [(question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, question, ps in jobs]
         out: list[bool] = []
         try:
             for (n, _, _), proposal in zip(jobs, self.answerer.propose_many(asked)):
@@ -187,11 +189,9 @@ def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage],
     passage = readout.passage
     best = readout.best if abstains else next(iter(readout.candidates), None)
     if best is None or best.evidence is None:
-        return t.Interpretation(
-            passage.id, abstained=f"the reader finds no answer here ({readout.abstain_probability:.0%} sure)"
-        )
+        return t.Interpretation(passage.id, abstained=f"no answer here ({readout.abstain_probability:.0%} confident)")
     rivals = [AnswerPlace(other, 0) for other in passages[: RIVALS + 1] if other is not passage]
-    edits = propose_edits(query, best.text, AnswerPlace(passage, best.evidence.start), rivals)
+    edits = ranked(query, best.text, AnswerPlace(passage, best.evidence.start), rivals, MIN_PLAIN_PROBABILITY)
     question = edits[0].question if edits else query
     return t.Interpretation(passage.id, question, best.text, best.probability, best.evidence)
 

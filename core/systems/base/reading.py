@@ -10,7 +10,7 @@ from typing import Any
 from core import types as t
 from core.disambiguation.clarifiers import by_round_trip
 from core.models.span.reader import PassageReader, Readout
-from core.systems.base.clarifying import ask_reader
+from core.systems.base.clarifying import ask_reader, make_judge
 from core.systems.base.options import Options, ReadingOptions
 from core.systems.base.rescoring import rescoring_of
 from core.systems.base.selection import CalibrationKey, Selection, answer_events
@@ -40,8 +40,9 @@ class ReadingSystem(System):
         self.reader, self.rescoring = reader, rescoring_of(name, own.additions, parts, (weights, key.kind))
         key = self.rescoring.key(key)
         self.stopping = Selection(own.threshold, own.stop, key.find(weights, own.stop, own.calibration), key)
-        used = {**used, **self.stopping.about(), **self.rescoring.about}
-        clarifier = by_round_trip(ask_reader(reader)) if clarifies else None
+        judge, confirming = make_judge(parts.settings) if clarifies and options.clarify else (None, {})
+        used = {**used, **self.stopping.about(), **self.rescoring.about, **confirming}
+        clarifier = by_round_trip(ask_reader(reader), judge) if clarifies else None
         super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 
     @abstractmethod

@@ -21,6 +21,7 @@ from core.settings import Settings
 from core.short_names import spelled_out
 from core.systems.base.coverage import Coverage
 from core.systems.base.options import Options, SystemOptions
+from core.telemetry import recorded
 from core.text import answer_key, text_problem
 from core.trace import fold
 
@@ -174,6 +175,7 @@ class System(ABC):
         settings = {**asdict(stored), "retrieval": dict(parts.retrieval), **(used or {})}
         self.info = t.SystemInfo(name, settings, parts.corpus, parts.corpus_digest, *checkpoint)
 
+    @recorded
     @trimmed
     def run(self, question: t.Question) -> Iterator[t.Event]:
         """Yields each event as it happens: all answers first, then the disambiguated questions.

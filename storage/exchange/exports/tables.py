@@ -34,6 +34,7 @@ COLUMNS = (
     ("disambiguated_question", "text"),
     ("passage_ids", "texts"),
     ("verdict", "text"),  # of a judgment
+    ("error_labels", "texts"),  # of the project's, beside it
     ("note", "text"),
     ("system", "text"),
     ("prediction_id", "text"),
@@ -117,6 +118,7 @@ def _label_row(one: Labelled, names: Names) -> dict[str, Any]:
         "disambiguated_question": answer.clarified or "",
         "passage_ids": list(dict.fromkeys(e["passage_id"] for e in answer.evidence)),
         "verdict": one.label,
+        "error_labels": list(one.errors),
         "note": one.note,
         "system": answer.system,
         "prediction_id": answer.prediction,

@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 from core.json_io import dumps
 from core.text import answer_key, content_words, has_answer
 from core.types import Annotation
-from storage.exchange.consensus import Said, annotation_of, consensus, own_statements, validated
+from storage.exchange.competence import weights_of
+from storage.exchange.consensus import EQUAL, Said, annotation_of, consensus, own_statements, validated
 from storage.exchange.filters import Filters, Names
 from storage.exchange.votes import CHUNK, said, sheets
 from storage.schema import tables, workbench
@@ -172,10 +173,11 @@ class _Agreed:
 
 
 def _agreed(session: Session, filters: Filters, counts: Counter[str]) -> Iterator[_Agreed]:
+    weights = weights_of(session, filters) if filters.weighted else EQUAL
     for batch in batched(said(session, filters, counts)):
         passages = passages_of(session, [one.id for one in batch], filters)
         for one in batch:
-            view = consensus(one.votes, one.statements)
+            view = consensus(one.votes, one.statements, weights)
             counts["ties"] += view.ties
             nothing = not view.answers and _no_answer(one)
             if not view.answers:

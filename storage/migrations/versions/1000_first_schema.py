@@ -1,7 +1,7 @@
 """The first schema.
 
 Types are spelled out, not taken from storage.schema: a migration stays as it was released.  Names of constraints follow from the naming
-convention of storage.schema.base.  Four tables are only ever added to; triggers refuse the rest.
+convention of storage.schema.base.  Five tables are only ever added to; triggers refuse the rest.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ depends_on = None
 TIME = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")  # ISO 8601, UTC, microseconds
 REAL = sa.Double().with_variant(sa.REAL(), "sqlite")
 LARGE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # STRICT tables know no BIGINT; SQLite's INTEGER has 64 bits
-APPEND_ONLY = ("guideline", "submission", "interaction", "activity")
+APPEND_ONLY = ("guideline", "submission", "interaction", "activity", "comment")
 
 
 def upgrade() -> None:
@@ -69,10 +69,12 @@ def upgrade() -> None:
         *_required(sa.Text, "stages", "corpus", "systems", "ordering", "thresholds", "state"),
         *_required(sa.Integer, "annotators_per_item", "seed", "gold_first", "version"),
         *_optional(sa.Text, "reference_date"),
-        *_required(REAL, "lease_minutes", "gold_pass"),
+        *_required(REAL, "lease_minutes", "gold_pass", "gold_rate"),
+        *_required(sa.Text, "error_labels"),
         *_required(TIME, "created", "updated"),
         sa.CheckConstraint("annotators_per_item >= 1", name="annotators_per_item"),
         sa.CheckConstraint("gold_first >= 0 AND gold_pass >= 0 AND gold_pass <= 1", name="gold"),
+        sa.CheckConstraint("gold_rate >= 0 AND gold_rate <= 0.5", name="gold_rate"),
         sa.CheckConstraint("lease_minutes > 0", name="lease_minutes"),
         sa.CheckConstraint("length(name) > 0", name="name"),
         sa.CheckConstraint("ordering IN ('file', 'random', 'uncertainty', 'disagreement')", name="ordering"),
@@ -212,7 +214,7 @@ def upgrade() -> None:
         sa.Column("project_id", sa.Integer, sa.ForeignKey("project.id"), nullable=False),
         sa.Column("question_id", sa.Integer, sa.ForeignKey("question.id"), nullable=False, index=True),
         *_required(sa.Integer, "position"),
-        *_optional(sa.Text, "gold", "passages"),
+        *_optional(sa.Text, "gold", "passages", "corrections"),
         *_required(sa.Text, "references"),
         *_optional(REAL, "margin", "disagreement"),
         *_required(TIME, "created"),
@@ -233,6 +235,24 @@ def upgrade() -> None:
     op.create_index(op.f("ix_activity_annotator_id_id"), "activity", ["annotator_id", "id"])
     op.create_index(op.f("ix_activity_item_id_id"), "activity", ["item_id", "id"])
     op.create_index(op.f("ix_activity_project_id_id"), "activity", ["project_id", "id"])
+    _create(
+        "assignment",
+        sa.Column("item_id", sa.Integer, sa.ForeignKey("project_item.id"), nullable=False),
+        sa.Column("annotator_id", sa.Integer, sa.ForeignKey("annotator.id"), nullable=False, index=True),
+        *_required(sa.Text, "stage"),
+        *_required(TIME, "created"),
+        sa.UniqueConstraint("item_id", "stage", "annotator_id"),
+        sa.CheckConstraint("stage IN ('generation', 'validation', 'judging')", name="stage"),
+    )
+    _create(
+        "comment",
+        sa.Column("item_id", sa.Integer, sa.ForeignKey("project_item.id"), nullable=False),
+        sa.Column("annotator_id", sa.Integer, sa.ForeignKey("annotator.id"), nullable=False),
+        *_required(sa.Text, "text"),
+        *_required(TIME, "created"),
+        sa.CheckConstraint("length(text) > 0", name="text"),
+    )
+    op.create_index(op.f("ix_comment_item_id_id"), "comment", ["item_id", "id"])
     _create(
         "draft",
         sa.Column("item_id", sa.Integer, sa.ForeignKey("project_item.id"), nullable=False),

@@ -55,8 +55,6 @@ def test_states_and_gradients_are_those_of_transformers(folders: dict[str, str],
     assert known.keys() == dict(ours.named_parameters()).keys()  # checkpoints hold these names
     for parameter, value in ours.named_parameters():
         expected = known[parameter].grad
-        assert value.grad is not None
-        assert expected is not None
         assert torch.allclose(value.grad, expected, atol=1e-4 * max(1.0, float(expected.abs().max()))), parameter
 
 

@@ -60,7 +60,3 @@ def test_a_missing_or_damaged_file_says_so(tiny_bert_folder: Path, tmp_path: Pat
         (tmp_path / name).write_bytes((tiny_bert_folder / name).read_bytes())
     with pytest.raises(CheckpointError, match="cannot be loaded"):
         load_tokenizer(str(tmp_path))
-
-
-def test_the_bundled_base_reads_without_transformers() -> None:
-    assert isinstance(load_tokenizer(MINILM), WordPieces)

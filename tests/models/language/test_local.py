@@ -99,13 +99,6 @@ def test_a_prompt_that_is_too_long_fails_alone(model: LocalModel) -> None:
     assert "limit including the answer is 64" in done[1].error
 
 
-def test_an_object_that_it_does_not_say_is_an_error(model: LocalModel) -> None:
-    schema = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-    done = ask(model, request("red", schema=schema))[0]
-    assert done.parsed is None
-    assert "no JSON object" in done.error
-
-
 def test_the_deadline_and_a_person_end_it(model: LocalModel) -> None:
     late = ask(model, request("red", 20), request("one", 20), seconds=-1)
     assert all("time was over" in c.error for c in late)

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
-from loopback_endpoint import Reply, endpoint, said
 
 from core.errors import InputError
 from core.models.language.loading import (
@@ -15,7 +13,7 @@ from core.models.language.loading import (
     require_language_model,
 )
 from core.models.language.prompted import PromptedGenerator
-from core.models.language.roles import Claim, Generator, LanguageGenerator, Request, Run
+from core.models.language.roles import Claim, Request, Run
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
 from core.types import Passage
@@ -41,12 +39,6 @@ def one(said: Any, passage: Passage = P[0]) -> Any:
     )
     assert len(run.calls) == 1
     return found[0]
-
-
-def test_it_plays_every_role() -> None:
-    played, _ = generator()
-    assert isinstance(played, Generator)
-    assert isinstance(played, LanguageGenerator)
 
 
 def test_one_call_a_passage_each_counted() -> None:
@@ -171,48 +163,6 @@ def test_the_judges_roles() -> None:
     assert generator({"deduplicate": '{"keep": [3, 1, 1, 9]}'})[0].deduplicate("q", ["a", "b", "c"], run) == [0, 2]
     assert generator({"deduplicate": '{"keep": []}'})[0].deduplicate("q", ["a", "b"], run) is None
     assert generator()[0].deduplicate("q", ["a"], run) == [0]
-
-
-def test_about_names_model_and_prompt_versions_and_is_plain_json() -> None:
-    about = generator()[0].about
-    assert json.loads(json.dumps(about)) == about
-    assert about["prompts"]["interpret"] >= 1
-
-
-# ---------------------------------------------------------------- over a real connection
-
-
-def test_twenty_passages_of_which_some_fail() -> None:
-    def answer(body: dict[str, Any], n: int) -> Reply:
-        last = body["messages"][-1]["content"]
-        for word, reply in (("html", Reply("<html>")), ("down", Reply("", 400)), ("half", said('{"question": "Who'))):
-            if f"of {word}" in last:
-                return reply
-        return said({"question": "Who led it?", "answer": "Nora Vance", "reason": ""}, prompt_tokens=100, completion_tokens=9)
-
-    texts = ["Nora Vance led the film", *(f"the film of {w}" for w in ("html", "down", "half"))] * 5
-    passages = [Passage(str(i), "T", text) for i, text in enumerate(texts)]
-    with endpoint(answer) as (url, _):
-        played = load_language_generator(
-            Settings(lm_url=url, lm_model="tiny", lm_key="sk-1234567890", lm_timeout=5, lm_retries=0)
-        )
-        run = Run.of(20)
-        found = dict(played.interpret("Who led it?", passages, run))
-    assert sorted(found) == list(range(20))
-    assert [found[i].answer for i in range(0, 20, 4)] == ["Nora Vance"] * 5
-    assert all(found[i].failed for i in range(20) if i % 4)
-    assert sum(bool(c.error) for c in run.calls) == 15
-    assert "sk-1234567890" not in repr(found) + repr(run) + json.dumps(dict(played.about))
-
-
-def test_a_stopped_run_ends_at_once_and_says_so() -> None:
-    with endpoint(lambda body, n: Reply("{}", wait=30)) as (url, _):
-        played = load_language_generator(Settings(lm_url=url, lm_model="tiny"))
-        started = time.monotonic()
-        run = Run.of(60, lambda: time.monotonic() - started > 0.3)
-        found = dict(played.interpret("Who?", P, run))
-    assert time.monotonic() - started < 10
-    assert {i.failed for i in found.values()} == {"the run was stopped"}
 
 
 # ---------------------------------------------------------------- choosing

@@ -5,13 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import core.models.language.prompts as prompts
-from core.errors import FormatError
+from core.errors import FormatError, InputError
+from core.models.language.loading import load_language_generator, require_language_model
 from core.models.language.prompted import SCHEMAS
 from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, names, passages_as_data, versions
+from core.models.language.roles import Run
+from core.settings import Settings
 from core.types import Passage
 
 
@@ -44,7 +45,8 @@ KNOWN = {
     "answer": (1, "f2ed50ddef79"),
     "clarify_long": (1, "ccc3dd5726a2"),
     "deduplicate": (1, "be4428485bb8"),
-    "interpret": (1, "5c9082aaee17"),
+    "interpret": (2, "5ccfd70da1f2"),
+    "long_answer": (1, "2ebce9e70620"),
     "match": (1, "baaa7fe9d9d8"),
     "next_answer": (1, "4e7fa813856f"),
     "pseudo_interpretations": (2, "82854818c178"),
@@ -122,8 +124,37 @@ def test_a_long_passage_is_cut() -> None:
     assert len(as_data("x" * 10**6)) == prompts.PASSAGE_CHARS
 
 
-@given(st.text(max_size=200), st.text(max_size=60))
-def test_no_text_can_write_a_tag(text: str, title: str) -> None:
-    shown = passages_as_data([Passage("p", title, text)])
-    assert (shown.count("<"), shown.count(">")) == (2, 2)
-    assert as_data(as_data(text)) == as_data(text)
+# ---------------------------------------------------------------- other prompts (AMBISCOPE_LM_PROMPTS)
+
+OTHER = "version: 3\nrole: relax\nsource: another paper\n--- system\nWiden it.\n--- user\n{{question}}\n"
+
+
+def test_a_role_without_another_prompt_keeps_ours_and_reports_name_the_digest_of_another(tmp_path: Path) -> None:
+    (tmp_path / "relax.txt").write_text(OTHER)
+    generator = load_language_generator(Settings(lm_url="scripted:", lm_prompts=str(tmp_path)))
+    generator.relax("Who led it?", Run.of(5))
+    (request,) = generator.model.requests  # type: ignore[attr-defined]
+    assert [m.text for m in request.messages] == ["Widen it.", "Who led it?"]
+    ours = load_prompt("verify").version
+    assert generator.about["prompts"] == {**versions(), "relax": load_prompt("relax", tmp_path).label, "verify": ours}
+    assert hashlib.sha256(OTHER.encode()).hexdigest()[:12] in str(generator.about["prompts"]["relax"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("relax.txt", OTHER.replace("{{question}}", "it"), r"relax\.txt.*lacks \{\{question\}\}"),
+        ("relax.txt", OTHER + "{{passage}}", r"relax\.txt.*\{\{passage\}\}"),
+        ("relaxed.txt", OTHER, "relaxed"),
+        ("notes.md", OTHER, r"\.txt"),
+        ("", "", "not a folder"),
+    ],
+)
+def test_a_wrong_folder_of_prompts_is_refused_before_anything_is_asked(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    if name:
+        (tmp_path / name).write_text(text)
+    folder = tmp_path if name else tmp_path / "absent"
+    with pytest.raises(InputError, match=message):
+        require_language_model(Settings(lm_url="scripted:", lm_prompts=str(folder)))

@@ -42,7 +42,6 @@ def settings() -> Iterator[Settings]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        assert server.stdout is not None
         assert "listens on http://127.0.0.1" in server.stdout.readline()
         ready = Settings(lm_url=f"http://127.0.0.1:{port}/v1", lm_concurrency=1, lm_max_tokens=40, lm_timeout=240)
         until = time.monotonic() + 120  # with llama-cpp-python the words come before the weights

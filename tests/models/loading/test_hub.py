@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +17,7 @@ from core.errors import CheckpointError, DownloadError
 from core.models.loading.files import digest
 from core.models.loading.finding import BUNDLED, find_answering, find_checkpoint, find_fid, find_verifier, is_span_model
 from core.models.loading.hub import fetched, is_name, put
-from core.settings import ROOT, Settings
+from core.settings import Settings
 
 SPAN = {"config.json": json.dumps({"kind": "span"}).encode(), "model.safetensors": b"weights"}
 
@@ -211,22 +207,3 @@ def test_a_run_without_a_card_gets_one(hub: hub_server.FakeHub, tmp_path: Path) 
     assert '"F1": 0.5' in there["README.md"].decode()
     assert ModelCard(there["README.md"].decode()).data.license == "mit"
     assert "model.safetensors" not in hub.commits[hub.repos["ada/mine"]["main"]]
-
-
-@pytest.mark.slow
-def test_the_command_line_takes_the_usual_variables(hub: hub_server.FakeHub, tmp_path: Path) -> None:
-    """HF_ENDPOINT and HF_TOKEN, in a process of its own."""
-    run = tmp_path / "best"
-    shutil.copytree(BUNDLED / "verifier", run)
-    env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": hub.token, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf")}
-    done = subprocess.run(
-        [sys.executable, "-m", "core", "push", str(run), "ada/verifier", "--licence", "apache-2.0"],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"AMBISCOPE_VERIFIER=ada/verifier@{hub.repos['ada/verifier']['main']}" in done.stdout
-    assert hub.token not in done.stdout + done.stderr

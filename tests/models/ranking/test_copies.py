@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from core.models.ranking.copies import MOST, Copies
+from core.models.ranking.copies import Copies
 from core.models.ranking.features import FEATURES, QuestionFeatures
 from core.text import word_tokens
 from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
@@ -48,17 +45,6 @@ def test_a_copy_that_holds_both_answers_contradicts_neither() -> None:
 
 def test_short_and_empty_passages_have_no_copies() -> None:
     assert not copies(a="", b="", c="Paris", d="Paris").of("c")
-
-
-@given(st.dictionaries(st.text(max_size=3), st.lists(st.sampled_from("abc"), max_size=12), max_size=6))
-def test_being_copies_goes_both_ways_and_documents_are_at_most_the_passages(words: dict[str, list[str]]) -> None:
-    found = Copies(words)
-    for key in words:
-        assert all(key in found.of(other) and found.documents([key, other]) == 1 for other in found.of(key))
-        outvoted, contested = found.against(key, [key], [[other] for other in words])
-        assert 0 <= outvoted <= MOST
-        assert contested or not outvoted
-    assert found.documents(list(words)) <= len(words)
 
 
 def test_a_candidate_of_a_false_copy_is_outvoted_also_by_an_earlier_answer() -> None:

@@ -14,7 +14,7 @@ from core.models.ranking.passage_network import JointConfig, JointNetwork
 from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.models.span.reader import Readout
 from core.training.options import TrainConfig
-from core.training.passages import JointTask, Pool, mrecall, picks
+from core.training.passages import PassageSetTask, Pool, mrecall, picks
 from core.training.trainer import fit
 from core.types import Candidate, Passage
 
@@ -42,7 +42,7 @@ def test_untrained_it_ranks_as_the_reader_does() -> None:
 
 def test_targets_are_the_passages_with_a_new_answer() -> None:
     one = pool(1)
-    task = JointTask([one], [])
+    task = PassageSetTask([one], [])
     network = JointNetwork(CONFIG).eval()
     scores = one.reader.log_probabilities([(1,)])[0]
     loss = task.loss(network, [(one, [(1,)])], torch.device("cpu"))
@@ -56,7 +56,7 @@ def test_targets_are_the_passages_with_a_new_answer() -> None:
 
 def test_it_learns_what_the_states_tell(tmp_path: Path) -> None:
     pools = [pool(1), pool(2)]
-    task, network = JointTask(pools, pools), JointNetwork(CONFIG)
+    task, network = PassageSetTask(pools, pools), JointNetwork(CONFIG)
     before = [mrecall(p, picks(p, p.reader, 2), 2) for p in pools]
     config = TrainConfig(steps=60, head_lr=1e-2, warmup=2, evaluate_every=60, device="cpu", precision="fp32")
     fit(network, task, config, tmp_path, lambda n, folder, row: None, lambda text: None)
@@ -67,4 +67,4 @@ def test_it_learns_what_the_states_tell(tmp_path: Path) -> None:
 
 def test_nothing_to_choose_is_said() -> None:
     with pytest.raises(InputError, match="no training question"):
-        JointTask([Pool(np.zeros((1, 4), np.float16), pool(1).reader, (frozenset({0}),), 1)], [])
+        PassageSetTask([Pool(np.zeros((1, 4), np.float16), pool(1).reader, (frozenset({0}),), 1)], [])

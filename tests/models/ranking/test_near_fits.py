@@ -42,7 +42,6 @@ class Made:
         return None
 
     def f1(self, ids: Sequence[int], weights: Weights | None) -> dict[int, float]:
-        assert weights is not None
         return {i: float(self.right[i][weights.scores(self.x[i]).argmax()]) for i in ids}
 
     def steps(self, ids: Sequence[int]) -> list[Labelled]:

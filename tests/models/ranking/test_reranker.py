@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
-from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, QuestionFeatures, shape
+from core.models.ranking.features import FEATURES, OF_VERIFIER, UNJUDGED, QuestionFeatures
 from core.models.ranking.reranker import RerankedAnswerer, Weights, file_of, read_weights, rerank, write_weights
 from core.models.span.reader import Readout
 from core.training.data.examples import MultiExample
@@ -99,19 +99,6 @@ def test_a_candidate_beside_the_answers_so_far() -> None:
     assert column("title_like_previous", ["an answer that stands nowhere"]) == [0.0, 0.0, 0.0]
 
 
-def test_nothing_is_embedded_twice() -> None:
-    asked: list[str] = []
-
-    def counting(texts: Sequence[str]) -> NDArray[np.float32]:
-        asked.extend(texts)
-        return embed(texts)
-
-    seen = QuestionFeatures("Who won the tour?", PASSAGES, counting, read)
-    seen.step([], STEP)
-    seen.step(["Matteo Brisk"], STEP)
-    assert len(asked) == len(set(asked))
-
-
 def test_what_the_verifier_says_and_that_nothing_is_judged_twice() -> None:
     asked: list[str] = []
 
@@ -150,14 +137,6 @@ def test_the_first_step_adds_weights_of_its_own() -> None:
         replace(both, first={"kind": 1.0})
 
 
-def test_a_file_from_before_the_first_step_had_its_own_is_read(tmp_path: Path) -> None:
-    path = write_weights(tmp_path, weights(bias=0.5, kind=1.0))
-    body = json.loads(path.read_text())
-    del body["first"]
-    path.write_text(json.dumps(body))
-    assert read_weights(tmp_path) == weights(bias=0.5, kind=1.0)
-
-
 @pytest.mark.parametrize("part", ["weights", "first"])
 def test_weights_that_are_no_mapping_are_damage(tmp_path: Path, part: str) -> None:
     path = write_weights(tmp_path, weights())
@@ -182,11 +161,6 @@ def test_features_without_evidence_or_similarity() -> None:
     assert found.shape == (1, len(FEATURES))
     assert np.isfinite(found).all()
     assert QuestionFeatures("Where?", PASSAGES, embed, read).step([], Proposal((), 1.0)).shape == (0, len(FEATURES))
-
-
-def test_shape() -> None:
-    assert shape("5 May 1704") == (True, True, True)
-    assert shape("41 days") == (True, False, False)
 
 
 @given(st.lists(st.floats(-30, 30).map(lambda x: round(x, 6)), min_size=1, max_size=8))

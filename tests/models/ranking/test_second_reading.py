@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from core.models.ranking.second_reading import LEAST, MOST, with_readings
+from core.models.ranking.second_reading import LEAST, with_readings
 from core.models.span.reader import Readout
-from core.text import normalize_answer
 from core.types import Candidate, Evidence, Passage, Proposal
 
 TEXT = "It was led by Seán Lester of Ireland until 1947, and by Eric Drummond before."
@@ -47,22 +43,3 @@ def test_what_stands_elsewhere_or_is_unlikely_or_was_given_is_left_out() -> None
     assert with_readings(only, [readout(candidate("Seán Lester", 0.8, "q"), passage="q")], []) == only  # another passage
     assert with_readings(only, [readout(candidate("Seán Lester of Ireland", 0.8))], []) == only  # the same text
     assert with_readings(Proposal((), 1.0), [readout(SHORT)], []) == Proposal((), 1.0)
-
-
-spans = st.tuples(st.integers(0, len(TEXT) - 1), st.integers(1, 30)).map(lambda s: (s[0], min(len(TEXT), s[0] + s[1])))
-made = st.builds(
-    lambda place, p, key: Candidate(TEXT[slice(*place)], p, Evidence(key, *place, TEXT[slice(*place)])),
-    spans,
-    st.floats(0.001, 1.0),
-    st.sampled_from("abcdef"),
-)
-
-
-@given(st.lists(made, max_size=8, unique_by=lambda c: normalize_answer(c.text)), st.lists(made, max_size=6))
-def test_the_models_candidates_stay_as_they_are_and_no_text_comes_twice(own: list[Candidate], read: list[Candidate]) -> None:
-    proposal = Proposal(tuple(own), 0.5)
-    wider = with_readings(proposal, [readout(c, passage=c.evidence.passage_id) for c in read if c.evidence], [])
-    assert wider.candidates[: len(own)] == proposal.candidates
-    assert len(wider.candidates) <= len(own) + MOST
-    keys = [normalize_answer(c.text) for c in wider.candidates]
-    assert len(set(keys)) == len(keys)

@@ -21,7 +21,6 @@ RERANKED: dict[Kind, tuple[str, str]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_shipped_rerankers_score_as_before(kind: Kind) -> None:
     weights = read_weights(BUNDLED / "answerer", kind)
-    assert weights is not None
     rows = np.zeros((2, len(FEATURES)))
     for i, name in enumerate(sorted(weights.weights)):  # by name: a new feature that they do not know changes nothing
         rows[:, FEATURES.index(name)] = (-1 + i / 20, 1 - i / 40)

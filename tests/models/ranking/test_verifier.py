@@ -145,11 +145,6 @@ def test_a_checkpoint_names_its_base(checkpoint: Path, tiny_mpnet_folder: Path, 
     assert asked == ["another"]
 
 
-def test_a_name_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="train verifier"):
-        find_verifier(str(tmp_path / "none"))
-
-
 def test_weights_are_loaded_once_and_anew_when_they_changed(
     checkpoint: Path, tiny_mpnet_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

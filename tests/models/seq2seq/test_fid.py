@@ -18,7 +18,7 @@ from core.models.seq2seq import fid
 from core.models.seq2seq.fid import FidAnswerer, Generation, load_fid, load_network, locate, make_fid, save_fid
 from core.models.seq2seq.network import IGNORED, FidConfig, FidNetwork, collate_fid, fan_out, row_texts
 from core.text import find_spans
-from core.types import EOI, AnsweringModel, Passage, RetrievedPassage
+from core.types import EOI, Passage, RetrievedPassage
 
 QUESTION = "colour of the ball ?"
 TEXTS = [("north", "the ball is red"), ("south", "the ball of the boat is blue"), ("east", "a car")]
@@ -87,16 +87,6 @@ def test_a_long_question_leaves_room_for_the_passage() -> None:
 
 
 # ---------------------------------------------------------------- the network
-
-
-def test_only_the_encoder_is_interleaved(make_tiny: Any) -> None:
-    for kind in ("t5", "bart"):
-        model = make_tiny(kind)
-        network = make_fid(model, word_tokenizer("t5"))
-        encoder, decoder = network.model.get_encoder(), network.model.get_decoder()
-        assert encoder.config._attn_implementation == NAME
-        assert all(m.config._attn_implementation == NAME for m in encoder.modules() if hasattr(m, "config"))
-        assert not any(m.config._attn_implementation == NAME for m in decoder.modules() if hasattr(m, "config"))
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
@@ -179,17 +169,6 @@ def test_without_padding_the_states_are_those_of_padded_rows(
         torch.testing.assert_close(gradient, others[name], atol=1e-4, rtol=1e-3)
 
 
-def test_dropout_and_other_mechanisms_keep_padded_rows(make_tiny: Any) -> None:
-    tokenizer = word_tokenizer("t5")
-    batch = collate_fid(tokenizer, FidConfig(), [(QUESTION, TEXTS, [])])
-    assert not make_fid(make_tiny("t5"), tokenizer, FidConfig(prompting="learned")).eval()._packs(batch)
-    assert not make_fid(make_tiny("bart"), tokenizer, FidConfig()).eval()._packs(batch)
-    network = make_fid(make_tiny("t5"), tokenizer, FidConfig())
-    network.model.get_encoder().config.dropout_rate = 0.1
-    assert not network.train()._packs(batch)
-    assert network.eval()._packs(batch)
-
-
 def test_a_batch_with_one_row_and_short_rows_fits_the_learned_prompt(make_tiny: Any) -> None:
     tokenizer = word_tokenizer("t5")
     network = make_fid(make_tiny("t5"), tokenizer, FidConfig("learned", learned_tokens=30)).eval()
@@ -253,24 +232,6 @@ def test_the_best_candidate_is_what_generate_gives(network: tuple[FidNetwork, An
             assert float(probabilities[b, 0]) == pytest.approx(total, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["t5", "bart"])
-def test_a_random_model_keeps_the_contract(kind: str, make_tiny: Any) -> None:
-    tokenizer = word_tokenizer("t5")
-    answerer = FidAnswerer(make_fid(make_tiny(kind), tokenizer, FidConfig(max_answer_tokens=4)), tokenizer, "cpu")
-    assert isinstance(answerer, AnsweringModel)
-    passages = retrieved()
-    previous = ["red", "the boat"]
-    proposal = answerer.propose(QUESTION, passages, previous)
-    assert 0.0 <= proposal.eoi_probability <= 1.0
-    p = [c.probability for c in proposal.candidates]
-    assert p == sorted(p, reverse=True)
-    assert all(0.0 < x <= 1.0 for x in p)
-    assert sum(p) + proposal.eoi_probability <= 1.0 + 1e-5
-    assert not any(fid.shares_words(c.text, previous) for c in proposal.candidates)
-    assert answerer.propose(QUESTION, passages, previous) == proposal
-    assert answerer.propose(QUESTION, [], []).eoi_probability >= 0.0  # no passage: still an answer, from the prompt alone
-
-
 def test_many_questions_at_once_are_answered_as_one_by_one(network: tuple[FidNetwork, Any]) -> None:
     answerer = FidAnswerer(*network, device="cpu")
     jobs = [
@@ -294,7 +255,6 @@ def test_candidates_come_with_probability_and_evidence(network: tuple[FidNetwork
     assert [c.probability for c in proposal.candidates[:3]] == pytest.approx([0.5, 0.3, 0.05], rel=1e-3)
     assert proposal.eoi_probability == pytest.approx(0.15, rel=1e-3)
     evidence = proposal.candidates[0].evidence
-    assert evidence is not None
     assert (evidence.passage_id, evidence.start, evidence.end, evidence.text) == ("p1", 12, 15, "red")
     assert proposal.candidates[2].evidence is None  # no passage says white
 
@@ -324,15 +284,6 @@ def test_eoi_bias_moves_eoi_alone(network: tuple[FidNetwork, Any]) -> None:
     assert proposal.candidates[0].text == "red"
 
 
-def test_the_keys_of_a_single_question_are_not_copied() -> None:
-    keys = torch.randn(1, 2, 7, 3)
-    wide = fid._fan_out(keys, 5)
-    assert wide.shape == (5, 2, 7, 3)
-    assert wide.data_ptr() == keys.data_ptr()
-    pair = torch.arange(2.0)[:, None]
-    assert fid._fan_out(pair, 2)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0]
-
-
 def test_a_sure_eoi_leaves_finite_numbers(network: tuple[FidNetwork, Any]) -> None:
     proposal = Steered(*network, {EOI: 1.0}).propose(QUESTION, retrieved(), ["red"])
     assert proposal.eoi_probability == pytest.approx(1.0, abs=1e-3)
@@ -342,12 +293,10 @@ def test_a_sure_eoi_leaves_finite_numbers(network: tuple[FidNetwork, Any]) -> No
 def test_evidence_of_short_answers_needs_a_single_passage() -> None:
     passages = retrieved(("a", "he won 3 times, then 3 more"), ("b", "The Beatles came"), ("c", "the beatles left"))
     first = locate("3", passages)
-    assert first is not None
     assert (first.passage_id, first.start) == ("p1", 7)
     second = retrieved(("d", "3 songs"))[0]
     assert locate("3", [*passages, replace(second, passage=replace(second.passage, id="p4"))]) is None
     beatles = locate("the Beatles", passages)
-    assert beatles is not None
     assert beatles.text == "The Beatles"
     assert find_spans(passages[1].passage.text, "the Beatles") == [(beatles.start, beatles.end)]
 
@@ -454,25 +403,6 @@ def test_a_damaged_checkpoint_is_named(how: str, message: str, tiny_t5_folder: P
         load_fid(str(tmp_path / "damaged"), "cpu")
     assert str(tmp_path / "damaged") in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("default", r"'answerer-seq2seq' is not bundled.*core train seq2seq"),
-        ("./nowhere", "there is no folder"),
-        ("a/b/c", "no folder"),
-    ],
-)
-def test_a_missing_checkpoint_says_what_to_do(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.loading.finding.BUNDLED", tmp_path)
-    with pytest.raises(CheckpointError, match=message):
-        load_fid(name)
-
-
-def test_a_hub_name_without_a_network_is_a_checkpoint_error() -> None:
-    with pytest.raises(CheckpointError, match="HF_HUB_OFFLINE forbids asking the hub"):
-        load_fid("nobody/nothing-of-this-name", "cpu")
 
 
 def test_weights_are_loaded_once_and_anew_when_they_change(

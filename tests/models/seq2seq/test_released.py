@@ -13,7 +13,6 @@ from tiny_models import word_tokenizer
 from core.errors import CheckpointError
 from core.models.seq2seq.fid import load_fid, load_network, make_fid
 from core.models.seq2seq.network import FidConfig, row_texts
-from core.models.seq2seq.released import plain_name
 from core.types import EOI
 
 QUESTION = "colour of the ball ?"
@@ -45,16 +44,6 @@ def logits_of(network: Any, tokenizer: Any) -> torch.Tensor:
     labels = torch.tensor([[8, 9, 1]])
     with torch.no_grad():
         return network.eval()(network.collate(tokenizer, [(QUESTION, TEXTS, ["red"])]), labels)
-
-
-def test_names_are_mapped() -> None:
-    assert (
-        plain_name("encoder.encoder.block.3.module.layer.0.SelfAttention.q.weight")
-        == "encoder.block.3.layer.0.SelfAttention.q.weight"
-    )
-    assert plain_name("encoder.encoder.final_layer_norm.weight") == "encoder.final_layer_norm.weight"
-    assert plain_name("module.decoder.block.0.layer.0.layer_norm.weight") == "decoder.block.0.layer.0.layer_norm.weight"
-    assert plain_name("shared.weight") == "shared.weight"
 
 
 def test_a_released_fid_gives_the_logits_of_its_t5(make_tiny: Any, tmp_path: Path) -> None:

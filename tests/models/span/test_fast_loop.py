@@ -59,12 +59,6 @@ def greedy(model: object, steps: int = 4, previous: Sequence[str] = ()) -> list[
     return answers
 
 
-def test_the_count() -> None:
-    assert [Rereading().count(n) for n in (1, 2, 5, 10, 14, 20, 100)] == [1, 2, 2, 2, 3, 3, 15]
-    assert Rereading(1.0).count(7) == 7
-    assert Rereading(0.0, 1).count(7) == 1
-
-
 def test_the_first_step_is_exact_and_later_ones_read_less(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = answerer.propose(QUESTION, PASSAGES, ())
     seen = Counting(answerer, monkeypatch)
@@ -84,7 +78,6 @@ def test_what_is_read_again_can_still_hold_an_answer(answerer: SpanAnswerer) -> 
     loop = FastSpanLoop(answerer)
     first = loop.propose(QUESTION, PASSAGES, ())
     given = [first.candidates[0].text]
-    assert loop._first is not None
     order = [i for i, _ in remaining(loop._first, PASSAGES, given, answerer.decoding.retrieval_prior)]
     assert sorted(order) == list(range(6))
     later = loop.propose(QUESTION, PASSAGES, given)
@@ -149,7 +142,6 @@ def test_a_reranker_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch:
     loop.propose(QUESTION, PASSAGES, ())  # a new run: nothing is judged yet
     assert loop._judged == []
     loop.judged([], [])
-    assert loop._first is not None
     order = [i for i, _ in remaining(loop._first, PASSAGES, ["red"], answerer.decoding.retrieval_prior)]
     assert _read(loop, ["red"]) <= set(order[:2])
     assert seen.rows[:3] == [6, 2, 2]

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from core.models.interleaving import Packing, interleaved_attention, use_interleaving
@@ -94,38 +92,6 @@ def test_gradients_equal_those_of_padded_rows(network: SpanNetwork, prompted: bo
     assert any("encoder.layer.0" in name for name in packed)
     for name in packed:
         assert float((packed[name] - padded[name]).abs().max()) <= 1e-5, name
-
-
-def test_training_with_dropout_keeps_the_padded_layout(tiny_bert_folder: Path) -> None:
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3)
-    network = SpanNetwork(load_base(config.base, dropout=0.1), config)
-    assert not network.train()._packs(batch(LENGTHS, True))
-    assert network.eval()._packs(batch(LENGTHS, True))
-
-
-@given(
-    lengths=st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any), min_size=1, max_size=3),
-    interleaved=st.booleans(),
-)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_lengths(lengths: list[list[int]], interleaved: bool, one_thread: None) -> None:
-    """The attention itself, packed, row by row and all at once."""
-    flat = [n for rows in lengths for n in rows]
-    longest, heads, width = max(flat), 2, 4
-    generator = torch.Generator().manual_seed(sum(flat))
-    q, k, v = (torch.randn(len(flat), heads, longest, width, generator=generator) for _ in range(3))
-    mask = torch.arange(longest)[None] < torch.tensor(flat)[:, None]
-    rows = 3 if interleaved else None
-    prompt = max(r[0] for r in lengths)
-    module = torch.nn.Module().eval()
-    extra: dict[str, Any] = {"rows": rows, "prompt_tokens": prompt} if interleaved else {}
-    whole, _ = interleaved_attention(module, q.requires_grad_(), k, v, mask[:, None, None], **extra)
-    long = [x.transpose(1, 2)[mask].transpose(0, 1)[None] for x in (q, k, v)]  # (1, H, T, D)
-    with torch.no_grad():
-        by_row, _ = interleaved_attention(module, q, k, v, mask[:, None, None], **extra)
-        packed, _ = interleaved_attention(module, *long, None, packed=Packing(tuple(flat), rows))
-    assert float((whole - by_row)[mask].detach().abs().max()) <= 1e-5
-    assert float((whole[mask] - packed[0]).detach().abs().max()) <= 1e-5
 
 
 def test_padding_in_front_is_computed_all_at_once(make_tiny: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Callable
 from datetime import date
@@ -15,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.evaluation.cost import times_of
 from pages.explore import share, sides
+from pages.explore.rows import distinction, row
 
 Open = Callable[..., AppTest]
 DAY = date(2026, 1, 31)
@@ -24,13 +26,11 @@ def answer(text: str, *read: str) -> t.Answer:
     return t.Answer(text, 0.5, tuple(t.Evidence("p", 0, len(r), r) for r in read))
 
 
-def test_answers_are_aligned_by_any_spelling() -> None:
+def test_answers_are_the_same_by_any_spelling() -> None:
     left = [answer("The Beatles"), answer("Wings"), answer("8 March"), answer("x")]
     right = [answer("Queen"), answer("March 8", "8 March"), answer("beatles!"), answer("Beatles")]
-    assert sides.align(left, right) == [(0, 2), (2, 1), (1, None), (3, None), (None, 0), (None, 3)]
     assert sides.in_both(left, right) == ({0, 2}, {1, 2})
-    assert sides.align([], []) == []
-    assert sides.align([], right[:1]) == [(None, 0)]
+    assert sides.in_both([], right[:1]) == (set(), set())
 
 
 def test_time_by_part_adds_up() -> None:
@@ -78,17 +78,40 @@ def test_changed_settings_are_marked_and_reset_together(app: AppTest) -> None:
     assert "explore.reset" not in [b.key for b in app.button]
     app.number_input(key="explore.first.max_answers").set_value(3)
     app.toggle(key="explore.first.clarify").set_value(False).run()
-    assert texts(app).count("changed; default") == 2
-    assert "default: on" in texts(app)
+    assert texts(app).count("Default:") == 2
+    assert "Default: on" in texts(app)
     button(app, "Reset 2 changed settings").click().run()
     assert not app.exception
-    assert "changed; default" not in texts(app)
+    assert "Default:" not in texts(app)
     assert app.number_input(key="explore.first.max_answers").value == 8
     assert app.toggle(key="explore.first.clarify").value is True
+
+
+def question(answer: str, text: str) -> t.Prediction:
+    """A prediction of one answer whose rewritten question is `text`."""
+    made = predict(QUESTION, (answer,))
+    return dataclasses.replace(made, clarifications=(t.Clarification(answer, text, True),))
+
+
+def test_a_question_that_did_not_change_is_not_a_rewritten_one() -> None:
+    same = question("Natalie Wood", QUESTION.upper())
+    assert (share.questions_of(same, same.answers[0]), distinction(same, same.answers[0])) == ([], "")
+    other = question("Natalie Wood", "Who played Maria in the 1961 film West Side Story?")
+    assert distinction(other, other.answers[0]) == "the 1961 film"
+    assert "1961" in share.markdown(other, "", DAY)
+    assert "Question:" not in share.markdown(same, "", DAY)
+
+
+def test_a_kept_answer_is_not_an_added_one() -> None:
+    made = predict(QUESTION, ("Natalie Wood", "Rita Moreno"))
+    kept, added = (dataclasses.replace(a, pinned=True) for a in made.answers)
+    made = dataclasses.replace(made, question=dataclasses.replace(made.question, added=("Rita Moreno",)))
+    assert ["kept" in row(made, a) for a in (kept, added)] == [True, False]
+    assert ["added" in row(made, a) for a in (kept, added)] == [False, True]
 
 
 def test_a_result_can_be_taken_away(app: AppTest) -> None:
     ask(app)
     labels = [d.label for d in app.get("download_button")]
-    assert {"Download trace", "Markdown", "Card (PNG)"} <= set(labels)
-    assert "Time:" in texts(app)
+    assert {"Trace", "Markdown", "Card (PNG)"} <= set(labels)
+    assert "other" in texts(app)

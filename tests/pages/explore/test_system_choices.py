@@ -14,7 +14,7 @@ def page() -> None:
 def test_a_choice_is_passed_on_when_it_is_not_the_default() -> None:
     at = AppTest.from_function(page).run()
     added, box = at.selectbox
-    assert (added.label, added.value) == ("Additions", "all")
+    assert (added.label, added.value) == ("Rescoring", "all")
     assert (box.label, box.value) == ("Loop", "exact")
     assert at.session_state["got"] == {}
     box.set_value("fast").run()

@@ -1,4 +1,4 @@
-"""The explore page over `verdict`: launch, the grid, the map, choices to pick, edit and reject; over a generator from a table, without weights."""
+"""The explore page over `verdict`: what each passage gave, the map, questions to ask on; over a generator from a table, without weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from page_helpers import QUESTION, ask, button, texts
+from page_helpers import QUESTION, ask, texts
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
@@ -80,78 +80,29 @@ def saved(app: AppTest) -> str:
     return str(named if isinstance(named, str) else named[0])
 
 
-def test_a_grid_a_map_and_choices(app: AppTest, store: Store) -> None:
+def test_interpretations_are_answers_like_any_other(app: AppTest, store: Store) -> None:
     assert app.number_input(key="explore.first.top_k.verdict.4").value == 4  # 20, and the corpus has 4
     ask(app)
     assert not app.exception
     shown = texts(app)
-    assert "Which of these do you mean?" in shown
-    assert "Natalie Wood" in shown
-    assert "Rachel Zegler" in shown
-    assert f"Searched for: {QUESTION}" in shown
-    assert "4 of 4 passages read · 2 interpreted · 1 abstained · 1 failed" in shown
+    labels = [e.label.replace("\\", "") for e in app.expander]
+    assert [label[:16] for label in labels if label.startswith("**")] == ["**Natalie Wood**", "**Rachel Zegler*"]
+    assert all(part in shown for part in ("Passages read: 4", "2 answered", "1 no answer", "1 failed"))
     assert "it is about a _rock_" in shown
     assert "<b>returned</b> *HTML*" in shown
-    assert "2 interpretations, 0 clusters, 2 unclustered" in shown
+    assert not any("Map of" in label for label in labels)  # of two points it says nothing
     raw = "\n".join(str(m.value) for m in (*app.markdown, *app.caption))
     assert "<b>returned" not in raw  # escaped, so nothing of it is markup
     assert not any(m.allow_html for m in app.markdown)
     assert ":orange-background[**Natalie Wood**]" in raw
-    prediction = store.predictions.get_prediction(saved(app)).prediction
-    assert [i.answer for i in prediction.interpretations] == ["Natalie Wood", "Rachel Zegler"]
-
-
-def test_clustering_anew_reads_nothing(app: AppTest) -> None:
-    ask(app)
-    prefix = saved(app)
-    app.selectbox(key=f"{prefix}.recluster.unclustered").set_value("drop").run()
-    assert not app.exception
-    shown = texts(app)
-    assert "Clustered again from the same interpretations" in shown
-    assert "No interpretation is left" in shown
-    app.selectbox(key=f"{prefix}.recluster.unclustered").set_value("keep").run()
-    assert "Which of these do you mean?" in texts(app)
-
-
-def test_a_picked_interpretation_is_asked_on_and_has_one_meaning(app: AppTest) -> None:
-    ask(app)
     first = saved(app)
-    app.button(key=f"{first}.pick.1").click().run()
+    prediction = store.predictions.get_prediction(first).prediction
+    assert [i.answer for i in prediction.interpretations] == ["Natalie Wood", "Rachel Zegler"]
+    app.button(key=f"{first}.1.0.ask").click().run()
     assert not app.exception
     assert saved(app) != first
     assert app.text_input(key="explore.question").value == SAID["p2"][0]
-    shown = texts(app)
-    assert "one meaning" in shown
-    assert "Rachel Zegler" in shown
-
-
-def test_an_edited_one_is_asked(app: AppTest) -> None:
-    ask(app)
-    first = saved(app)
-    box = next(i for i in app.text_input if i.key and i.key.startswith(f"{first}.edit.0"))
-    box.set_value("Who lost?").run()
-    app.button(key=f"{first}.edited.0").click().run()
-    assert not app.exception
-    shown = texts(app)
-    assert app.text_input(key="explore.question").value == "Who lost?"
-    assert "No interpretation: none of the nearest 4 passages answers any meaning" in shown
-    assert "The nearest passages" in shown
-
-
-def test_rejecting_and_none_of_these(app: AppTest, store: Store) -> None:
-    ask(app)
-    first = saved(app)
-    app.button(key=f"{first}.reject.0").click().run()
-    assert "~~Natalie Wood~~" in texts(app)
-    app.button(key=f"{first}.further").click().run()
-    again = store.predictions.get_prediction(saved(app)).prediction
-    assert again.question.banned == ("Natalie Wood",)
-    assert again.system.settings["top_k"] == 4  # twice as many, at most the whole corpus
-    assert [i.answer for i in again.interpretations] == ["Rachel Zegler"]
-    button(app, "None of these").click().run()
-    assert "None of these is what you mean" in texts(app)
-    button(app, "Undo").click().run()
-    assert "None of these is what you mean" not in texts(app)
+    assert "one meaning" in texts(app)
 
 
 @pytest.mark.parametrize("count", [1, 3, 20])

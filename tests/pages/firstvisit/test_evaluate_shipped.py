@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from page_helpers import TIMEOUT, button, texts
 from storage_samples import evaluation_report
@@ -22,6 +23,7 @@ from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
+OURS = "included with Ambiscope"
 
 
 def loaded(open_app: Open) -> AppTest:
@@ -34,6 +36,11 @@ def loaded(open_app: Open) -> AppTest:
     return app
 
 
+def leaderboard(app: AppTest) -> pd.DataFrame:
+    found: pd.DataFrame = next(d.value for d in app.dataframe if "#" in d.value)
+    return found
+
+
 def save(store: Store, label: str, system: str = "mine") -> str:
     report = evaluation_report()
     return store.evaluations.save_evaluation(
@@ -43,19 +50,18 @@ def save(store: Store, label: str, system: str = "mine") -> str:
 
 def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store: Store) -> None:
     app = loaded(open_app)
-    assert "Shipped with Ambiscope" in texts(app)
+    assert OURS in texts(app)
     assert runs.about().commit[:7] in texts(app)
-    assert set(app.dataframe[0].value["system"]) == set(runs.about().systems)
-    assert len(app.dataframe[0].value) == len(runs.about().systems)  # over one question file: others cannot be compared with it
+    assert set(leaderboard(app)["system"]) == set(runs.about().systems)
+    assert len(leaderboard(app)) == len(runs.about().systems)  # over one question file: others cannot be compared with it
     app.multiselect(key="evaluate.shipped.questions").set_value([]).run()
-    assert len(app.dataframe[0].value) == runs.about().runs
+    assert len(leaderboard(app)) == runs.about().runs
     assert store.evaluations.count_evaluations() == 0
     assert "Delete" not in [b.label for b in app.button]
 
 
 def test_every_chart_has_something_to_draw(open_app: Open) -> None:
     app = loaded(open_app)
-    app.button_group(key="evaluate.view").set_value("Charts").run()
     # both need several trainings
     assert {c.menu for c in CHARTS} - set(app.selectbox(key="evaluate.kind").options) == {"Training-set size", "Ablations"}
 
@@ -80,21 +86,21 @@ def test_hidden_they_stay_hidden_until_they_are_shown_again(open_app: Open, sett
     assert "No run is stored yet" in texts(app)
     assert "No run is stored yet" in texts(open_app("evaluate"))
     assert Preferences(settings.home).get("me", source.PREFERENCE) == source.HIDDEN
-    app = button(open_app("evaluate"), "Show the shipped runs").click().run()
-    assert "These runs are not yours" in texts(app)
+    app = button(open_app("evaluate"), "Show the example runs").click().run()
+    assert OURS in texts(app)
 
 
 def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
     save(store, "my own")
     app = loaded(open_app)
-    assert len(app.dataframe[0].value) == 1
-    assert "These runs are not yours" not in texts(app)
+    assert len(leaderboard(app)) == 1
+    assert OURS not in texts(app)
     app.button_group(key=source.KEY).set_value(source.SHIPPED).run()
     if job := jobs_of(source.KIND).get("runs"):
         assert job.wait(TIMEOUT)
         app.run()
     assert not app.exception
-    assert len(app.dataframe[0].value) == len(runs.about().systems)
+    assert len(leaderboard(app)) == len(runs.about().systems)
 
 
 def test_taken_over_they_are_runs_like_others(
@@ -104,12 +110,12 @@ def test_taken_over_they_are_runs_like_others(
     traces.write([{**about, "runs": 1}, first], tmp_path / "one.xz", runs.MOST_BYTES)
     monkeypatch.setattr(runs, "ARCHIVE", tmp_path / "one.xz")
     app = loaded(open_app)
-    button(app, "Add them to mine").click().run()
+    button(app, "Copy to my runs").click().run()
     assert not app.exception
     (taken,) = store.evaluations.evaluations(10)
     row = store.evaluations.evaluation_rows(taken.id, 1)[0]
     assert store.evaluations.find_evaluation_trace(taken.id, row.question_id) is not None
-    assert "These runs are not yours" not in texts(app)
+    assert OURS not in texts(app)
 
 
 def test_another_version_replaces_the_database(open_app: Open, settings: Settings) -> None:

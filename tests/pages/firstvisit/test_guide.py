@@ -15,14 +15,14 @@ Open = Callable[..., AppTest]
 
 
 def test_the_tour_follows_what_one_does(app: AppTest) -> None:
-    assert "1 of 3: ask" in texts(app)
+    assert "1 of 3:" in texts(app)
     ask(app)
-    assert "2 of 3: judge" in texts(app)
+    assert "2 of 3:" in texts(app)
     app.switch_page("pages/corpora/page.py").run()
     assert "of 3:" not in texts(app)
     app.switch_page("pages/evaluate/page.py").run()
     assert not app.exception
-    assert "3 of 3: compare" in texts(app)
+    assert "3 of 3:" in texts(app)
 
 
 def test_once_ended_it_never_comes_again(app: AppTest, open_app: Open, settings: Settings) -> None:
@@ -30,7 +30,7 @@ def test_once_ended_it_never_comes_again(app: AppTest, open_app: Open, settings:
     assert "of 3:" not in texts(app)
     assert "of 3:" not in texts(open_app())
     other = open_app(me="Ada")  # somebody else has not seen it
-    assert "1 of 3: ask" in texts(other)
+    assert "1 of 3:" in texts(other)
     assert (settings.home / FILE).is_file()
 
 

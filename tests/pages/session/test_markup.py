@@ -98,6 +98,7 @@ def test_highlighting_loses_no_character(text: str, spans: list[tuple[int, int]]
 
 def test_marks() -> None:
     assert highlighted("Natalie Wood sang", [(0, 12)]) == ":orange-background[**Natalie Wood**] sang"
+    assert highlighted("a:\n  b: 1", [(5, 6)]) == "a\\:  \n\u00a0\u00a0:orange-background[**b**]\\: 1"
     assert changes("Who won?", "Who won in 1961?") == "Who won :green-background[**in 1961**]\\?"
     assert changes("the movie?", "the film?") == "the :red-background[~~movie~~] :green-background[**film**]\\?"
     assert changes("same?", "same?") == "same\\?"

@@ -65,7 +65,6 @@ def test_the_same_question_answer_and_passage_are_compared(store: Store) -> None
     assert row.table == (1, 1, 0, 1)
     assert row.n == 3
     assert row.kappa.value == pytest.approx(0.4)
-    assert row.kappa.interval is not None
     assert row.kappa.interval[0] <= 0.4 <= row.kappa.interval[1]
 
 

@@ -86,7 +86,6 @@ def test_an_expired_lease_is_free_and_loses_no_draft(store: Store, clock: Clock)
     clock.pass_(minutes=11)
     assert take(store, made, "Bob").item == item
     mine = task_of(store, item, "Ada")
-    assert mine is not None
     assert (mine.state, mine.slot) == ("expired", None)
     late = store.drafts.save_draft(item, "Ada", "generation", {"text": "more"}, expected_version=1)
     assert (late.over, late.version, late.body) == (True, 2, {"text": "more"})
@@ -95,7 +94,6 @@ def test_an_expired_lease_is_free_and_loses_no_draft(store: Store, clock: Clock)
     clock.pass_(minutes=11)
     assert take(store, made, "Ada").item == item
     draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert draft is not None
     assert (draft.body, draft.over) == ({"text": "more"}, False)
 
 
@@ -125,7 +123,6 @@ def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store:
     late = store.submissions.submit(item, "Ada", "generation", work("late"), seconds=5)
     assert (late.counted, late.current) == (False, True)
     mine = task_of(store, item, "Ada")
-    assert mine is not None
     assert mine.over
     assert store.items.progress(made.id, "Mia")["generation"].over == 1
     assert [t.annotator for t in store.queue.tasks(made.id, "Mia", over=True)] == ["Ada"]
@@ -152,7 +149,6 @@ def test_release_skip_and_their_way_back(store: Store) -> None:
     do(store, made, "Ada", "x")
     assert take(store, made, "Ada").item == item
     draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert draft is not None
     assert draft.body == {"t": 1}
     assert store.returns.undo(item, "Bob", "generation").state == "expired"  # Ada has it now
     store.queue.release_item(item, "Ada", "generation")
@@ -174,7 +170,6 @@ def test_returned_work_comes_back_first_and_keeps_its_slot(store: Store) -> None
     again = take(store, made, "Ada")
     assert (again.item, again.state) == (item, "returned")
     draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert draft is not None
     assert not draft.submitted
     assert store.submissions.submit(item, "Ada", "generation", work("x", "y"), seconds=3, expected_version=1).version == 2
     assert take(store, made, "Ada").item == other
@@ -199,7 +194,6 @@ def test_undo_is_a_new_version_equal_to_the_earlier_one(store: Store) -> None:
     reopened = store.returns.undo(item, "Ada", "generation")
     assert (reopened.state, reopened.slot) == ("leased", 0)
     draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert draft is not None
     assert (draft.submitted, draft.body) == (False, {"t": "c"})
     assert states(store, made) == ["open"]
     with pytest.raises(InputError, match="nothing to undo"):
@@ -259,14 +253,13 @@ def test_closed_projects_lease_nothing_and_take_what_is_open(store: Store) -> No
 
 def test_gold_items_qualify_with_feedback(store: Store) -> None:
     made = project(store, 2, gold_first=2, gold_pass=1.0)
-    store.intake.add_items("Mia", made.id, questions(2, start=10), gold=True)
+    store.intake.add_items("Mia", made.id, questions(2, start=10), gold="qualification")
     for name, answers in (("Ada", ("Somebody", "somebody!")), ("Bob", ("Somebody", "Nobody"))):
         scores = []
         for answer in answers:
             task = take(store, made, name)
             assert (task.gold, task.slot) == (True, None)
             feedback = store.submissions.submit(task.item, name, "generation", work(answer), seconds=1).feedback
-            assert feedback is not None
             assert feedback.gold.annotations[0].pairs[0].answers == ("Somebody",)
             scores.append(feedback.score)
             with pytest.raises(InputError, match="answered once"):

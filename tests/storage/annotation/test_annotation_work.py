@@ -6,17 +6,14 @@ import dataclasses
 import threading
 from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 
 import pytest
 from annotation_samples import (
-    Clock,
     do,
     judge_all,
     make_gold,
     multiple,
     project,
-    questions,
     single,
     states,
     take,
@@ -26,9 +23,8 @@ from annotation_samples import (
 from storage_samples import prediction
 
 from core import types as t
-from core.errors import CancelledError, ConflictError, FormatError, InputError, NotAllowedError
+from core.errors import CancelledError, ConflictError, InputError, NotAllowedError
 from storage.analysis.answering import Answering
-from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
@@ -42,12 +38,6 @@ from storage.records.annotation import (
 )
 from storage.records.projects import Example
 from storage.store import Store
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
 
 # ---------------------------------------------------------------- projects
 
@@ -104,31 +94,6 @@ def test_every_version_of_the_guidelines_is_kept(store: Store) -> None:
     assert store.submissions.submission_history(item, "Ada", "generation", "Ada")[0].guidelines == 1  # what was shown
 
 
-def test_items_are_added_all_or_none(store: Store, tmp_path: Path) -> None:
-    made = project(store, 0)
-    report = store.intake.add_items("Mia", made.id, questions(3))
-    assert (report.added, report.known) == (3, 0)
-    again = store.intake.add_items("Mia", made.id, questions(3, start=2))
-    assert (again.added, again.known) == (2, 1)
-    assert [i.position for i in store.items.items(made.id, "Mia", stage="generation")] == [0, 1, 2, 3, 4]
-    bad = [*questions(1, start=8), t.ReferenceQuestion("x", "Who\0?", ())]
-    with pytest.raises(InputError, match="question 2"):
-        store.intake.add_items("Mia", made.id, bad)
-    file = tmp_path / "questions.jsonl"
-    file.write_text('{"question": "Where?", "answers": [["a"]]}\n{"question": "Why?"}\n', encoding="utf-8")
-    with pytest.raises(FormatError, match="line 2"):
-        store.intake.add_items("Mia", made.id, questions_to_annotate(file))
-    assert store.items.progress(made.id, "Mia")["generation"].items == 5
-    file.write_text(
-        '{"question": "Where?", "answers": [["a"], ["b"]], "passages": [{"title": "T", "text": "In a."}]}\n', encoding="utf-8"
-    )
-    assert store.intake.add_items("Mia", made.id, questions_to_annotate(file)).added == 1
-    found = store.items.items(made.id, "Mia", stage="generation", text="where")
-    item = store.items.get_item(found[0].id, "Mia")
-    assert item.passages is not None
-    assert (item.passages[0].text, len(item.references[0].pairs)) == ("In a.", 2)
-
-
 def test_predictions_are_linked_and_uncertain_ones_come_first(store: Store) -> None:
     for number, answers in ((0, ["a"]), (1, ["a", "b", "c"]), (2, ["a", "b"])):
         store.predictions.save_prediction(prediction(f"Who played part {number}?", answers, id=f"q{number}", system="fid"))
@@ -171,12 +136,10 @@ def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
     store.drafts.save_draft(item, "Ada", "generation", {"t": 2}, expected_version=1)
     with pytest.raises(DraftConflictError) as caught:
         store.drafts.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=1)
-    assert caught.value.theirs is not None
     assert (caught.value.mine, caught.value.theirs.body, caught.value.theirs.version) == ({"t": 3}, {"t": 2}, 2)
     store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
     with pytest.raises(DraftConflictError) as caught:  # a window that does not know that the other submitted
         store.drafts.save_draft(item, "Ada", "generation", {"t": 3}, expected_version=2)
-    assert caught.value.theirs is not None
     assert caught.value.theirs.submitted
     with pytest.raises(InputError, match="NUL"):
         store.drafts.save_draft(item, "Ada", "generation", {"t": "\0"})
@@ -402,10 +365,9 @@ def test_gold_verdicts(store: Store) -> None:
     store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
     made = project(store, 1, stages=("judging",), systems=("fid",), gold_first=1)
     item = store.items.items(made.id, "Mia", stage="judging")[0].id
-    make_gold(store, item, Gold(labels={("fid", 0): "correct", ("fid", 1): "wrong"}))
+    make_gold(store, item, Gold((single("a"),)))
     assert take(store, made, "Ada", "judging").item == item
     sent = store.submissions.submit(item, "Ada", "judging", judge_all(store.reviews.judging_sheet(item, "Ada")), seconds=1)
-    assert sent.feedback is not None
     assert (sent.feedback.score, sent.feedback.right, sent.counted) == (0.5, False, False)
     assert store.maintenance.counts()["judgment"] == 0
 

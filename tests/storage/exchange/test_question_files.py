@@ -120,16 +120,12 @@ def test_every_wrong_row_is_named(lines: list[Any], wrong: list[int]) -> None:
     assert str(error.value).startswith(f"{name}: {len(wrong)} rows were refused and nothing was stored: line {wrong[0]}: ")
 
 
-def test_into_a_project(store: Store, tmp_path: Path) -> None:
+def test_gold_and_checking_need_answers(store: Store, tmp_path: Path) -> None:
     made = project(store, 0)
     file = tmp_path / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
-    assert store.intake.add_items("Mia", made.id, questions_to_annotate(file)).added == 2
-    file.write_text("Who lost?\nWho ran?\nWho won?\n", encoding="utf-8")
-    again = store.intake.add_items("Mia", made.id, questions_to_annotate(file))
-    assert (again.added, again.known) == (1, 2)  # known by their text
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
+        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold="qualification")
     checking = project(store, 0, name="checking", stages=("validation",))
     with pytest.raises(InputError, match="question 1 has no answers"):
         store.intake.add_items("Mia", checking.id, questions_to_annotate(file))
@@ -146,10 +142,3 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert json.loads(capsys.readouterr().out) == {"project": made.id, "added": 2, "known": 0, "linked": 0}
     assert main(["add-questions", str(tmp_path / "none.txt"), "--project", "films", "--by", "Mia"]) != 0
     assert "cannot read" in capsys.readouterr().err
-
-
-def test_help_says_what_a_snapshot_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["snapshot", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "default: training, ambignq, ambignq-full, preferences, csv, parquet" in said

@@ -6,12 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from storage_samples import evaluation_report, evaluation_row, raw, whole_report
 
 from core.errors import InputError, NotFoundError
-from core.metrics.base import aggregate
 from storage.records.results import EvaluationFilter
 from storage.results.evaluation_rows import BUCKETS
 from storage.store import Store
@@ -59,12 +56,6 @@ def test_an_equal_run_is_stored_once(store: Store) -> None:
     assert save(store) == first
     assert save(store, seed=8) != first
     assert store.evaluations.count_evaluations() == 2
-
-
-def test_lists_carry_means(store: Store) -> None:
-    saved = save(store)
-    (listed,) = store.evaluations.evaluations()
-    assert (listed.id, listed.mean("F1 answer")) == (saved, 0.4375)
 
 
 def test_filters(store: Store) -> None:
@@ -136,24 +127,6 @@ def test_groups(store: Store) -> None:
     found = {g.group: (g.n, g.mean) for g in store.evaluations.group_means([saved], "F1 answer", "source")}
     assert found == {"asqa": (2, 0.375), "quotesum": (2, 0.5)}
     assert store.evaluations.group_means([saved], "F1 answer", "ambiguity") == []
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=12))
-def test_the_databases_means_are_the_metrics_means(
-    tmp_path_factory: pytest.TempPathFactory, values: list[float | None]
-) -> None:
-    with Store(f"sqlite:///{tmp_path_factory.mktemp('means') / 'a.db'}") as store:
-        saved = save(store, tuple(values))
-        for source in ("asqa", "quotesum"):
-            some = [(i, v) for i, v in enumerate(values) if v is not None and evaluation_row(i, v)["source"] == source]
-            wanted = {
-                "F1 answer": aggregate([v for _, v in some], None),
-                "clarified": aggregate([v for _, v in some], [float(i) for i, _ in some]),
-            }
-            for metric, mean in wanted.items():
-                found = {m.group: m.mean for m in store.evaluations.group_means([saved], metric, "source")}
-                assert found.get(source) == (None if mean is None else pytest.approx(mean, abs=1e-12))
 
 
 def test_pairs_are_the_common_questions_the_largest_difference_first(store: Store) -> None:

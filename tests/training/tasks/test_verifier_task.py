@@ -40,7 +40,6 @@ def test_right_and_wrong_spans_of_a_question() -> None:
         ],
         words=4,
     )
-    assert found is not None
     told = [{w.text[a:b]: r for (a, b), r in zip(w.spans, right)} for w, right in zip(found.windows, found.right)]
     # a half of the name is wrong, the name is right though the reader missed it; where it may or may not answer it is left out
     assert told == [{"Anna": False, "1999": False, "Anna Berg": True}, {"Bert": False}]

@@ -3,18 +3,21 @@
 A file is a header (`version`, `role`, `source`), then messages, each started by a line `--- system`, `--- user` or `--- assistant`; `{{name}}` is
 filled in.  Inserted text is data: it is placed between tags, the prompt says so, and `as_data` removes everything that could end a
 tag or a turn.  A changed prompt gets a new version, which predictions and reports name.
+
+AMBISCOPE_LM_PROMPTS names a folder of other prompts in the same form; a role without a file there keeps ours.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.errors import FormatError
+from core.errors import FormatError, InputError
 from core.types import Passage
 
 FOLDER = Path(__file__).resolve().parent
@@ -34,6 +37,12 @@ class Prompt:
     version: int
     source: str
     turns: tuple[tuple[str, str], ...]  # (role of the chat, text with holes)
+    digest: str = ""  # of a file that is not ours, whose version says nothing
+
+    @property
+    def label(self) -> int | str:
+        """What predictions and reports name: the version, and for a file that is not ours its digest, too."""
+        return f"{self.version} ({self.digest})" if self.digest else self.version
 
     @property
     def holes(self) -> frozenset[str]:
@@ -53,18 +62,55 @@ def names() -> list[str]:
     return sorted(p.stem for p in FOLDER.glob("*.txt"))
 
 
+def prompt_folder(setting: str) -> Path | None:
+    """The folder of other prompts that AMBISCOPE_LM_PROMPTS names, with every file of it read; None where it is empty.
+
+    Raises InputError for what is no folder or holds no prompt or one of an unknown role, FormatError as `load_prompt`.
+    """
+    if not setting:
+        return None
+    folder = Path(setting).expanduser()
+    if not folder.is_dir():
+        raise InputError(
+            f"AMBISCOPE_LM_PROMPTS is '{setting}', which is not a folder; give one with files such as interpret.txt"
+        )
+    found = sorted(path.stem for path in folder.glob("*.txt"))
+    if not found or (unknown := set(found) - set(names())):
+        wrong = f"'{sorted(unknown)[0]}.txt' names no role" if found else "it has no .txt file"
+        raise InputError(f"AMBISCOPE_LM_PROMPTS is '{setting}', but {wrong}; the roles are {', '.join(names())}")
+    for name in found:
+        load_prompt(name, folder)
+    return folder
+
+
 @functools.lru_cache(maxsize=64)
-def load_prompt(name: str) -> Prompt:
-    """Raises FormatError for a file that lacks a version, its role or a message of the user at its end."""
-    path = FOLDER / f"{name}.txt"
-    head, *rest = _TURN.split(path.read_text(encoding="utf-8"))
+def load_prompt(name: str, folder: Path | None = None) -> Prompt:
+    """The prompt of a role: ours, or the file in `folder` where there is one.
+
+    Raises FormatError for a file that lacks a version, its role or a message of the user at its end, or whose fields are not those of ours.
+    """
+    other = folder is not None and (folder / f"{name}.txt").is_file()
+    path = (folder if folder is not None and other else FOLDER) / f"{name}.txt"
+    try:
+        body = path.read_bytes()
+        head, *rest = _TURN.split(body.decode("utf-8").replace("\r\n", "\n"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"the prompt cannot be read ({error})", file=path) from None
     fields = dict(line.split(": ", 1) for line in head.strip().splitlines() if ": " in line)
     if not fields.get("version", "").isdigit() or fields.get("role") != name:
         raise FormatError(f"a prompt begins with 'version: NUMBER' and 'role: {name}'", file=path)
     turns = tuple((role, text.strip()) for role, text in zip(rest[::2], rest[1::2], strict=True))
     if [role for role, _ in turns[:1]] != ["system"] or turns[-1][0] != "user":
         raise FormatError("the first message of a prompt is the system's, the last one the user's", file=path)
-    return Prompt(name, int(fields["version"]), fields.get("source", ""), turns)
+    prompt = Prompt(name, int(fields["version"]), fields.get("source", ""), turns)
+    if not other:
+        return prompt
+    wanted = load_prompt(name).holes
+    for wrong, what in ((wanted - prompt.holes, "lacks"), (prompt.holes - wanted, "has the unknown field")):
+        if wrong:
+            listed = ", ".join(f"{{{{{hole}}}}}" for hole in sorted(wrong))
+            raise FormatError(f"the prompt {what} {listed}; its fields are {', '.join(sorted(wanted))}", file=path)
+    return replace(prompt, digest=hashlib.sha256(body).hexdigest()[:12])
 
 
 def versions() -> Mapping[str, int]:

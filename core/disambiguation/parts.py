@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from core.disambiguation.edits.shared import BOTH, MONTHS, PART, YEAR
+from core.disambiguation.evidence import MONTHS, YEAR
+
+# a double question: "Who found penicillin and when?", "When and where did Napoleon die?"
+PART = re.compile(
+    r"^(?P<first>.+?),?\s+and\s+(?P<second>(?:when|where|who|what|which|how|why|(?:at|in|on) (?:what|which))\b.*)$",
+    re.IGNORECASE,
+)
+BOTH = re.compile(r"^(?P<a>when|where|who|how|why)\s+and\s+(?P<b>when|where|who|how|why)\s+(?P<rest>.+)$", re.IGNORECASE)
 
 _DONE = {
     "wrote": "written", "made": "made", "found": "found", "built": "built", "sang": "sung", "won": "won", "shot": "shot", "stole": "stolen",

@@ -1,0 +1,97 @@
+"""What a question comes to: answered, ambiguous (then a clarifying question with its options), or no answer.
+
+Source: the three cases of AmbigNQ's annotations (Min et al. 2020, section 3), as a system shows them; asking back with the options that the corpus has is
+VerDICt's use of them (Lee et al. 2025, section 1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from core.types import Prediction
+
+Outcome = Literal["answered", "ambiguous", "no answer"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+WHICH_ONE = "Which one do you mean?"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One option of a clarifying question.  `label`: what distinguishes it; `question`: asked in its place."""
+
+    label: str
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClarifyingQuestion:
+    question: str
+    options: tuple[Meaning, ...]
+
+
+def outcome_of(answers: int) -> Outcome:
+    """From the number of answers.
+
+    >>> [outcome_of(n) for n in (0, 1, 2)]
+    ['no answer', 'answered', 'ambiguous']
+    """
+    return "no answer" if not answers else "answered" if answers == 1 else "ambiguous"
+
+
+def clarifying_question(prediction: Prediction) -> ClarifyingQuestion | None:
+    """The meanings that a prediction found, in its order; None if it has fewer than two answers.
+
+    An option is labelled with what distinguishes it, else with its rewritten question, else with its answer.
+    """
+    if outcome_of(len(prediction.answers)) != "ambiguous":
+        return None
+    options = []
+    for answer in prediction.answers:
+        found = prediction.clarification_of(answer.text)
+        label = (found and (found.label or found.question)) or answer.text
+        options.append(Meaning(label, prediction.question_of(answer.text), answer.text))
+    return ClarifyingQuestion(WHICH_ONE, tuple(options))
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeScores:
+    """Over the questions whose references agree on an outcome.  `counts[reference][predicted]`."""
+
+    n: int
+    accuracy: float
+    macro_f1: float  # mean F1 of the outcomes that occur among the references or the predictions
+    counts: dict[Outcome, dict[Outcome, int]]
+
+
+def outcome_scores(pairs: Iterable[tuple[Outcome, Outcome]]) -> OutcomeScores | None:
+    """From (reference, predicted) pairs; None without any.
+
+    >>> outcome_scores([("answered", "answered"), ("ambiguous", "answered")]).macro_f1
+    0.3333333333333333
+    """
+    counted = Counter(pairs)
+    if not (n := sum(counted.values())):
+        return None
+    f1 = []
+    for outcome in OUTCOMES:
+        right = counted[outcome, outcome]
+        wanted = sum(counted[outcome, other] for other in OUTCOMES)
+        given = sum(counted[other, outcome] for other in OUTCOMES)
+        if wanted or given:
+            f1.append(2 * right / (wanted + given))
+    counts = {a: {b: counted[a, b] for b in OUTCOMES} for a in OUTCOMES}
+    return OutcomeScores(n, sum(counted[o, o] for o in OUTCOMES) / n, sum(f1) / len(f1), counts)
+
+
+def reference_outcome(pairs_of_annotations: Sequence[int]) -> Outcome | None:
+    """From the number of question-answer pairs of each annotation; None if the annotations disagree.
+
+    >>> reference_outcome([2, 3]), reference_outcome([1, 2])
+    ('ambiguous', None)
+    """
+    outcomes = {outcome_of(n) for n in pairs_of_annotations}
+    return outcomes.pop() if len(outcomes) == 1 else None

@@ -1,0 +1,105 @@
+"""Runs as OpenInference spans through OpenTelemetry, if AMBISCOPE_TRACES names an OTLP endpoint.
+
+Source: the OpenInference semantic conventions (https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md): one CHAIN span for a
+question, and below it RETRIEVER for a search, CHAIN for a step and for a rewritten question, LLM for a call of a language model.  Needs requirements-open.txt.
+Spans are sent in the background; an endpoint that is away costs their loss, not the answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from core import __version__
+from core import types as t
+from core.errors import InputError
+
+KIND = "openinference.span.kind"
+
+
+@functools.cache
+def tracer(endpoint: str) -> Any:
+    """Raises InputError if the packages are not installed."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise InputError("AMBISCOPE_TRACES needs OpenTelemetry: pip install -r requirements-open.txt") from None
+    provider = TracerProvider(resource=Resource.create({"service.name": "ambiscope", "service.version": __version__}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    return provider.get_tracer("ambiscope", __version__)
+
+
+def recorded(run: Callable[..., Iterator[t.Event]]) -> Callable[..., Iterator[t.Event]]:
+    """Decorates `System.run`: each event becomes a span when it comes."""
+
+    @functools.wraps(run)
+    def recorded_run(system: Any, question: t.Question) -> Iterator[t.Event]:
+        endpoint = system.parts.settings.traces
+        if not endpoint:
+            yield from run(system, question)
+            return
+        from opentelemetry.trace import StatusCode, set_span_in_context
+
+        trace = tracer(endpoint)
+        root = trace.start_span(system.info.name, attributes={KIND: "CHAIN", "input.value": question.text})
+        answers: dict[str, None] = {}
+        try:
+            for event in run(system, question):
+                match event:
+                    case t.StepFinished(answer=t.Answer(text=text)):
+                        answers[text] = None
+                    case t.AnswerRejected(answer=text):
+                        answers.pop(text, None)
+                if span := _span(event):
+                    name, seconds, attributes = span
+                    now = time.time_ns()
+                    child = trace.start_span(
+                        name, set_span_in_context(root), attributes=attributes, start_time=now - int(seconds * 1e9)
+                    )
+                    child.end(now)
+                yield event
+        except Exception as error:
+            root.record_exception(error)
+            root.set_status(StatusCode.ERROR, str(error))
+            raise
+        finally:
+            root.set_attributes(
+                {"output.value": json.dumps(list(answers), ensure_ascii=False), "output.mime_type": "application/json"}
+            )
+            root.end()
+
+    return recorded_run
+
+
+def _span(event: t.Event) -> tuple[str, float, dict[str, str | float]] | None:
+    """(name, seconds, attributes) of an event that took time."""
+    match event:
+        case t.PassagesRetrieved(passages=passages, seconds=seconds, query=query):
+            attributes: dict[str, str | float] = {KIND: "RETRIEVER", "input.value": query}
+            for i, found in enumerate(passages):
+                document = f"retrieval.documents.{i}.document"
+                attributes |= {f"{document}.id": found.passage.id, f"{document}.score": found.score}
+                attributes |= {f"{document}.content": f"{found.passage.title}\n{found.passage.text}"}
+            return "retrieve", seconds, attributes
+        case t.StepFinished(step=step, answer=answer):
+            output = answer.text if answer else t.EOI
+            return f"step {step.number}", step.seconds, {KIND: "CHAIN", "input.value": step.prompt, "output.value": output}
+        case t.QuestionClarified(clarification=c, seconds=seconds):
+            return "rewrite", seconds, {KIND: "CHAIN", "input.value": c.answer, "output.value": c.question}
+        case t.ModelCalled(role=role, seconds=seconds):
+            tokens: dict[str, str | float] = {
+                "llm.token_count.prompt": event.prompt_tokens,
+                "llm.token_count.completion": event.completion_tokens,
+            }
+            return (
+                role,
+                seconds,
+                {KIND: "LLM", **tokens, "metadata": json.dumps({"passages": event.passages, "error": event.error})},
+            )
+    return None

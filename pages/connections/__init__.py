@@ -1,0 +1,1 @@
+"""Connections: the language model that is configured, and the service of this installation."""

@@ -1,0 +1,50 @@
+"""From a result on Explore to an item of a project: the question, its prediction, and what was struck or added, as suggestions."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.explore.corrections import Corrections
+from pages.session import shared
+from pages.session.actions import reported, say
+from pages.ui.markup import escape, named
+
+
+def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> None:
+    """Nothing for those who may not manage projects, and before the prediction is stored.  `saved`: its id; `prefix`: of its keys;
+    `side`: which of two results it is."""
+    store = shared.store()
+    if not saved or not store.may("manage projects"):
+        return
+    with st.popover(named("Add to project", side), icon=":material/playlist_add:", key=f"{prefix}.project.open"):
+        projects = {p.id: p.name for p in store.projects.projects("open", limit=200)}
+        if not projects:
+            st.caption("There is no open project yet.")
+            st.page_link("pages/manage/page.py", label="Go to Manage", icon=":material/folder_managed:")
+            return
+        key = f"{prefix}.project"
+        st.selectbox("Project", list(projects), format_func=projects.__getitem__, key=key)
+        st.caption(
+            "The question becomes an item with these answers as suggestions"
+            + (f", without the {len(corrections.struck)} struck out" if corrections.struck else "")
+            + (
+                f", with the {len(corrections.added)} added: {escape('; '.join(corrections.added))}"
+                if corrections.added
+                else ""
+            )
+            + "."
+        )
+        st.button(
+            named("Add", f"to the project {side}".strip()),
+            key=f"{prefix}.project.add",
+            on_click=_add,
+            args=(saved, key, corrections),
+        )
+
+
+@reported
+def _add(saved: str, key: str, corrections: Corrections) -> None:
+    project = st.session_state[key]
+    store = shared.store()
+    store.intake.add_prediction(shared.annotator(), project, saved, struck=corrections.struck, added=corrections.added)
+    say(f"Added to the project {store.projects.get_project(project).name}.")

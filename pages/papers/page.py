@@ -1,0 +1,55 @@
+"""The three papers: their worked examples, asked with one click, and their tables beside our runs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.evaluation.published import examples
+from core.types import ReferenceQuestion
+from pages.evaluate import source
+from pages.explore import pasted
+from pages.explore.options import ready_systems
+from pages.papers import tables
+from pages.session import shared
+from pages.ui.markup import escape, named
+
+PAPERS = {
+    "AmbigPrompt": "Sun et al. 2023, Answering Ambiguous Questions via Iterative Prompting: answers one at a time, each prompted with the earlier ones.",
+    "AmbigQA": "Min et al. 2020, AmbigQA: Answering Ambiguous Open-domain Questions: the task, its data and its metrics.",
+    "VerDICt": "Lee et al. 2025, Agentic Verification for Ambiguous Query Disambiguation: meanings that the corpus can answer, each with its passage.",
+}
+
+
+def ask(example: ReferenceQuestion, system: str) -> None:
+    """Opens Explore as if a person had pasted the passages and asked."""
+    pasted.put(example.passages)
+    st.session_state["explore.question"] = st.session_state["explore.ask"] = example.question
+    st.session_state["explore.first.system"] = system
+    st.switch_page("pages/explore/page.py")
+
+
+def draw_examples(paper: str) -> None:
+    names = ready_systems(shared.systems(), shared.settings().system)
+    system = str(st.selectbox("System that answers", names, key="papers.system", width=320))
+    for example in (e for e in examples() if e.extra["paper"] == paper):
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{escape(example.question)}** :gray-badge[{escape(example.extra['where'])}]", width="stretch")
+                if st.button(named("Ask", example.question), key=f"papers.ask.{example.id}", icon=":material/search:"):
+                    ask(example, system)
+            st.caption(pasted.published_answers(example))
+            with st.expander(named("Passages, in our own words", example.question)):
+                for passage in example.passages or ():
+                    st.markdown(f"**{escape(passage.title)}.** {escape(passage.text)}")
+
+
+st.header("Papers")
+shared.store().allow("see evaluations")
+tables.watch()
+source.choose()
+paper = str(st.segmented_control("Paper", list(PAPERS), default=next(iter(PAPERS)), required=True, key="papers.paper"))
+st.caption(escape(PAPERS[paper]))
+st.subheader("Worked examples")
+draw_examples(paper)
+st.subheader("Tables")
+tables.draw(paper)

@@ -1,0 +1,209 @@
+"""A paper's table beside our runs of the same systems, and the job that makes such runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from core.errors import AmbiscopeError, CancelledError, InputError
+from core.evaluation.plan import EvaluationPlan, run_plan
+from core.evaluation.published import PublishedTable, published
+from core.text import listed
+from pages.evaluate import source, start_form
+from pages.jobs import background as jobs
+from pages.session import shared
+from pages.session.actions import action
+from pages.ui.formatting import duration, format_score
+from pages.ui.markup import escape
+from pages.ui.tables import table
+from storage.records.results import StoredEvaluation
+from storage.results.run_folders import import_run
+
+KIND = "papers"
+MAX_RUNS = 300  # that are looked through for a system of the table
+VARIANT = "variant"  # tag of a run with options, by which it is found again
+FEW = 50  # questions of a run that is started here, unless the person changes it
+
+
+def _split(spec: str) -> tuple[str, str]:
+    """The system of a row, and its options."""
+    name, _, options = spec.partition(" ")
+    return name, options
+
+
+# ---------------------------------------------------------------- figures
+
+
+def _number(metric: str, value: float | None) -> str:
+    """Shares in percent; what the papers print beside them in their units."""
+    if value is None or metric not in ("parameters", "seconds", "memory GB"):
+        return format_score(metric, value)
+    return f"{value / 1e6:,.0f} million" if metric == "parameters" else f"{value:.2f}"
+
+
+def _columns(one: PublishedTable) -> Mapping[str, tuple[str, str]]:
+    keys = dict.fromkeys(key for row in one.values.values() for key in row)
+    return {f"{metric}{' (multi)' if scope == 'multi' else ''}": (metric, scope) for metric, scope in keys}
+
+
+def _measured(run: StoredEvaluation, metric: str, scope: str) -> float | None:
+    memory = run.peak_memory_mb / 1000 if run.peak_memory_mb is not None else None
+    return {"parameters": run.parameters, "seconds": run.seconds_median, "memory GB": memory}.get(
+        metric, run.mean(metric, scope)
+    )
+
+
+def ours(one: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, Any]]:
+    """A row for the newest of the runs of each system of the table over each question file; `runs`: the newest first."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row, spec in one.systems.items():
+        name, options = _split(spec)
+        for run in runs:
+            if run.system == name and str(run.tags.get(VARIANT, "")) == options and (row, run.questions) not in found:
+                found[row, run.questions] = {
+                    "": row,
+                    "questions": f"{run.questions} ({run.n})",
+                    **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(one).items()},
+                    "corpus": run.corpus or "of each question",
+                    "system": spec,
+                }
+    return list(found.values())
+
+
+def _figures(one: PublishedTable) -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown(f"**Published** :gray-badge[{escape(one.data)}]")
+        rows = [
+            {"": name, **{c: _number(key[0], one.value(name, *key)) for c, key in _columns(one).items()}} for name in one.values
+        ]
+        table(rows, f"Published: {one.label}", height="content")
+        if one.note:
+            st.caption(escape(f"{one.note[:1].upper()}{one.note[1:]}."))
+    with right:
+        st.markdown("**Ours** :orange-badge[other data, other weights: not comparable]")
+        mine = ours(one, list(source.store().evaluations.evaluations(MAX_RUNS)))
+        if mine:
+            table(mine, f"Our runs of the systems in {one.label}", height="content")
+            st.caption(escape(f"{source.chosen()}. Compare runs over the same questions on Evaluate."))
+        else:
+            st.info(
+                "No run of these systems is stored yet."
+                if one.systems
+                else "Needs training: no run of ours repeats this table."
+            )
+
+
+# ---------------------------------------------------------------- runs
+
+
+def _key(one: PublishedTable, what: str) -> str:
+    return f"papers.{one.id}.{what}"
+
+
+@action("run evaluations")
+def _start(table_id: str) -> None:
+    one = next(t for t in published() if t.id == table_id)
+    state = st.session_state
+    path = start_form.question_files().get(str(state[_key(one, "questions")]))
+    if path is None:
+        raise InputError("this question file no longer exists; choose another one")
+    ready = {status.name for status in shared.systems() if status.ready}
+    plans = []
+    for spec in one.systems.values():
+        name, options = _split(spec)
+        if name in ready:
+            extra = dict(part.split("=", 1) for part in options.split())
+            tags = {VARIANT: options} if options else {}
+            limit = int(state[_key(one, "limit")]) or None
+            corpus = state[_key(one, "corpus")]
+            plans.append(
+                EvaluationPlan(str(path), system=name, corpus=corpus, limit=limit, clarify=False, extra=extra, tags=tags)
+            )
+    begin(one, plans)
+
+
+def begin(one: PublishedTable, plans: list[EvaluationPlan]) -> None:
+    """Runs the plans one after the other; what fails does not stop the others.  Raises InputError where there are none, NotAllowedError."""
+    if not plans:
+        raise InputError("no system of this table is ready here; the list beside the button says what each one needs")
+    shared.store().allow("run evaluations")
+    engine, store, runs_dir = shared.engine(), shared.servers_store(), shared.settings().runs_dir
+    stopped = "stopped; finished runs are stored, and the unfinished one can be resumed on Evaluate"
+
+    def work(job: jobs.BackgroundJob) -> list[str]:
+        """What went wrong, a line each."""
+        problems: list[str] = []
+
+        def progress(number: int, done: int, total: int) -> None:
+            job.share = (number + (done / total if total else 0.0)) / len(plans)
+            job.stage = f"{plans[number].system}, {done:,} of {total:,} questions"
+            if done < total:
+                job.stop_if_asked()
+
+        for number, plan in enumerate(plans):
+            folder = start_form.folder_for(runs_dir, plan)
+            try:
+                told = partial(progress, number)
+                report = run_plan(plan, engine, folder, progress=told, cancelled=lambda: job.stopping)
+                report.demand()
+                import_run(store.evaluations, folder)
+            except CancelledError:
+                raise CancelledError(stopped) from None
+            except AmbiscopeError as error:
+                problems.append(f"{plan.system}: {error}")
+        return problems
+
+    jobs.begin(KIND, one.id, jobs.BackgroundJob(work, f"{one.paper}, {one.where}", "loading the models", stopped))
+
+
+def watch() -> None:
+    """Running tables, and what became of those that ended."""
+    if jobs.going(KIND):
+        jobs.watch(KIND)
+    for name, job in [(n, j) for n, j in jobs.jobs_of(KIND).items() if j.done]:
+        if not jobs.ended(job):
+            st.success(f"{escape(job.title)}: finished in {duration(job.seconds)}. Its runs are below and on Evaluate.")
+            for problem in job.result:
+                st.warning(escape(problem), icon=":material/warning:")
+        jobs.close_button(KIND, name)
+
+
+def _repeat(one: PublishedTable) -> None:
+    """The button that runs the table's systems here, and what the paper's own figures would take."""
+    files = start_form.question_files()
+    if one.systems:
+        if one.questions not in files:
+            name = one.questions.partition(":")[0]
+            st.info(
+                f"{escape(one.data)} is not on this machine: `python -m core download {name}` fetches it. Until then, other questions "
+                "show how the systems compare, and their figures cannot be set against the paper's.",
+                icon=":material/database_off:",
+            )
+        with st.form(_key(one, "form")), st.container(horizontal=True, vertical_alignment="bottom"):
+            start = list(files).index(one.questions) if one.questions in files else 0
+            st.selectbox("Questions", list(files), index=start if files else None, key=_key(one, "questions"))
+            names = shared.light_engine().library.names()
+            usual = names.index(shared.settings().corpus) if shared.settings().corpus in names else 0
+            st.selectbox("Corpus", names, index=usual if names else None, key=_key(one, "corpus"))
+            st.number_input("Maximum questions (0 = all)", min_value=0, value=FEW, key=_key(one, "limit"))
+            label = f"Run {listed(len(one.systems), 'system')}" if len(one.systems) > 1 else "Run it here"
+            st.form_submit_button(label, on_click=_start, args=(one.id,), icon=":material/play_arrow:", type="primary")
+        missing = {s.name: s for s in shared.systems() if not s.ready}
+        for name in dict.fromkeys(_split(spec)[0] for spec in one.systems.values()):
+            if name in missing:
+                st.caption(f"**{escape(name)}** is left out. {escape(missing[name].why_not)}")
+    st.markdown(f"The paper's own figures take {escape(one.takes)}:")
+    st.code(one.command, language="sh", wrap_lines=True)
+
+
+def draw(paper: str) -> None:
+    """The tables of a paper, one at a time."""
+    tables = {f"{t.where}, {t.data}": t for t in published() if t.paper.endswith(f"({paper})")}
+    chosen = st.selectbox("Table", list(tables), key=f"papers.{paper}.table")
+    one = tables[str(chosen)]
+    _figures(one)
+    _repeat(one)

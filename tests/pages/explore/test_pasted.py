@@ -1,0 +1,65 @@
+"""A question about pasted text: what is read, what is refused, and what a stored prediction keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from page_helpers import ANSWERS, QUESTION, ROWS, ask, texts
+from streamlit.testing.v1 import AppTest
+
+from core.errors import InputError
+from core.settings import Settings
+from pages.explore import pasted
+from storage.store import Store
+
+Open = Callable[..., AppTest]
+TEXT = "\n".join(f"# {title}\n{text}\n" for _, title, text in ROWS)
+
+
+def paste(app: AppTest, text: str, question: str = QUESTION) -> AppTest:
+    app.toggle(key=pasted.SWITCH).set_value(True).run()
+    app.text_area(key=pasted.TEXT).set_value(text)
+    return ask(app, question)
+
+
+def test_pasted_text_is_read_without_a_corpus_and_kept_with_the_prediction(open_app: Open, store: Store) -> None:
+    app = paste(open_app(), TEXT)
+    assert not app.exception
+    (row,) = store.predictions.recent_predictions(5)
+    stored = store.predictions.get_prediction(row.id).prediction
+    assert [a.text for a in stored.answers] == list(ANSWERS)
+    assert stored.system.corpus == ""
+    assert [(p.title, p.text) for p in stored.question.passages or ()] == [(title, text) for _, title, text in ROWS]
+    # another person opens the link, and can ask the same text again
+    linked = open_app(prediction=row.id)
+    assert linked.text_area(key=pasted.TEXT).value.split() == TEXT.split()
+    assert linked.toggle(key=pasted.SWITCH).value is True
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "# only a title\n", "# ***\n---\n", "word " * 200_000], ids=lambda t: t[:8])
+def test_text_that_cannot_be_read_is_refused_and_stays_in_the_box(open_app: Open, store: Store, text: str) -> None:
+    app = paste(open_app(), text)
+    assert len(app.error) == 1
+    assert not app.exception
+    assert not store.predictions.recent_predictions(5)
+    assert app.text_area(key=pasted.TEXT).value == text
+    assert app.text_input(key="explore.question").value == QUESTION
+
+
+def test_markup_is_text(open_app: Open, store: Store) -> None:
+    text = "Natalie Wood <script>alert(1)</script> **played** Maria [here](http://example.org) <img src=x onerror=alert(1)>."
+    app = paste(open_app(), text)
+    (row,) = store.predictions.recent_predictions(5)
+    (passage,) = store.predictions.get_prediction(row.id).prediction.question.passages or ()
+    assert passage.text == text
+    assert "<script>alert(1)</script>" in texts(app)  # escaped in Markdown, which Streamlit draws without HTML
+    assert not any("<script" in str(h.proto.body) for h in app.get("html"))
+
+
+def test_passages_are_cut_as_those_of_a_corpus(settings: Settings) -> None:
+    found = pasted.passages_of(f"before\n# One\n{'word ' * 150}\n## Two\r\n\x00last\n")
+    assert [(p.title, len(p.text.split())) for p in found] == [("", 1), ("One", 100), ("One", 50), ("Two", 1)]
+    assert len({p.id for p in found}) == len(found)
+    with pytest.raises(InputError):
+        pasted.passages_of(f"# {'t' * 400}\ntext")

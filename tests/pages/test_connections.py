@@ -1,0 +1,44 @@
+"""The connections page: what is configured, whether it works, and how to call the service."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+
+import pytest
+from page_helpers import button, texts
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from pages.session import shared
+from storage.store import Store
+
+Open = Callable[..., AppTest]
+
+
+def test_without_a_language_model_it_says_what_to_set(open_app: Open) -> None:
+    app = open_app("connections")
+    assert not app.exception
+    assert "AMBISCOPE_LM_URL" in texts(app)
+    assert not [b for b in app.button if b.key == "connections.test"]
+
+
+@pytest.mark.parametrize(("url", "works"), [("scripted:", True), ("http://127.0.0.1:9/v1", False)])
+def test_the_language_model_is_tested(open_app: Open, monkeypatch: pytest.MonkeyPatch, url: str, works: bool) -> None:
+    monkeypatch.setenv("AMBISCOPE_LM_URL", url)
+    monkeypatch.setenv("AMBISCOPE_LM_MODEL", "tiny")
+    monkeypatch.setenv("AMBISCOPE_LM_RETRIES", "0")
+    shared.settings.clear()
+    app = button(open_app("connections"), "Test it").click().run()
+    assert not app.exception
+    assert (bool(app.success), bool(app.error)) == (works, not works)
+    assert [m.label for m in app.metric] == ["Time", "Prompt tokens", "Reply tokens"]
+
+
+def test_the_line_for_the_service_asks_the_latest_question(open_app: Open, store: Store) -> None:
+    asked = "Who won O'Brien's \"cup\"?"
+    store.predictions.save_prediction(t.Prediction(t.Question(asked), t.SystemInfo("fid"), (), (), (), (), 0.1, ()))
+    words = shlex.split(open_app("connections").code[0].value)
+    assert words[:2] == ["curl", "http://127.0.0.1:8700/v1/ask"]
+    assert json.loads(words[-1]) == {"question": asked}

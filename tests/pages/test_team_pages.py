@@ -1,0 +1,105 @@
+"""What a team does on the pages: assigning, commenting, error labels, gold items among the work, adding a result to a project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from annotate_helpers import click, find, fine, make_project, predict
+from page_helpers import QUESTION, TIMEOUT, texts
+from streamlit.testing.v1 import AppTest
+
+from core import types as t
+from core.errors import InputError
+from pages.manage.assignments import numbers
+from storage.records.annotation import JudgingWork
+from storage.store import Store
+
+pytestmark = pytest.mark.usefixtures("light")
+Open = Callable[..., AppTest]
+
+
+def test_items_are_assigned_and_shared_out(open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    for name in ("Ada", "Bob"):
+        store.people.add_person("me", name, "annotator")
+    app = open_app("manage")
+    key = f"manage.assign.{project.id}.generation"
+    app.text_input(key=f"{key}.items").set_value("1-2").run()
+    app.multiselect(key=f"{key}.people").set_value(["Ada", "Bob"]).run()
+    click(app, f"{key}.go")
+    fine(app)
+    assigned = [i.assigned for i in store.items.items(project.id, "me", stage="generation")]
+    assert assigned == [("Ada",), ("Bob",)]
+    app.text_input(key=f"{key}.items").set_value("x").run()
+    click(app, f"{key}.go")
+    assert app.error
+
+
+def test_item_numbers() -> None:
+    assert numbers("2, 1\u20133") == [1, 0, 2]
+    for wrong in ("", "a", "0", "3-1", "1-", "1-99999"):
+        with pytest.raises(InputError):
+            numbers(wrong)
+
+
+def test_a_warning_says_who_cannot_do_what_was_assigned(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(store)
+    store.people.add_person("me", "Ada", "annotator")
+    store.assignments.assign("me", project.id, "generation", {0: ["Ada"]})
+    found = store.assignments.progress_by_person(project.id, "me")
+    gone = [type(p)(**{**{f: getattr(p, f) for f in p.__dataclass_fields__}, "works": False}) for p in found]
+    monkeypatch.setattr("storage.annotation.assignments.Assignments.progress_by_person", lambda *given: gone)
+    app = open_app("manage")
+    assert any("Ada" in w.value for w in app.warning)
+    click(app, "manage.team.lost.Ada")
+    fine(app)
+    assert not any(i.assigned for i in store.items.items(project.id, "me", stage="generation"))
+
+
+def test_comments_error_labels_and_gold_on_the_annotate_page(annotate: Open, store: Store) -> None:
+    store.predictions.save_prediction(predict(QUESTION))
+    values = {"stages": ("judging",), "systems": ["scripted"], "error_labels": ["wrong film"], "gold_rate": 0.1}
+    project = make_project(store, questions=(), **values)
+    reference = t.Annotation("single", (t.QAPair("", ("Natalie Wood",)),))
+    store.intake.add_items("me", project.id, [t.ReferenceQuestion("", QUESTION, (reference,))], gold="mixed")
+    (item,) = (i.id for i in store.items.items(project.id, "me", stage="judging"))
+    app = annotate(project=project.id, stage="judging", item=item)
+    fine(app)
+    assert not any(word in texts(app).casefold() for word in ("gold", "qualification"))
+    app.text_area(key=f"comments.{item}.me.text").set_value("Does the **film** of 2021 count?").run()
+    click(app, f"comments.{item}.add")
+    fine(app)
+    assert [c.text for c in store.comments.comments(item, "me")] == ["Does the **film** of 2021 count?"]
+    assert "film of 2021" in texts(app).replace("*", "")
+    pills = [p for p in app.pills if p.key and ".errors." in p.key]
+    assert len(pills) == 3
+    pills[0].set_value(["wrong film"]).run()
+    for at in range(3):
+        find(app.button, "answer", at, "correct").click().run()
+        find(app.button, "question", at, "fits").click().run()
+    click(app, "submit")
+    fine(app)
+    assert not any(word in texts(app).casefold() for word in ("gold", "qualification", "right answer"))
+    (sent,) = store.submissions.submissions(project.id, "me")
+    assert isinstance(sent.content, JudgingWork)
+    assert sorted(a.errors for a in sent.content.answers) == [(), (), ("wrong film",)]
+    assert sent.score == pytest.approx(1 / 3)
+
+
+def test_a_result_is_added_to_a_project(store: Store, open_app: Open) -> None:
+    saved = store.predictions.save_prediction(predict("Who sang it?", ("a", "b")))
+    project = make_project(store, questions=())
+
+    def script(saved: str) -> None:
+        from pages.explore import to_project
+        from pages.explore.corrections import Corrections
+
+        to_project.draw(saved, "explore.x", Corrections(frozenset({1}), {0: "c"}))
+
+    app = AppTest.from_function(script, default_timeout=TIMEOUT, kwargs={"saved": saved}).run()
+    fine(app)
+    click(app, "explore.x.project.add")
+    fine(app)
+    (item,) = (i.id for i in store.items.items(project.id, "me", stage="generation"))
+    assert [s.text for s in store.submissions.suggestions(item, "me")] == ["a", "c"]

@@ -1,0 +1,76 @@
+"""Simple English Wikipedia from a local server: a small file of the same format is downloaded, built and searched by words at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.cli import main
+from core.datasets.catalogue import DataSet, RemoteFile
+from core.errors import DownloadError
+from core.retrieval import wikipedia
+from core.retrieval.library import CorpusLibrary
+
+ARTICLES = [
+    {
+        "id": "1",
+        "url": "https://simple.wikipedia.org/wiki/April",
+        "title": "April",
+        "text": "April is the fourth month.\n\nIt has 30 days.",
+    },
+    {"id": "6", "url": "https://simple.wikipedia.org/wiki/Art", "title": "Art", "text": "Art is a creative activity. " * 60},
+]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[DataSet]:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist(ARTICLES), folder / "train.parquet")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/train.parquet"
+    yield DataSet(wikipedia.NAME, "", "", "", "", "", (RemoteFile(url, "simple-wikipedia.parquet"),))
+    server.shutdown()
+
+
+def test_it_is_downloaded_and_built_and_searched_by_words_first(library: CorpusLibrary, served: DataSet) -> None:
+    stages, by_words = [], []
+
+    def progress(done: int, total: int, stage: str) -> None:
+        stages.append(stage)
+        if stage == "encoding" and not by_words:
+            by_words.extend(library.open(wikipedia.NAME).search("Which month has 30 days?", 1))
+
+    report = wikipedia.add_wikipedia(library, progress, data=served)
+    assert (report.passages, report.rejected_total) == (4, 0)  # the second article has 300 words
+    assert list(dict.fromkeys(stages)) == [wikipedia.DOWNLOADING, "reading", "words", "encoding", "indexing"]
+    assert by_words[0].passage.title == "April"
+    assert library.open(wikipedia.NAME).search("creative activity", 1)[0].passage.title == "Art"
+    assert wikipedia.add_wikipedia(library, data=served).already_built
+
+
+def test_the_command_says_size_and_time_before_it_downloads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise DownloadError("no connection")
+
+    monkeypatch.setattr(wikipedia, "obtain", failing)
+    assert main(["download", "simple-wikipedia"]) != 0
+    said = capsys.readouterr().err
+    assert said.index(wikipedia.COST) < said.index("no connection")

@@ -1,0 +1,86 @@
+"""Competence from what people wrote and judged, and exports in which people count by it; error labels in tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from annotation_samples import do, judge_all, project, take
+from storage_samples import prediction
+
+from storage.analysis.agreement import quality
+from storage.exchange.consensus import EQUAL, Said, Statement, Vote, consensus, holdings
+from storage.exchange.filters import Filters
+from storage.schema import engine
+from storage.store import Store
+
+
+def test_weights_outvote_a_majority() -> None:
+    votes = [
+        Vote(name, "x", "", label, engine.now()) for name, label in (("Ada", "correct"), ("Bob", "wrong"), ("Cleo", "wrong"))
+    ]
+    assert consensus(votes, []).negatives == ("x",)
+    weights = {**EQUAL, "Ada": (3.0, -3.0)}
+    assert consensus(votes, [], weights).answers == (("x",),)
+
+
+def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> None:
+    made = project(store, 1, annotators_per_item=2)
+    do(store, made, "Ada", "x", "y")
+    do(store, made, "Bob", "y")
+    sets = [s.content.annotation for s in store.submissions.submissions(made.id, "Mia")]  # type: ignore[union-attr]
+    said = Said(1, "q", "Who?", [], [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)])
+    assert {(group, person): correct for group, person, correct in holdings(said)} == {
+        (0, "Ada"): True,
+        (1, "Ada"): True,
+        (0, "Bob"): False,
+        (1, "Bob"): True,
+    }
+
+
+@pytest.fixture
+def careless(store: Store) -> str:
+    """Three people answer 24 questions; Dan, alone, is wrong on all but a few.  Then Dan and Ada alone disagree on one."""
+    made = project(store, 25, annotators_per_item=3)
+    for number in range(24):
+        for name in ("Ada", "Bob", "Dan"):
+            do(store, made, name, "right" if name != "Dan" or number % 6 == 0 else f"wrong {number}")
+    do(store, made, "Ada", "last")
+    return made.id
+
+
+def test_competence_is_shown_and_weighs(store: Store, careless: str, tmp_path: Path) -> None:
+    rows = {row.person: row for row in quality(store, "Mia", project=careless, samples=10).competence}
+    assert (rows["Ada"].accuracy or 0) > 0.9 > 0.5 > (rows["Dan"].accuracy or 0)
+    assert rows["Ada"].n > 20
+    counts = {}
+    for weighted in (False, True):
+        file = tmp_path / f"{weighted}.jsonl"
+        store.exports.export("training", file, filters=Filters(project=careless, weighted=weighted))
+        counts[weighted] = [json.loads(line)["answers"] for line in file.read_text().splitlines()]
+        manifest = json.loads(next(tmp_path.glob(f"{weighted}.jsonl*manifest*")).read_text())
+        assert manifest["filters"]["weighted"] is weighted
+    assert sum(len(answers) for answers in counts[False]) > sum(len(answers) for answers in counts[True])
+    assert all(["right"] in answers for answers in counts[True][:24])
+
+
+def test_too_few_answers_tell_nothing(store: Store) -> None:
+    made = project(store, 1, annotators_per_item=2)
+    do(store, made, "Ada", "x")
+    do(store, made, "Bob", "x")
+    (ada, bob) = quality(store, "Mia", project=made.id, samples=10).competence
+    assert (ada.person, ada.n, ada.accuracy, bob.gold_n) == ("Ada", 1, None, 0)
+
+
+def test_error_labels_are_exported(store: Store, tmp_path: Path) -> None:
+    store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
+    made = project(store, 1, stages=("judging",), systems=("fid",), error_labels=["outdated source", "wrong film"])
+    item = take(store, made, "Ada", "judging").item
+    sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "wrong", errors=("wrong film", "outdated source"))
+    store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)
+    store.exports.export("csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(encoding="utf-8-sig", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["verdict"], row["error_labels"]) == ("wrong", "wrong film | outdated source")
