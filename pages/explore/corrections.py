@@ -101,16 +101,16 @@ def _continue(plan: Plan) -> None:
 
 
 @action("ask questions")
-def ask_instead(info: t.SystemInfo, text: str) -> None:
-    """Callback: a rewritten question in place of the one that was asked."""
-    question = check_question(t.Question(text), shared.settings().max_question_chars)
+def ask_instead(prediction: t.Prediction, text: str) -> None:
+    """Callback: a rewritten question in place of the one that was asked, over the same passages where the question brought them."""
+    question = check_question(t.Question(text, passages=prediction.question.passages), shared.settings().max_question_chars)
     st.session_state["explore.question"] = question.text
-    live.start([_plan(question, info)])
+    live.start([_plan(question, prediction.system)])
 
 
-def ask_edited(info: t.SystemInfo, key: str) -> None:
+def ask_edited(prediction: t.Prediction, key: str) -> None:
     """Callback.  `key`: of the field that holds the question."""
-    ask_instead(info, str(st.session_state.get(key, "")))
+    ask_instead(prediction, str(st.session_state.get(key, "")))
 
 
 @action("ask questions")

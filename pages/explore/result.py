@@ -23,7 +23,7 @@ from pages.ui.formatting import seconds
 from pages.ui.markup import changes, escape, named
 from storage.records.results import Judgment
 
-NEAREST = 5  # passages shown where no answer was found
+NEAREST = 3  # passages shown where no answer was found
 
 
 def draw_result(
@@ -99,7 +99,7 @@ def _opened(
             round_trip(clarification)
         with st.container(horizontal=True, vertical_alignment="center"):
             _asking(
-                prediction.system,
+                prediction,
                 question,
                 f"{prefix}.{position}.{number}",
                 f"{answer.text}, {question}{side}",
@@ -111,19 +111,19 @@ def _opened(
         labels.below(judgments)
 
 
-def _asking(info: t.SystemInfo, question: str, key: str, name: str, is_rewritten: bool) -> None:
+def _asking(prediction: t.Prediction, question: str, key: str, name: str, is_rewritten: bool) -> None:
     if is_rewritten:
         st.button(
             named("Ask this", name),
             key=f"{key}.ask",
             icon=":material/ads_click:",
             on_click=corrections.ask_instead,
-            args=(info, question),
+            args=(prediction, question),
             help="Asks this question instead",
         )
     with st.popover(named("Edit", name), icon=":material/edit:"):
         st.text_input("The question you mean", value=question, key=f"{key}.edit", max_chars=4 * corrections.MAX_CHARS)
-        st.button("Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(info, f"{key}.edit"))
+        st.button("Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(prediction, f"{key}.edit"))
 
 
 def _actions(prediction: t.Prediction, saved: str, prefix: str, side: str, link: str) -> None:
