@@ -42,7 +42,7 @@ def draw_result(
     wanted = corrections.corrections_of(prefix, judged)
     with st.container(key=f"answers.{prefix}", gap="xsmall"):
         for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
-            badge = "" if shared is None else ":green-badge[both]" if position in shared else ":orange-badge[only here]"
+            badge = "" if shared is None else "· both" if position in shared else "· only here"
             label = row(prediction, answer, position in wanted.struck, badge)
             with st.expander(named(label, side), key=f"{prefix}.open.{position}"):
                 _opened(prediction, position, answer, saved, prefix, judged.get(position, []), side)

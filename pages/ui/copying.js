@@ -10,7 +10,7 @@ function copy(text) {
 export default function({ data, parentElement }) {
   const button = parentElement.querySelector('button');
   const say = (label) => { button.textContent = label; button.setAttribute('aria-label', label + data.side); };
-  if (!button.textContent) say('Copy link');
+  if (button.textContent === 'Copy link') say('Copy link');
   button.onclick = async () => {
     await copy(location.origin + location.pathname + '?' + data.query);
     say('Link copied');

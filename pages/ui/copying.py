@@ -18,7 +18,9 @@ button:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 
 @st.cache_resource(show_spinner=False)
 def _component() -> object:
-    return st.components.v2.component("ambiscope.copying", html="<button type=button></button>", css=_STYLE, js=_SCRIPT)
+    return st.components.v2.component(
+        "ambiscope.copying", html="<button type=button>Copy link</button>", css=_STYLE, js=_SCRIPT
+    )
 
 
 def copy_link(query: str, key: str, side: str = "") -> None:

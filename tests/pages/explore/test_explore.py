@@ -198,7 +198,7 @@ def test_a_link_restores_comparison_corpus_and_options(app: AppTest, open_app: O
     shown = texts(app)
     assert "3 answers" in shown
     assert "1 answer\n" in shown
-    assert [sum(badge in label for label in rows(app)) for badge in (":green-badge", ":orange-badge")] == [2, 2]
+    assert [sum(badge in label for label in rows(app)) for badge in ("· both", "· only here")] == [2, 2]
     assert "Found by both: 1." in shown
     assert store.maintenance.counts()["prediction"] == 2
     again = open_app(prediction=link(app), other=link(app, "other"))
