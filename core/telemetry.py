@@ -20,7 +20,7 @@ from core.errors import InputError
 KIND = "openinference.span.kind"
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)
 def tracer(endpoint: str) -> Any:
     """Raises InputError if the packages are not installed."""
     try:

@@ -45,8 +45,6 @@ def _print(prediction: Prediction) -> None:
     from core.disambiguation.outcome import clarifying_question
     from core.evaluation.cost import calls_of, doubts, failures
 
-    if asked_back := clarifying_question(prediction):
-        print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
     by_id = {p.passage.id: p for p in prediction.passages}
@@ -58,6 +56,8 @@ def _print(prediction: Prediction) -> None:
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
+    if asked_back := clarifying_question(prediction):
+        print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
     for text, why in prediction.rejected.items():
         print(f"-  {text}: refused, {why}")
     calls = calls_of(prediction.events)

@@ -59,7 +59,7 @@ def summary_of(rows: Sequence[Row]) -> Row:
     pairs = [
         (reference, outcome_of(len(row["answers"])))
         for row in fine
-        if (reference := reference_outcome([len(annotation) for annotation in row["references"]]))
+        if (reference := reference_outcome([len(annotation) for annotation in row.get("references") or ()]))
     ]
     if scores := outcome_scores(pairs):
         found["outcomes"] = asdict(scores)

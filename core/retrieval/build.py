@@ -231,11 +231,17 @@ def build(
         disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
     store = PassageStore(folder)
     count = len(store)
-    if not (folder / words.FOLDER).exists():
-        texts = (passage_text(p) for p in store)
-        words.build(texts, count, folder / words.FOLDER, lambda done, total: progress(done, total, "words"))
-    if not (folder / short_names.FILE).exists():
-        short_names.build(store, count, folder / short_names.FILE)
+
+    def index_words() -> None:
+        """From here on the corpus can be searched by words."""
+        if not (folder / short_names.FILE).exists():
+            short_names.build(store, count, folder / short_names.FILE)
+        if not (folder / words.FOLDER).exists():
+            texts = (passage_text(p) for p in store)
+            words.build(texts, count, folder / words.FOLDER, lambda done, total: progress(done, total, "words"))
+
+    if files.vectors is None:  # vectors that come with the passages are checked first: a refused build leaves no corpus
+        index_words()
     encoding = time.perf_counter()
     before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
     kind, stored = size.kind(count), size.stored(count)
@@ -249,6 +255,7 @@ def build(
             folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
         )
         kept = keep_index(files.vectors, folder, count, encoder.dimension)
+        index_words()
     else:
         resumed = index.write_vectors(
             folder,

@@ -123,7 +123,9 @@ def _asking(prediction: t.Prediction, question: str, key: str, name: str, is_rew
         )
     with st.popover(named("Edit", name), icon=":material/edit:"):
         st.text_input("The question you mean", value=question, key=f"{key}.edit", max_chars=4 * corrections.MAX_CHARS)
-        st.button("Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(prediction, f"{key}.edit"))
+        st.button(
+            "Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(prediction, f"{key}.edit")
+        )
 
 
 def _actions(prediction: t.Prediction, saved: str, prefix: str, side: str, link: str) -> None:

@@ -95,7 +95,7 @@ def test_a_result_is_added_to_a_project(store: Store, open_app: Open) -> None:
         from pages.explore import to_project
         from pages.explore.corrections import Corrections
 
-        to_project.draw(saved, "explore.x", Corrections(frozenset({1}), {0: "c"}))
+        to_project.draw(saved, "explore.x", Corrections(frozenset({1}), ("c",)))
 
     app = AppTest.from_function(script, default_timeout=TIMEOUT, kwargs={"saved": saved}).run()
     fine(app)

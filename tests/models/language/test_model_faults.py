@@ -58,6 +58,7 @@ def sound(body: dict[str, Any], number: int = 0) -> Reply:
             "interpretations": rows,
             "covered": [True] * words_of(body).partition("<known>")[2].count(". "),
             "keep": [1, 2],
+            "text": f"It was {first['answer']}.",
         }
     )
 

@@ -59,7 +59,7 @@ def test_states_and_scores_equal_those_of_padded_rows(
         padded, (padded_spans, padded_nothing) = network.encode(inputs), network(inputs)
     whole = network.encode(inputs).detach()  # padded, all rows at once: as on a GPU
     for other in (padded, whole):
-        assert float((states - other)[inputs.mask].abs().max()) <= 1e-5
+        assert float((states - other)[inputs.mask].abs().max()) <= 3e-5
     assert torch.equal(torch.isfinite(spans), torch.isfinite(padded_spans))
     seen = torch.isfinite(spans)
     assert float((spans - padded_spans)[seen].abs().max()) <= 1e-5
@@ -101,7 +101,7 @@ def test_padding_in_front_is_computed_all_at_once(make_tiny: Any) -> None:
     with torch.no_grad():
         odd = encoder(input_ids=ids, attention_mask=mask, rows=3, prompt_tokens=6).last_hidden_state
     whole = encoder(input_ids=ids, attention_mask=mask, rows=3, prompt_tokens=6).last_hidden_state.detach()
-    assert float((odd - whole)[mask.bool()].abs().max()) <= 1e-6
+    assert float((odd - whole)[mask.bool()].abs().max()) <= 1e-5
 
 
 def test_a_packing_that_does_not_fit() -> None:

@@ -105,7 +105,7 @@ class Slow:
 @pytest.fixture
 def slow(corpus: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> QuestionRun:
     engine = Engine(settings)
-    monkeypatch.setattr(engine, "system", lambda name, corpus, options, cancelled: Slow(cancelled))
+    monkeypatch.setattr(engine, "system", lambda name, corpus, options, cancelled, own_passages=False: Slow(cancelled))
     return QuestionRun(engine, Plan(t.Question(QUESTION), "slow", corpus)).start()
 
 
