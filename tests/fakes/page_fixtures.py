@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import streamlit as st
 from page_helpers import ANSWERS, QUESTION, ROWS, TIMEOUT, tsv
+from streamlit.runtime.context import ContextProxy
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
@@ -34,6 +35,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
     }.items():
         monkeypatch.setenv(f"AMBISCOPE_{name}", value)
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(ContextProxy, "cookies", property(lambda self: {}))  # AppTest's are a mock
     monkeypatch.setattr("pages.session.shared.warm", lambda: threading.current_thread())
     build = scripted.build
     table = {QUESTION: list(ANSWERS)}

@@ -20,13 +20,17 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     make_project(store)
     app = section(open_app("manage"), "People")
     assert "Nobody has a password" in texts(app)
-    app.text_input(key="people.new.name").set_value("Mia")
-    app.selectbox(key="people.new.role").set_value("manager")
-    app.text_input(key="people.new.password").set_value(PASSWORD)
-    button(app, "Add person").click().run()
+    app.text_input(key="people.first.name").set_value("Mia")
+    app.text_input(key="people.first.password").set_value("short")
+    button(app, "Create the manager account").click().run()
+    assert not store.people.accounts_in_use()
+    assert app.text_input(key="people.first.name").value == "Mia"  # nothing typed is lost by an error
+    app.text_input(key="people.first.password").set_value(PASSWORD)
+    button(app, "Create the manager account").click().run()
+    fine(app)
     assert store.people.accounts_in_use()
-    assert "Sign in" in texts(app)  # from now on, everybody has to
-    assert "Manage" not in texts(app)
+    assert app.session_state["annotator"] == "Mia"  # signed in by it
+    assert [p.name for p in store.people.people("Mia")] == ["Mia"]  # the person who was here without an account is this one now
 
     visitor = open_app("explore")
     assert not visitor.exception

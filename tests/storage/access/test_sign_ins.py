@@ -1,0 +1,118 @@
+"""Sign-ins that last: the code of a sign-in, the token of its cookie, and what ends both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from storage.access.visitors import CODE_LASTS, SIGN_IN_LASTS, Visitor
+from storage.records.annotation import NotAllowedError, SignedOutError
+from storage.schema import engine
+from storage.store import SessionStore, Store
+
+PASSWORD, BROWSER = "a good password", "browser of Mia"
+
+
+@pytest.fixture
+def mia(store: Store) -> Visitor:
+    store.people.add_person("Mia", "Mia", "manager", PASSWORD)
+    store.people.add_person("Mia", "Ann", "annotator", PASSWORD)
+    return store.people.sign_in("Mia", PASSWORD, browser=BROWSER)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
+    moment = engine.now()
+    return lambda by: monkeypatch.setattr(engine, "now", lambda: moment + by)
+
+
+def through(store: Store, visitor: Visitor) -> SessionStore:
+    return SessionStore(store, lambda: visitor)
+
+
+def token_of(store: Store, visitor: Visitor) -> str:
+    token = store.people.exchange(visitor.code, BROWSER)
+    assert token
+    return token
+
+
+def test_a_token_stands_for_its_person_also_after_a_restart(store: Store, url: str, mia: Visitor) -> None:
+    token = token_of(store, mia)
+    with Store(url) as again:
+        assert again.people.resume(token) == mia
+
+
+def test_a_code_counts_once_soon_and_in_its_browser(store: Store, mia: Visitor, later: Callable[[timedelta], None]) -> None:
+    assert store.people.exchange(mia.code, "another browser") is None
+    assert store.people.exchange("forged", BROWSER) is None
+    token_of(store, mia)
+    assert store.people.exchange(mia.code, BROWSER) is None
+    second = store.people.sign_in("Mia", PASSWORD, browser=BROWSER)
+    later(CODE_LASTS + timedelta(seconds=1))
+    assert store.people.exchange(second.code, BROWSER) is None
+
+
+@pytest.mark.parametrize("token", ["", "forged", "0" * 64])
+def test_no_other_text_is_a_token(store: Store, mia: Visitor, token: str) -> None:
+    assert store.people.resume(token) is None
+    assert store.people.resume(mia.code) is None  # nor a code
+    assert store.people.resume(mia.key) is None
+
+
+def test_a_token_expires(store: Store, mia: Visitor, later: Callable[[timedelta], None]) -> None:
+    token = token_of(store, mia)
+    later(SIGN_IN_LASTS + timedelta(seconds=1))
+    assert store.people.resume(token) is None
+    with pytest.raises(SignedOutError):
+        through(store, mia).people.people("Mia")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda store, mia: store.people.sign_out(mia),
+        lambda store, mia: store.people.sign_out_everywhere("Mia"),
+        lambda store, mia: store.people.set_password("Ann", "Mia", "another password"),
+        lambda store, mia: store.people.set_active("Ann", "Mia", False),
+        lambda store, mia: store.people.set_role("Ann", "Mia", "annotator"),
+    ],
+    ids=["sign out", "everywhere", "new password", "deactivated", "another role"],
+)
+def test_what_ends_a_sign_in(store: Store, mia: Visitor, end: Callable[[Store, Visitor], object]) -> None:
+    store.people.set_role("Mia", "Ann", "manager")
+    token = token_of(store, mia)
+    end(store, mia)
+    assert store.people.resume(token) is None
+    with pytest.raises((SignedOutError, NotAllowedError)):
+        through(store, mia).people.people("Mia")
+
+
+def test_signing_out_ends_one_sign_in_and_everywhere_all(store: Store, mia: Visitor) -> None:
+    at_home = store.people.sign_in("Mia", PASSWORD, browser=BROWSER)
+    here, there = token_of(store, mia), token_of(store, at_home)
+    store.people.sign_out(mia)
+    assert store.people.resume(here) is None
+    assert store.people.resume(there) == at_home
+    store.people.sign_out_everywhere("Mia")
+    assert store.people.resume(there) is None
+
+
+def test_another_person_in_the_same_browser_ends_the_first_ones_sign_in(store: Store, mia: Visitor) -> None:
+    held = token_of(store, mia)
+    ann = store.people.sign_in("Ann", PASSWORD, browser=BROWSER)
+    token = store.people.exchange(ann.code, BROWSER, held)
+    assert token
+    assert store.people.resume(held) is None
+    assert store.people.resume(token) == ann
+
+
+def test_the_first_manager_keeps_the_work_of_the_person_before(store: Store) -> None:
+    project = store.projects.create_project("me", "mine").id
+    visitor = store.people.create_manager("me", "Mia", PASSWORD, browser=BROWSER)
+    assert visitor.name == "Mia"
+    assert through(store, visitor).projects.get_project(project).id == project
+    assert [(p.name, p.role) for p in store.people.people("Mia")] == [("Mia", "manager")]
+    with pytest.raises(NotAllowedError):
+        store.people.create_manager("Mia", "Eve", PASSWORD)
