@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+
 import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
