@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 
 import streamlit as st
 
 from core import types as t
+from core.disambiguation.outcome import clarifying_question
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, cost_of, doubts, failures, times_of
 from core.systems import title_of
@@ -20,9 +21,11 @@ from pages.explore.trace import TraceView, draw_evidence, draw_found, round_trip
 from pages.session import shared as app
 from pages.ui.copying import copy_link
 from pages.ui.formatting import seconds
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, named, short
 from storage.records.results import Judgment
 
+MEANING = "meaning"  # of the address
+CHIP_CHARS = 40
 NEAREST = 3  # passages shown where no answer was found
 
 
@@ -40,17 +43,19 @@ def draw_result(
             app.show_error(error)
             saved = ""
     wanted = corrections.corrections_of(prefix, judged)
+    meaning = _meaning(prediction, prefix, side)
     with st.container(key=f"answers.{prefix}", gap="xsmall"):
         for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
+            if meaning not in ("", answer.text):
+                continue
             badge = "" if shared is None else "· both" if position in shared else "· only here"
             label = row(prediction, answer, position in wanted.struck, badge)
-            with st.expander(named(label, side), key=f"{prefix}.open.{position}"):
+            with st.expander(named(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):
                 _opened(prediction, position, answer, saved, prefix, judged.get(position, []), side)
     if not prediction.answers and prediction.ended:
         st.info("No answer was found. Read more passages, rephrase the question, or add an answer yourself.")
         draw_found(prediction.passages[:NEAREST])
-    _actions(prediction, saved, prefix, side, link)
-    to_project.draw(saved, prefix, wanted, side)
+    _actions(prediction, saved, prefix, wanted, side, link)
     corrections.bar(prefix, saved, prediction, wanted)
     interpreted.draw(prediction, prefix)
     with st.container(gap="xsmall"):
@@ -59,6 +64,35 @@ def draw_result(
         for event in prediction.events:
             view.add(event)
         view.close()
+
+
+def _meaning(prediction: t.Prediction, prefix: str, side: str) -> str:
+    """The meanings as chips.  Returns the answer of the chosen one, which is the only one shown and is named in the address; "" for all."""
+    asked_back = clarifying_question(prediction)
+    if asked_back is None:
+        return ""
+    by_label = {m.label: m for m in asked_back.options}
+    key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
+    chosen = st.pills(
+        named(asked_back.question, side),
+        list(by_label),
+        default=linked if linked in by_label and key not in st.session_state else None,
+        format_func=lambda label: escape(short(label, CHIP_CHARS)),
+        key=key,
+        label_visibility="collapsed",
+        on_change=_choose_meaning,
+        args=(key, {label: m.question for label, m in by_label.items()}),
+    )
+    return by_label[chosen].answer if chosen in by_label else ""
+
+
+def _choose_meaning(key: str, questions: Mapping[str, str]) -> None:
+    """Callback: the chosen meaning's question is in the box, ready to be asked."""
+    if chosen := st.session_state.get(key):
+        st.query_params[MEANING] = chosen
+        st.session_state["explore.question"] = questions[chosen]
+    else:
+        st.query_params.pop(MEANING, None)
 
 
 def _headline(prediction: t.Prediction) -> None:
@@ -128,7 +162,7 @@ def _asking(prediction: t.Prediction, question: str, key: str, name: str, is_rew
         )
 
 
-def _actions(prediction: t.Prediction, saved: str, prefix: str, side: str, link: str) -> None:
+def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: corrections.Corrections, side: str, link: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if prediction.answers:
             st.button(
@@ -140,6 +174,7 @@ def _actions(prediction: t.Prediction, saved: str, prefix: str, side: str, link:
                 help="Excludes these answers and reads twice as many passages.",
             )
         corrections.adder(prefix, side)
+        to_project.draw(saved, prefix, wanted, side)
         address = f"{(st.context.url or '').split('?')[0].rstrip('/')}/?{link}" if link else ""
         today = datetime.now(UTC).date()
         files = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.evaluation.published import examples
+from core.systems import choice_of
 from core.types import ReferenceQuestion
 from pages.evaluate import source
 from pages.explore import pasted
@@ -30,7 +31,7 @@ def ask(example: ReferenceQuestion, system: str) -> None:
 
 def draw_examples(paper: str) -> None:
     names = ready_systems(shared.systems(), shared.settings().system)
-    system = str(st.selectbox("System that answers", names, key="papers.system", width=320))
+    system = str(st.selectbox("System that answers", names, key="papers.system", format_func=choice_of, width=420))
     for example in (e for e in examples() if e.extra["paper"] == paper):
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):

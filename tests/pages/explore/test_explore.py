@@ -16,6 +16,7 @@ from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
+from core.disambiguation.outcome import clarifying_question
 from core.engine import Engine
 from core.errors import CancelledError, StorageError
 from core.models.scheduling.turns import LINE
@@ -102,6 +103,22 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert verdict(again, 1).value == "correct"
     assert "Your note: **not** asked for" in texts(again)
     assert store.maintenance.counts()["prediction"] == 1
+
+
+def test_a_meaning_narrows_the_result_and_stands_in_the_address(app: AppTest, store: Store) -> None:
+    ask(app, QUESTION)
+    asked_back = clarifying_question(store.predictions.get_prediction(link(app)).prediction)
+    assert asked_back
+    label = asked_back.options[0].label
+    chips = next(b for b in app.button_group if str(b.key).endswith(".meaning"))
+    assert len(chips.options) == len(ANSWERS)
+    chips.set_value(label).run()
+    assert not app.exception
+    assert len(rows(app)) == 1
+    assert app.query_params["meaning"] == label
+    app.button_group(key=chips.key).set_value(None).run()
+    assert len(rows(app)) == len(ANSWERS)
+    assert "meaning" not in app.query_params
 
 
 def test_a_rerun_saves_nothing_twice(app: AppTest, store: Store) -> None:
