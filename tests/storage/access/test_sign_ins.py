@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from core.errors import NotAllowedError
 from storage.access.visitors import CODE_LASTS, SIGN_IN_LASTS, Visitor
-from storage.records.annotation import NotAllowedError, SignedOutError
+from storage.records.annotation import SignedOutError
 from storage.schema import engine
 from storage.store import SessionStore, Store
 
