@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import NotAllowedError
 from storage.access.visitors import CODE_LASTS, SIGN_IN_LASTS, Visitor
 from storage.exchange.backup import restore
-from storage.records.annotation import FieldError, NotAllowedError, SignedOutError
+from storage.records.annotation import FieldError, SignedOutError
 from storage.schema import engine
 from storage.store import SessionStore, Store
 
