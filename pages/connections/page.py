@@ -74,7 +74,7 @@ def service() -> None:
     latest = shared.store().predictions.recent_predictions(1)
     question = json.dumps({"question": latest[0].question if latest else EXAMPLE}, ensure_ascii=False)
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.serve_key or settings.engine_key else ""
-    st.code(f"curl {shlex.quote(f'{address}/v1/ask')}{key} --json {shlex.quote(question)}", language="sh", wrap_lines=True)
+    st.code(f"curl {shlex.quote(f'{address}/v1/ask')}{key} --json {shlex.quote(question)}", language=None, wrap_lines=True)
     st.caption("With the latest question that was asked here. Other calls: docs/service.md.")
 
 

@@ -93,7 +93,7 @@ def read_outcome(interpretation: t.Interpretation, checked: bool = False) -> tup
     if interpretation.failed:
         return "failed", ":red[:material/error: failed]", interpretation.failed
     if not interpretation.answer:
-        return "no answer", ":gray[:material/do_not_disturb_on: no answer]", interpretation.abstained
+        return "no answer", ":material/do_not_disturb_on: no answer", interpretation.abstained
     if interpretation.abstained:  # it was proposed, then dropped
         return "dropped", ":orange[:material/filter_alt_off: dropped]", interpretation.abstained
     if interpretation.verified:

@@ -23,7 +23,7 @@ from typing import Any
 import streamlit as st
 import uvicorn
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import net_util, runtime
@@ -106,12 +106,12 @@ class AppConnection:
     that may come back (server.disconnectedSessionTTL), and may forget it without shutting it down.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        self.session = ""
+    def __init__(self, scope: Scope, comes_back: bool) -> None:
+        self.session, self._comes_back = "", comes_back  # with a cookie that stands: at first it sends all that its fields hold
         self._allow = scope.get("state", {}).get(ALLOW, lambda large: None)
 
     def _bound(self) -> None:
-        self._allow(self.session in ADMITTED)
+        self._allow(self._comes_back or self.session in ADMITTED)
 
     def receiving(self, receive: Receive, send: Send) -> Receive:
         """The messages that a page has a use for, and no sign-in stands before; what is no message of Streamlit's ends the connection."""
@@ -122,6 +122,7 @@ class AppConnection:
                 message = await receive()
                 if message["type"] != "websocket.receive":
                     return message
+                self._comes_back = False
                 try:
                     useful = _is_of_use(message.get("bytes"))
                 except ValueError:
@@ -243,7 +244,7 @@ class AppGuard:
             if await self._shut(scope):
                 await send({"type": "websocket.close", "code": 1008})
                 return
-            connection = AppConnection(scope)
+            connection = AppConnection(scope, await self._comes_back(scope))
             _connection.set(connection)
             try:
                 await self.app(scope, connection.receiving(receive, send), connection.sending(send))
@@ -259,6 +260,11 @@ class AppGuard:
                 await self.app(scope, receive, send)
         else:
             await self.app(scope, receive, send)
+
+    async def _comes_back(self, scope: Scope) -> bool:
+        from anyio.to_thread import run_sync
+
+        return await run_sync(_has_a_sign_in, HTTPConnection(scope).cookies)
 
     async def _shut(self, scope: Scope) -> bool:
         if self.open_to_all or from_here(scope):
@@ -298,6 +304,15 @@ class AppGuard:
             await send(message)
 
         return sent
+
+
+def _has_a_sign_in(cookies: dict[str, str]) -> bool:
+    from pages.server import sign_in_cookie
+
+    try:
+        return sign_in_cookie.holder(cookies) is not None
+    except AmbiscopeError:
+        return False
 
 
 async def _set_cookie(request: Request) -> Response:

@@ -6,14 +6,24 @@ password was typed, told by Streamlit's XSRF cookie.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from pages.session import connection, cookie
-from storage.access.visitors import SIGN_IN_LASTS
+from storage.access.visitors import SIGN_IN_LASTS, Visitor
 
 MAX_BYTES = 200  # of what is posted
+
+
+def holder(cookies: Mapping[str, str]) -> Visitor | None:
+    """Whom a browser's cookie stands for.  Raises AmbiscopeError where the database cannot be read."""
+    from pages.session import shared
+
+    token = cookies.get(cookie.name(shared.settings().url))
+    return shared.servers_store().people.resume(token) if token else None
 
 
 async def answer(request: Request) -> Response:
@@ -30,7 +40,7 @@ async def answer(request: Request) -> Response:
     held, people, reply = request.cookies.get(name, ""), shared.servers_store().people, Response(status_code=204)
     options = {"path": cookie.folder(), "secure": request.url.scheme == "https", "httponly": True, "samesite": "strict"}
     if code in (cookie.OUT, cookie.STALE):
-        visitor = await run_sync(people.resume, held)
+        visitor = await run_sync(holder, request.cookies)
         if code == cookie.OUT:
             await run_sync(people.sign_out, visitor)
         if code == cookie.OUT or visitor is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import httpx
 import people
 import pytest
 from page_helpers import ROWS
@@ -63,6 +65,24 @@ def test_large_messages_need_a_sign_in(app: str) -> None:
         with suppress(ConnectionClosed):
             tab.socket.send(data)
         assert close_code(tab.socket) == 1009
+
+
+def test_a_tab_that_comes_back_with_its_cookie_sends_what_it_holds_at_once(app: str) -> None:
+    """After a restart of the server, say: its session is a new one."""
+    with stranger(app) as tab:
+        sign_in(tab)
+        (code,) = set(re.findall(r'data-code=\\?"(\w+)', " ".join(tab.words)))
+        origin = {"Origin": app.rstrip("/")}
+        reply = httpx.post(f"{app}_ambiscope/sign-in", content=code, cookies=tab.cookies, headers=origin, trust_env=False)
+        cookies = tab.cookies | dict(reply.cookies)
+    with stranger(app, cookies, session="none") as back:
+        back.socket.send(large(connections.SMALL_MESSAGE))
+        back.run()
+        assert "signin.out" in back.ids
+    with stranger(app, tab.cookies | dict.fromkeys(reply.cookies, "0" * 64), session="none") as forged:
+        with suppress(ConnectionClosed):
+            forged.socket.send(large(connections.SMALL_MESSAGE))
+        assert close_code(forged.socket) == 1009
 
 
 def test_messages_of_24_megabytes_take_no_memory(app: str) -> None:

@@ -52,13 +52,14 @@ def serve(
     start: Sequence[str] = ("-m", "pages.server.launch"),
     at: str = "127.0.0.1",
     path: str = "",
+    port: int = 0,
     **more: str,
 ) -> Iterator[str]:
     """The app with the scripted system over a corpus of `home`, started as `run.py app` does; its address.
 
-    `options`: for streamlit, or what gives them for a port; `start`: for python; `at`: where it is to be found; `path`: below which path; `more`: further settings.
+    `options`: for streamlit, or what gives them for a port; `start`: for python; `at`: where it is to be found; `path`: below which path; `port`: 0 for a free one; `more`: further settings.
     """
-    port = free_port()
+    port = port or free_port()
     settings = {"HOME": str(home), "SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": corpus, "DEVICE": "cpu", **more}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
     environment |= {f"AMBISCOPE_{k}": v for k, v in settings.items()}

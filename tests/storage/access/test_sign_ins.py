@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from core.errors import NotAllowedError
 from storage.access.visitors import CODE_LASTS, SIGN_IN_LASTS, Visitor
-from storage.records.annotation import SignedOutError
+from storage.exchange.backup import restore
+from storage.records.annotation import FieldError, SignedOutError
 from storage.schema import engine
 from storage.store import SessionStore, Store
 
@@ -70,6 +72,25 @@ def test_a_token_expires(store: Store, mia: Visitor, later: Callable[[timedelta]
         through(store, mia).people.people("Mia")
 
 
+def test_a_clock_that_was_set_back_makes_no_sign_in_last_longer(
+    store: Store, mia: Visitor, later: Callable[[timedelta], None]
+) -> None:
+    token = token_of(store, mia)
+    later(timedelta(days=-1))
+    assert store.people.resume(token) is None
+    assert not through(store, mia).may("annotate")
+
+
+def test_a_backup_that_is_put_back_signs_nobody_in(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    with Store(url) as store:
+        token = token_of(store, store.people.create_manager("me", "Mia", PASSWORD, browser=BROWSER))
+        store.maintenance.backup(tmp_path / "copy.db")
+    restore(url, tmp_path / "copy.db")
+    with Store(url) as store:
+        assert store.people.resume(token) is None
+
+
 @pytest.mark.parametrize(
     "end",
     [
@@ -115,5 +136,18 @@ def test_the_first_manager_keeps_the_work_of_the_person_before(store: Store) -> 
     assert visitor.name == "Mia"
     assert through(store, visitor).projects.get_project(project).id == project
     assert [(p.name, p.role) for p in store.people.people("Mia")] == [("Mia", "manager")]
+    store.intake.link_predictions("me", project)  # a job that had begun goes on
     with pytest.raises(NotAllowedError):
         store.people.create_manager("Mia", "Eve", PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "field"),
+    [("", PASSWORD, "name"), ("Bob", PASSWORD, "name"), ("bob", PASSWORD, "name"), ("Mia", "x", "password")],
+)
+def test_what_is_wrong_with_the_first_manager_says_where(store: Store, name: str, password: str, field: str) -> None:
+    store.people.annotator("Bob")
+    with pytest.raises(FieldError) as caught:
+        store.people.create_manager("me", name, password)
+    assert caught.value.field == field
+    assert not store.people.accounts_in_use()
