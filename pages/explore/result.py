@@ -34,7 +34,10 @@ def draw_result(
 ) -> None:
     """`saved`: id of the stored prediction, or empty; `link`: the query of its address; where two are compared, `shared`: positions of the
     answers that the other has, too, and `side`: which of them this is, for the names of its buttons."""
-    _headline(prediction)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _headline(prediction)
+        meaning = _meaning(prediction, prefix, side)
+    _facts(prediction)
     judged: dict[int, list[Judgment]] = {}
     if saved:
         try:
@@ -43,7 +46,6 @@ def draw_result(
             app.show_error(error)
             saved = ""
     wanted = corrections.corrections_of(prefix, judged)
-    meaning = _meaning(prediction, prefix, side)
     with st.container(key=f"answers.{prefix}", gap="xsmall"):
         for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
             if meaning not in ("", answer.text):
@@ -96,11 +98,16 @@ def _choose_meaning(key: str, questions: Mapping[str, str]) -> None:
 
 
 def _headline(prediction: t.Prediction) -> None:
-    count, info = len(prediction.answers), prediction.system
+    count = len(prediction.answers)
     if not count:
         st.subheader("No answer" if prediction.ended else "The run did not finish", anchor=False)
     else:
-        st.subheader(f"{listed(count, 'answer')}{': which of these do you mean?' if count > 1 else ''}", anchor=False)
+        title = f"{listed(count, 'answer')}{': which of these do you mean?' if count > 1 else ''}"
+        st.subheader(title, anchor=False, width="content")
+
+
+def _facts(prediction: t.Prediction) -> None:
+    info = prediction.system
     facts = [
         f"**{escape(title_of(info.name))}**",
         f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**",

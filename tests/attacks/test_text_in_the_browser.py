@@ -51,7 +51,6 @@ FIELDS = {
     "passage": attack,
     "passage-id": short_attack,
     "rewritten": attack,
-    "round-trip": attack,
     "rejected-answer": attack,
     "why": attack,
     "prompt": attack,
@@ -101,7 +100,7 @@ def prediction(system: str = "scripted", answer: str = TEXT["answer"]) -> t.Pred
     evidence = t.Evidence(passage.id, at, at + len(answer), answer)
     found = t.RetrievedPassage(passage, 1, 1.0, 0.5)
     made = t.Answer(answer, 0.5, (evidence,), step=1)
-    clear = t.Clarification(answer, TEXT["rewritten"], False, 3, (TEXT["round-trip"],), TEXT["why"])
+    clear = t.Clarification(answer, TEXT["rewritten"], False, 3, (), TEXT["why"])
     step = t.Step(
         1, (TEXT["rejected-answer"],), TEXT["prompt"], (t.Candidate(answer, 0.8),), t.Candidate(answer, 0.8, None), 0.1, 0.2
     )
@@ -164,6 +163,7 @@ def furnish(made: Settings, store: Store) -> House:
     second = store.projects.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
     store.intake.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
     pictured = store.projects.create_project(me, "pictured", guidelines="Look: ![p](http://attack.invalid/p.png)")
+    store.intake.add_items(me, pictured.id, [t.ReferenceQuestion("", QUESTION, ())])
     answers = t.Annotation("single", (t.QAPair("", (TEXT["example-answer"],)),))
     stages: tuple[WorkStage, ...] = ("generation", "validation", "judging")
     project = store.projects.create_project(
@@ -341,7 +341,7 @@ def nothing(page: Any, house: House) -> None:
 
 def chart_of(name: str) -> Callable[[Any, House], None]:
     def go(page: Any, house: House) -> None:
-        view(page, "Charts")
+        view(page, "All runs")
         page.get_by_label("Chart", exact=True).first.fill(name)
         page.keyboard.press("Enter")
         quiet(page)
@@ -403,7 +403,7 @@ def upload(page: Any, house: House) -> None:
 
 def item(page: Any, house: House) -> None:
     """A row of a table is chosen in its canvas: at its left edge."""
-    table = page.locator("[data-testid=stDataFrame]").nth(1)
+    table = page.locator("[data-testid=stDataFrame]").last
     box = table.bounding_box()
     page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
     page.get_by_text("Open as an annotator").wait_for()
@@ -441,7 +441,7 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "explore: a prediction": (
         "?prediction={prediction}",
         explore,
-        "question answer title passage passage-id rewritten round-trip rejected-answer why prompt failed-call verdict-note annotator",
+        "question answer title passage passage-id rewritten rejected-answer why prompt failed-call verdict-note annotator",
     ),
     "explore: interpretations": ("?prediction={grounded}", explore, "question answer title passage interpretation why"),
     "explore: a live run": ("", ask, "question"),
@@ -474,13 +474,13 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
         "question answer rewritten title passage",
     ),
     "annotate: my items": ("annotate?project={id}&stage=generation", mine, "return-reason skip-reason"),
-    "evaluate: leaderboard": ("evaluate", shown("Leaderboard"), "run-label run-system run-file"),
-    "evaluate: quality chart": ("evaluate", shown("Charts"), "run-label"),
+    "evaluate: leaderboard": ("evaluate", shown("All runs"), "run-label run-system run-file"),
     "evaluate: errors chart": ("evaluate", chart_of("Errors"), "run-label"),
     "evaluate: two runs": ("evaluate", shown("Two runs"), "run-label run-question"),
     "evaluate: one run": ("evaluate", one_run, "run-label run-file run-question run-answer run-reference run-tag"),
     "evaluate: a failed question": ("evaluate", failed_row, "run-error"),
     "evaluate: start": ("evaluate", shown("Start and store"), "run-folder"),
+    "connections: both": ("connections", nothing, ""),
     "corpora: passages": ("corpora", nothing, "title passage passage-id"),
     "corpora: search": ("corpora", search_corpus, "title passage passage-id"),
     "corpora: upload": ("corpora", upload, "source-file"),
@@ -565,6 +565,7 @@ def test_a_guideline_loads_no_remote_picture(page: Any, server: str, house: Hous
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{server}annotate?project={house.pictured.id}")
+    page.get_by_text("Guidelines", exact=False).first.click()
     page.get_by_text("Look:").wait_for()
     quiet(page)
     page.wait_for_load_state("networkidle")
