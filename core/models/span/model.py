@@ -17,6 +17,7 @@ from torch import Tensor
 
 from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
+from core.models.encoders.low_rank import differences
 from core.models.encoders.mpnet import load_mpnet
 from core.models.encoders.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
@@ -131,7 +132,7 @@ class SpanModel:
         self.config = config
         self.network = network
         self._place = OnDevice(type(self).__name__, network, pick_device(device))
-        if config.rank:
+        if config.rank and not differences(network):  # merged: a network in training keeps the precision of its run
             store_in_bf16(network.encoder, self.device)
         self.tokenizer = load_tokenizer(config.base)
         self.lock = TURNS

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from core.models.interleaving import Packing, interleaved_attention, use_interleaving
 from core.models.span.checkpoints import load_span_network, save_span_network
-from core.models.span.model import load_base
+from core.models.span.model import SpanModel, load_base
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
 LENGTHS = [[3, 7, 5, 9], [6, 0, 4, 8], [11, 2, 2, 12]]
@@ -128,3 +128,9 @@ def test_a_checkpoint_holds_what_was_trained_and_reads_back(network: SpanNetwork
     trainable = {n for n, p in load_span_network(tmp_path, merge=False).named_parameters() if p.requires_grad}
     if network.config.rank:
         assert {n for n in trainable if n.startswith("encoder.")} == {n for n in stored if n.startswith("encoder.")}
+
+
+def test_a_network_in_training_keeps_its_precision_when_it_is_asked(network: SpanNetwork) -> None:
+    """Training in fp32 evaluates with models over its own network; only one that is merged, for inference, may change its matrices."""
+    SpanModel(network, network.config, "cpu")
+    assert {p.dtype for p in network.parameters()} == {torch.float32}
