@@ -29,7 +29,7 @@ def _draw_passage(
     cosine = "" if retrieved.similarity is None else f" :gray-badge[cosine {retrieved.similarity:.2f}]"
     label = " ".join([f"{retrieved.rank}. **{escape(title)}**  :gray-badge[score {retrieved.score:.3f}]{cosine}", *found])
     with place.expander(label):
-        st.markdown(escape(retrieved.passage.text))
+        st.markdown(highlighted(retrieved.passage.text, ()))  # with the lines of a listing
         for note in notes:
             st.caption(note)
         st.caption(f"Passage {escape(retrieved.passage.id)}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from answering_service import until
-from page_helpers import ANSWERS, QUESTION, ask, button, texts
+from page_helpers import ANSWERS, QUESTION, TIMEOUT, ask, button, texts
 from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
@@ -414,3 +414,15 @@ def test_a_run_that_waits_can_be_cancelled(corpus: str, another: threading.Event
     assert run.wait(60)
     assert isinstance(run.error, CancelledError)
     assert run.events == []
+
+
+def test_a_listing_keeps_its_lines_in_a_retrieved_passage() -> None:
+    def script() -> None:
+        from core.types import Passage, RetrievedPassage
+        from pages.explore.trace import draw_found
+
+        draw_found([RetrievedPassage(Passage("p", "Settings", "[server]\n  port = 80"), 1, 1.0)])
+
+    app = AppTest.from_function(script, default_timeout=TIMEOUT).run()
+    (listing,) = (m.value for m in app.markdown if "port" in m.value)
+    assert len(listing.splitlines()) == 2
