@@ -11,6 +11,7 @@ from core.retrieval.library import STARTER, CorpusInfo
 from core.retrieval.readers import UPLOADED
 from core.retrieval.starter import coverage
 from pages.corpora import builds as corpus_builds
+from pages.explore.pasted import open_explore
 from pages.explore.trace import draw_found
 from pages.jobs import background as jobs
 from pages.session import shared
@@ -118,15 +119,7 @@ def starter_topics() -> None:
         topic = st.selectbox("Topic", list(topics), format_func=str.capitalize, key="corpora.topic", width=220)
         question = st.selectbox("Example question", topics.get(str(topic), []), key="corpora.example")
         if st.button("Ask", key="corpora.example.ask", icon=":material/send:") and question:
-            ask(STARTER, str(question))
-
-
-def ask(name: str, question: str = "") -> None:
-    """Opens Explore with this corpus, and with a question if one is given."""
-    st.session_state["explore.corpus"] = name
-    if question:
-        st.session_state["explore.question"] = st.session_state["explore.ask"] = question
-    st.switch_page("pages/explore/page.py")
+            open_explore(str(question), corpus=STARTER)
 
 
 def incomplete(name: str) -> None:
@@ -153,7 +146,7 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.selectbox("Corpus", every, key="corpora.chosen")
         if chosen in names and st.button("Ask it", key="corpora.ask", icon=":material/alt_route:", type="primary"):
-            ask(chosen)
+            open_explore(corpus=chosen)
     info = next((c for c in corpora if c.name == chosen), None)
     if info is not None and not info.complete and chosen not in jobs.going("builds"):
         incomplete(chosen)

@@ -60,6 +60,19 @@ def put(passages: Sequence[Passage] | None) -> None:
         st.session_state[TEXT] = "\n\n".join(f"# {p.title}\n{p.text}" if p.title else p.text for p in passages)
 
 
+def open_explore(question: str = "", *, corpus: str = "", passages: Sequence[Passage] | None = None, system: str = "") -> None:
+    """From another page: opens Explore over a corpus, or over `passages` as if a person had pasted them, and asks the question if one is given."""
+    state = st.session_state
+    put(passages)
+    if corpus:
+        state["explore.corpus"] = corpus
+    if system:
+        state["explore.first.system"] = system
+    if question:
+        state["explore.question"] = state["explore.ask"] = question
+    st.switch_page("pages/explore/page.py")
+
+
 def box() -> None:
     """Part of the question's form, so that Ask sends both."""
     if st.session_state.get(SWITCH):

@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.evaluation.published import examples
 from core.systems import choice_of
-from core.types import ReferenceQuestion
 from pages.evaluate import source
 from pages.explore import pasted
 from pages.explore.options import ready_systems
@@ -21,14 +20,6 @@ PAPERS = {
 }
 
 
-def ask(example: ReferenceQuestion, system: str) -> None:
-    """Opens Explore as if a person had pasted the passages and asked."""
-    pasted.put(example.passages)
-    st.session_state["explore.question"] = st.session_state["explore.ask"] = example.question
-    st.session_state["explore.first.system"] = system
-    st.switch_page("pages/explore/page.py")
-
-
 def draw_examples(paper: str) -> None:
     names = ready_systems(shared.systems(), shared.settings().system)
     system = str(st.selectbox("System that answers", names, key="papers.system", format_func=choice_of, width=420))
@@ -37,7 +28,7 @@ def draw_examples(paper: str) -> None:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{escape(example.question)}** :gray-badge[{escape(example.extra['where'])}]", width="stretch")
                 if st.button(named("Ask", example.question), key=f"papers.ask.{example.id}", icon=":material/search:"):
-                    ask(example, system)
+                    pasted.open_explore(example.question, passages=example.passages, system=system)
             st.caption(pasted.published_answers(example))
             with st.expander(named("Passages, in our own words", example.question)):
                 for passage in example.passages or ():

@@ -63,3 +63,11 @@ def test_passages_are_cut_as_those_of_a_corpus(settings: Settings) -> None:
     assert len({p.id for p in found}) == len(found)
     with pytest.raises(InputError):
         pasted.passages_of(f"# {'t' * 400}\ntext")
+
+
+def test_a_corpus_that_is_opened_from_its_page_is_asked_instead_of_pasted_text(open_app: Open, corpus: str) -> None:
+    app = paste(open_app(), TEXT)
+    app.switch_page("pages/corpora/page.py").run()
+    app.button(key="corpora.ask").click().run()
+    assert not app.exception
+    assert not app.session_state[pasted.SWITCH]
