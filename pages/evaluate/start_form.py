@@ -6,14 +6,16 @@ import hashlib
 import re
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from core.datasets import LAYOUTS, load
 from core.datasets.catalogue import DATASETS, downloaded
+from core.engine import Engine
 from core.errors import CancelledError, InputError, StorageError
 from core.evaluation.folder import RunState, run_states
 from core.evaluation.judges import CHOICES
@@ -27,6 +29,10 @@ from pages.session.actions import action, say
 from pages.ui.formatting import duration
 from pages.ui.markup import escape, named
 from storage.results.run_folders import ImportedRun, import_run
+from storage.store import Store
+
+if TYPE_CHECKING:
+    from core.serve.remote import RemoteEngine
 
 SUFFIXES = ["json", "jsonl", "gz"]
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -161,6 +167,34 @@ def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
     return folder
 
 
+def run_and_store(
+    job: jobs.BackgroundJob,
+    plan: EvaluationPlan,
+    engine: Engine | RemoteEngine,
+    store: Store,
+    folder: Path,
+    progress: Callable[[int, int], None],
+    label: str = "",
+) -> tuple[ImportedRun, Sequence[str]]:
+    """In a background job: the stored run, and what went wrong in it.  `progress`: as `run_plan`'s.
+
+    Raises AmbiscopeError, CancelledError.
+    """
+
+    def watched(done: int, total: int) -> None:
+        progress(done, total)
+        if done < total:
+            job.stop_if_asked()
+
+    try:
+        report = run_plan(plan, engine, folder, progress=watched, cancelled=lambda: job.stopping)
+    except CancelledError:
+        raise CancelledError(job.stopped) from None
+    report.demand()
+    job.stage = "storing the run"
+    return import_run(store.evaluations, folder, label), report.problems
+
+
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
     """Raises InputError where this folder is being worked on, NotAllowedError.  The run can be stopped, and goes on later where it stopped."""
     shared.store().allow("run evaluations")
@@ -168,20 +202,10 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
     stopped = "the evaluation was stopped; its answers are kept, and you can resume it"
 
     def work(job: jobs.BackgroundJob) -> tuple[ImportedRun, Sequence[str]]:
-        """The stored run, and what went wrong in it."""
-
         def progress(done: int, total: int) -> None:
             job.share, job.stage = done / total if total else None, f"{done:,} of {total:,} questions"
-            if done < total:
-                job.stop_if_asked()
 
-        try:
-            report = run_plan(plan, engine, folder, progress=progress, cancelled=lambda: job.stopping)
-        except CancelledError:
-            raise CancelledError(stopped) from None
-        report.demand()
-        job.stage = "storing the run"
-        return import_run(store.evaluations, folder, label), report.problems
+        return run_and_store(job, plan, engine, store, folder, progress, label)
 
     job = jobs.BackgroundJob(work, label or folder.name, "loading the model and the questions", stopped, about=(plan, label))
     jobs.begin("evaluations", folder.name, job)

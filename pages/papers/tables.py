@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import AmbiscopeError, CancelledError, InputError
-from core.evaluation.plan import EvaluationPlan, run_plan
+from core.evaluation.plan import EvaluationPlan
 from core.evaluation.published import PublishedTable, published
 from core.text import listed
 from pages.evaluate import source, start_form
@@ -20,7 +20,6 @@ from pages.ui.formatting import duration, format_score
 from pages.ui.markup import escape
 from pages.ui.tables import table
 from storage.records.results import StoredEvaluation
-from storage.results.run_folders import import_run
 
 KIND = "papers"
 MAX_RUNS = 300  # that are looked through for a system of the table
@@ -141,18 +140,13 @@ def begin(one: PublishedTable, plans: list[EvaluationPlan]) -> None:
         def progress(number: int, done: int, total: int) -> None:
             job.share = (number + (done / total if total else 0.0)) / len(plans)
             job.stage = f"{plans[number].system}, {done:,} of {total:,} questions"
-            if done < total:
-                job.stop_if_asked()
 
         for number, plan in enumerate(plans):
             folder = start_form.folder_for(runs_dir, plan)
             try:
-                told = partial(progress, number)
-                report = run_plan(plan, engine, folder, progress=told, cancelled=lambda: job.stopping)
-                report.demand()
-                import_run(store.evaluations, folder)
+                start_form.run_and_store(job, plan, engine, store, folder, partial(progress, number))
             except CancelledError:
-                raise CancelledError(stopped) from None
+                raise
             except AmbiscopeError as error:
                 problems.append(f"{plan.system}: {error}")
         return problems

@@ -311,8 +311,8 @@ KNOWN = {
     "explore/live.py": {"drop", "stop"},  # runs of this tab
     "jobs/background.py": {"stop"},  # asks itself, as each kind of work has its own action
     "quality/training_loop.py": {"start"},  # asks itself
-    "papers/tables.py": {"begin", "work"},  # asks itself, and its work
-    "evaluate/start_form.py": {"begin", "work", "_received"},  # asks itself, and its work; writes what an action was given
+    "papers/tables.py": {"begin"},  # asks itself
+    "evaluate/start_form.py": {"begin", "run_and_store", "_received"},  # asks itself; its work; writes what an action was given
 }
 
 
