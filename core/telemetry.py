@@ -16,6 +16,7 @@ from typing import Any
 from core import __version__
 from core import types as t
 from core.errors import InputError
+from core.trace import fold
 
 KIND = "openinference.span.kind"
 
@@ -48,14 +49,10 @@ def recorded(run: Callable[..., Iterator[t.Event]]) -> Callable[..., Iterator[t.
 
         trace = tracer(endpoint)
         root = trace.start_span(system.info.name, attributes={KIND: "CHAIN", "input.value": question.text})
-        answers: dict[str, None] = {}
+        events: list[t.Event] = []
         try:
             for event in run(system, question):
-                match event:
-                    case t.StepFinished(answer=t.Answer(text=text)):
-                        answers[text] = None
-                    case t.AnswerRejected(answer=text):
-                        answers.pop(text, None)
+                events.append(event)
                 if span := _span(event):
                     name, seconds, attributes = span
                     now = time.time_ns()
@@ -69,8 +66,9 @@ def recorded(run: Callable[..., Iterator[t.Event]]) -> Callable[..., Iterator[t.
             root.set_status(StatusCode.ERROR, str(error))
             raise
         finally:
+            answers = [a.text for a in fold(question, system.info, events).answers]
             root.set_attributes(
-                {"output.value": json.dumps(list(answers), ensure_ascii=False), "output.mime_type": "application/json"}
+                {"output.value": json.dumps(answers, ensure_ascii=False), "output.mime_type": "application/json"}
             )
             root.end()
 
