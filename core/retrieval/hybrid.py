@@ -52,9 +52,14 @@ def search(
     ]
 
 
-def _by_words(index: VectorIndex, bm25: WordIndex, query: str, vector: Vectors, k: int) -> Found:
+def best_by_words(bm25: WordIndex, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Rows and scores of the k best passages by words alone; none where no word of the query matches."""
     words = bm25.search(query)
-    rows, scores = words.best(k) if words is not None else (np.zeros(0, np.int64), np.zeros(0, np.float32))
+    return words.best(k) if words is not None else (np.zeros(0, np.int64), np.zeros(0, np.float32))
+
+
+def _by_words(index: VectorIndex, bm25: WordIndex, query: str, vector: Vectors, k: int) -> Found:
+    rows, scores = best_by_words(bm25, query, k)
     return rows, scores, index.similarities(vector, rows)
 
 

@@ -36,7 +36,7 @@ from core.retrieval import short_names, words
 from core.retrieval.build import BuildReport, Files, Fingerprints, Progress, Size, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.gpus import Spread
-from core.retrieval.hybrid import checked_mode, search
+from core.retrieval.hybrid import best_by_words, checked_mode, search
 from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
 from core.retrieval.precomputed import load_precomputed
 from core.retrieval.readers.folders import files_of
@@ -169,10 +169,13 @@ class Corpus:
             return []
         queries = [self.expanded(query) for query in queries]
         if self.by_words_only and chosen != "dense":
-            matches = [found.best(k) if (found := self._bm25().search(query)) else ((), ()) for query in queries]
+            word_index = self._bm25()
             return [
-                [RetrievedPassage(self.store[int(row)], rank, float(score)) for rank, (row, score) in enumerate(zip(*best), 1)]
-                for best in matches
+                [
+                    RetrievedPassage(self.store[int(row)], rank, float(score))
+                    for rank, (row, score) in enumerate(zip(*best_by_words(word_index, query, k), strict=True), 1)
+                ]
+                for query in queries
             ]
         encoder, index = self._dense()
         bm25 = None if chosen == "dense" else self._bm25()
