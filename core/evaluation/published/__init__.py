@@ -19,7 +19,7 @@ FILE = Path(__file__).with_name("figures.json")
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """`values[system][(metric, scope)]`: shares as fractions; None if the paper has a gap.  `shows`: its chart.
+    """`values[system][(metric, scope)]`: shares as fractions; None if the paper has a gap.
 
     What repeats it: `questions`, data set and file; `systems`, of each row of ours the system, with options behind it (`verdict embed=question`);
     `takes`, what the paper's own figures need, and one `command`.
@@ -29,7 +29,6 @@ class PublishedTable:
     paper: str
     where: str
     data: str
-    shows: str
     values: Mapping[str, Mapping[tuple[str, str], float | None]]
     note: str = ""
     questions: str = ""
@@ -59,16 +58,11 @@ def published() -> tuple[PublishedTable, ...]:
             t["paper"],
             t["where"],
             t["data"],
-            t["shows"],
             {name: {(m, s): v for (m, s), v in zip(t["columns"], row, strict=True)} for name, row in t["rows"].items()},
             **{name: t[name] for name in ("note", "questions", "systems", "takes", "command") if name in t},
         )
         for t in body["tables"]
     )
-
-
-def tables_of(shows: str) -> list[PublishedTable]:
-    return [t for t in published() if t.shows == shows]
 
 
 @functools.cache
