@@ -95,7 +95,7 @@ def _edit(work: Work, at: int, number: int, text: str) -> None:
     texts = [variant.text for variant in work.form.groups[at].questions]
     if number < len(texts):
         old = texts.pop(number)
-        merged = " ".join(text.split()) in texts  # they are one from now on: then the fields are numbered anew
+        merged = " ".join(text.split()) in texts  # they are one from now on: then the fields get new numbers
         typed = "" if merged else f"wording.{at}.{number}"
         state.attempt(work, lambda: groups.edit(work.form, at, old, text), redraw=merged, typed=typed)
 

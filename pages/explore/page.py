@@ -152,7 +152,7 @@ def main() -> None:
         problem = error
     runs = live.runs()
     opening(choices.corpus, empty=not runs and not stored)
-    with st.empty().container():  # drawn anew: nothing of an earlier result stays, greyed, below a run
+    with st.empty().container():  # drawn again: nothing of an earlier result stays, greyed, below a run
         if problem is not None:
             shared.show_error(problem)
         elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):

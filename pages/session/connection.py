@@ -13,7 +13,7 @@ from storage.access.people import joined_subject
 
 
 def browser_of(cookies: Mapping[str, str]) -> str:
-    """The random token of a browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked anew at each page
+    """The random token of a browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked again at each page
     load, the token in it stays."""
     token, _ = decode_xsrf_token_string(str(cookies.get(XSRF_COOKIE_NAME, "")))
     return token.hex() if token else ""

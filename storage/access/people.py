@@ -1,7 +1,7 @@
 """People: roles, passwords (argon2id), OpenID Connect subjects, and who may do what.
 
 Open house: while no account has a password or a subject, every name has all rights, so that one person needs no password.
-The first account that can sign in must be a manager's (`create_manager` makes it of whoever is there, with all their work); from then
+The first account that can sign in must be a manager's (`create_manager` makes it of the person who is there, with all their work); from then
 on each name has the rights of its account, and a name without one has none.  There is always a manager who can sign in.
 
 A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).

@@ -204,7 +204,7 @@ class _Groups:
 
 
 def holdings(one: Said) -> Iterator[tuple[int, str, bool]]:
-    """(answer, person, whether they hold it correct) for everybody who spoke on it: whoever wrote an answer set, before validation or in it,
+    """(answer, person, whether they hold it correct) for every person with a word on it: who wrote an answer set, before validation or in it,
     holds no other answer correct."""
     said = [replace(s, stage="generation") for s in sorted(one.statements, key=lambda s: s.stage == "validation")]
     groups, stance, _ = _stances(one.votes, said)
