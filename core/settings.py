@@ -10,7 +10,6 @@ from pathlib import Path
 from core.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent  # the repository
-OFF = "off"  # for settings that name optional weights
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Settings:
     answerer: str = "default"  # bundled checkpoint name, folder or hub name
     reader: str = "default"  # bundled checkpoint name or folder
     asqa_reader: str = ""  # of Disambig-F1: a SQuAD 2.0 reader by folder or hub name; default: the bundled one; empty: none
-    verifier: str = "default"  # of rerankers and rectify: bundled checkpoint name or folder; off: none
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
     rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
     top_k: int = 10

@@ -55,13 +55,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`model` and `verifier`: their own probabilities, if a reranker computed `probability` from them."""
-
     text: str
     probability: float
     evidence: Evidence | None = None
-    model: float | None = None
-    verifier: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,6 @@ class Proposal:
 
     candidates: tuple[Candidate, ...]
     eoi_probability: float
-    verifying: float = 0.0  # seconds that a verifier took for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,6 @@ class Step:
     eoi_probability: float
     seconds: float
     stopped_because: str = ""  # empty while the loop goes on
-    verifying: float = 0.0  # of `seconds`, those of a verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +97,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Clarification:
-    """A disambiguated question for one answer.  `passed`: asked again, it returned this answer and none of the others, and a verifier agrees."""
+    """A disambiguated question for one answer.  `passed`: asked again, it returned this answer and none of the others, and the reader is sure of it."""
 
     answer: str
     question: str  # empty where the prompt question stays as it is

@@ -12,7 +12,6 @@ from core.settings import Settings
 # kind of a checkpoint -> the setting that loads it
 SETTING = {
     "span": "AMBISCOPE_ANSWERER",
-    "verifier": "AMBISCOPE_VERIFIER",
     "small-seq2seq": "AMBISCOPE_SEQ2SEQ",
     "fid": "AMBISCOPE_SEQ2SEQ",
 }

@@ -43,8 +43,6 @@ TARGETS = {
         TrainingTarget("seq2seq", options.Seq2SeqOptions, "commands.training.answerer:make_seq2seq"),
         TrainingTarget("cotraining", options.CoTrainingOptions, "training.cotraining_run:run", trains_itself=True),
         TrainingTarget("disambiguation", options.DisambiguationOptions, "training.disambiguation:make"),
-        TrainingTarget("verifier", options.VerifierOptions, "training.verifier:make"),
-        TrainingTarget("reranker", options.RerankerOptions, "commands.training.reranker:fit"),
         TrainingTarget("calibration", options.CalibrationOptions, "commands.training.calibration:fit"),
         TrainingTarget("ambiguity", options.AmbiguityOptions, "training.ambiguity:run"),
         TrainingTarget("retriever", options.RetrieverOptions, "training.retriever:make"),
@@ -54,7 +52,7 @@ TARGETS = {
 
 
 def add_parser(commands: Any) -> None:
-    train = commands.add_parser("train", help="train a part of the systems, such as the reader, the answerer or the reranker")
+    train = commands.add_parser("train", help="train a part of the systems, such as the reader or the answerer")
     targets = train.add_subparsers(dest="typed", required=True, metavar="TARGET")
     for target in TARGETS.values():
         one = targets.add_parser(target.name, help=target.about, description=f"{target.about}.")

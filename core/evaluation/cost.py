@@ -56,14 +56,13 @@ _VERIFYING = ("verify", "match")  # roles of calls
 def times_of(prediction: Prediction) -> dict[str, float]:
     """Seconds by part of a run, in the order of PARTS, parts without time left out.
 
-    A step's seconds are reading but for its verifier's, which a system without a loop does not tell apart; calls that ran at the same time are scaled
-    to the time that they took together.
+    Calls that ran at the same time are scaled to the time that they took together.
     """
     events, calls = prediction.events, calls_of(prediction.events)
     found = {
         "retrieval": sum(e.seconds for e in events if isinstance(e, PassagesRetrieved)),
-        "reading": sum(s.seconds - s.verifying for s in prediction.steps),
-        "verifying": sum(s.verifying for s in prediction.steps),
+        "reading": sum(s.seconds for s in prediction.steps),
+        "verifying": 0.0,
         "rewriting": sum(e.seconds for e in events if isinstance(e, QuestionClarified)),
     }
     verifying = sum(c.seconds for c in calls if c.role in _VERIFYING)

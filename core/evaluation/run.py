@@ -34,7 +34,7 @@ from core.evaluation.parameters import parameters_of
 from core.evaluation.report import Report, Row, build_report, digest_of, row_head, to_plain
 from core.metrics import METRICS, metric
 from core.metrics.base import Example
-from core.metrics.calibration import ends_of, evidence_of, judged
+from core.metrics.calibration import ends_of, judged
 from core.metrics.errors import errors_of
 from core.metrics.score.scoring import values_of
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
@@ -191,7 +191,6 @@ def run_one(
         "said": {
             "answer": judged(example),
             "[EOI]": ends_of(example, prediction.steps),
-            "evidence": evidence_of(example, prediction.steps),
         },
         "weights": {name: weight(example) for name in METRICS if (weight := metric(name).weight) is not None},
         "seconds": seconds,

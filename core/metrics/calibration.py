@@ -95,16 +95,6 @@ def ends_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
     return [(s.eoi_probability, len(matching(references, s.previous)) == len(references)) for s in steps]
 
 
-def evidence_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
-    """The verifier's probability that the passage bears each answer out, and whether the answer is right; [] without a verifier or references."""
-    references = best_set(example)
-    if references is None:
-        return []
-    right = {example.answers[j] for _, j in matching(references, example.answers)}
-    chosen = [s.choice for s in steps if s.choice is not None and s.choice.text in example.answers]
-    return [(c.verifier, c.text in right) for c in chosen if c.verifier is not None]
-
-
 def margin(decisions: Sequence[tuple[float, float]], calibrated: bool) -> Value:
     """How certain the least certain step of a run is, from 0 to 1; None without steps.  `decisions`: of each step the probability of its best candidate
     and that of [EOI] (0 for a system without).

@@ -1,8 +1,8 @@
 """AmbigPrompt with its trained models, and the default system: the same loop with what we add.
 
 Source: Sun et al. 2023, sections 2-3.  `ambigprompt` is the paper's method over the bundled SpanAnswerer, `ambigprompt-seq2seq` over a FidAnswerer with
-encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds
-core.systems.base.rescoring, a retrieval prior, and a filter of answers that share words with earlier ones.  The loop itself is core.systems.base.loop;
+encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds a retrieval prior and
+a filter of answers that share words with earlier ones.  The loop itself is core.systems.base.loop;
 `loop: fast` is core.models.span.fast_loop.  Zero-shot (appendix B.2) is a checkpoint after post-pretraining alone, from single-answer data: name it in
 AMBISCOPE_ANSWERER; a prediction stores its stage.
 """
@@ -18,7 +18,6 @@ from core.models.span.reader import load_reader
 from core.systems.base.clarifying import make_clarifier
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
-from core.systems.base.rescoring import Rescoring, rescoring_of
 from core.systems.base.selection import CalibrationKey, digest_of
 from core.systems.base.system import SystemParts
 from core.systems.options import AmbigPromptOptions, AmbiscopeOptions, LoopOptions
@@ -36,16 +35,13 @@ def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptio
     _check_prompting(own, trained.prompting, settings.answerer)
     decoding = Decoding(own.retrieval_prior, own.eoi_bias, own.reader_weight, repeats=repeats)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
-    rescoring = rescoring_of(name, own.additions, parts, (settings.answerer, "answerer"))
     decoded = {k: v for k, v in asdict(decoding).items() if v or k != "repeats"}  # as in the digests of fitted calibrations
     used: dict[str, Any] = {"decoding": decoded, "prompting": trained.prompting, "stage": trained.stage}
     model.reader = None
     if own.reader_weight:
         model.reader, used["reader_digest"] = load_reader(settings.reader, settings.device)
         used["reader"] = settings.reader
-    known = used | rescoring.about
-    weights = digest_of(digest, *(known.get(n) for n in ("decoding", "reranking", "verifier_digest", "reader_digest")))
-    key = rescoring.own_key(CalibrationKey(f"{name} {rescoring.kind or 'plain'}", "answerer", weights))
+    key = CalibrationKey(name, "answerer", digest_of(digest, used["decoding"], used.get("reader_digest")))
     clarifier, used_by_it = make_clarifier(own, settings, options.clarify, model)
     rereading = _rereading(own)
     return LoopSystem(
@@ -59,7 +55,6 @@ def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptio
         clarifier=clarifier,
         loop=(lambda: FastSpanLoop(model, rereading)) if rereading else None,
         end=_end(own, options, settings.answerer, key, repeats),
-        rescoring=rescoring,
     )
 
 
@@ -88,7 +83,7 @@ def build_seq2seq(name: str, parts: SystemParts, options: Options, own: LoopOpti
         used={"decoding": asdict(generation), "prompting": model.config.prompting, **used},
         clarifier=clarifier,
         loop=(lambda: FastTextLoop(model, rereading)) if rereading else None,
-        end=_end(own, options, settings.answerer, Rescoring(parts).own_key(key), generation.repeats),
+        end=_end(own, options, settings.answerer, key, generation.repeats),
     )
 
 
@@ -109,5 +104,5 @@ def _rereading(own: LoopOptions) -> Any:
 
 
 def _end(own: LoopOptions, options: Options, checkpoint: str, key: CalibrationKey, repeats: bool) -> LoopEnd:
-    calibration = key.find(checkpoint, own.stop, own.calibration)
+    calibration = key.find(checkpoint, own.calibration)
     return LoopEnd.of(options.stop_above, own.stop, calibration, key, repeats)

@@ -15,7 +15,7 @@ from core import types as t
 from core.models.loading.finding import find_checkpoint
 from core.models.ranking.passage_network import KIND, JointNetwork, load_joint
 from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer, TrainedScorer
-from core.models.span.reader import PassageReader, Readout, load_reader
+from core.models.span.reader import PassageReader, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
@@ -70,8 +70,8 @@ class Jpr(ReadingSystem):
         yield t.PassagesRetrieved(picked, time.perf_counter() - started, question)
         return picked
 
-    def candidates(self, run: SystemRun) -> tuple[list[t.Candidate], Sequence[Readout]]:
-        return candidates_of(run.memo, "dpr"), run.memo
+    def candidates(self, run: SystemRun) -> list[t.Candidate]:
+        return candidates_of(run.memo, "dpr")
 
     def summary(self, run: SystemRun, candidates: Sequence[t.Candidate]) -> str:
         return f"one pass over {len(run.passages)} picked passages; {self.stopping.description()}"

@@ -7,10 +7,8 @@ without either: a span's own probability and an even threshold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from core import types as t
-from core.models.span.reader import PassageReader, Readout, load_reader
+from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
 from core.systems.base.selection import CalibrationKey, candidates_of
@@ -29,9 +27,9 @@ class OnePass(ReadingSystem):
         checkpoint = (parts.settings.reader, digest)
         super().__init__(name, parts, options, own, reader, checkpoint, key, {}, clarifies=name == "dpr-threshold")
 
-    def candidates(self, run: SystemRun) -> tuple[list[t.Candidate], Sequence[Readout]]:
+    def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])
-        return candidates_of(readouts, self.scoring), readouts
+        return candidates_of(readouts, self.scoring)
 
 
 def build(name: str, parts: SystemParts, options: Options, own: OnePassOptions) -> OnePass:

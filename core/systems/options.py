@@ -15,7 +15,6 @@ from core.systems.base.options import (
     SHARED,
     ClarifierOptions,
     ReadingOptions,
-    Rescored,
     Scoring,
     StoppingRule,
     Switch,
@@ -48,7 +47,6 @@ class LoopOptions(ClarifierOptions):
 class AmbigPromptOptions(LoopOptions):
     """The paper's method: no prior; the bias tuned by benchmarks.tuning.decoding."""
 
-    additions: Rescored = option("none", "see above; with them this is no longer the paper's method", in_menu=True)
     retrieval_prior: float = option(0.0, "weight of the retriever's similarity; not in the paper")
     eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
     reader_weight: float = option(0.0, "weight of the per-passage reader's probability; not in the paper")
@@ -56,9 +54,6 @@ class AmbigPromptOptions(LoopOptions):
 
 @dataclass(frozen=True)
 class AmbiscopeOptions(LoopOptions):
-    additions: Literal["all", "verifier", "reranker", "none"] = option(
-        "all", "see above; `all`: what the checkpoint has and what can run here", in_menu=True
-    )
     retrieval_prior: float = option(8.0, "weight of the retriever's similarity")
     eoi_bias: float = option(-2.25, "added to the score of [EOI]: lower gives more answers")
     reader_weight: float = option(0.0, "weight of the per-passage reader's probability")
@@ -88,13 +83,13 @@ class DprThresholdOptions(OnePassOptions):
     threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03 (with `scoring=passage`: 0.15)")
     scoring: Scoring = option("dpr", "as in `one-pass`", in_menu=True)
 
-    def tuned(self) -> dict[str, float]:
+    def usual(self) -> dict[str, Any]:
         return {"threshold": 0.03 if self.scoring == "dpr" else 0.15}
 
 
 @dataclass(frozen=True)
 class JprOptions(ReadingOptions):
-    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03")
+    threshold: float = option(0.03, "an answer needs this probability", 0, 1)
     reranker: Literal["trained", "reader", "answerer"] = option(
         "trained", "who scores the next passage, given those picked", in_menu=True
     )
@@ -102,16 +97,13 @@ class JprOptions(ReadingOptions):
     diversity: float = option(0.9, "share of a passage's worth that it loses where its answer is there already", 0, 1)
     length_penalty: float = option(1.0, "exponent for the number of picked passages")
 
-    def tuned(self) -> dict[str, float]:
-        return {"threshold": 0.03}
-
 
 @dataclass(frozen=True)
 class RectifyOptions(ReadingOptions):
-    verifier: Literal["trained", "answerer", "none"] = option(
-        "trained", "who decides on a candidate's evidence; `none`: the recalling reader"
+    verifier: Literal["answerer", "none"] = option(
+        "answerer", "who decides on a candidate's evidence; `none`: the recalling reader"
     )
-    threshold: float = option(None, "a candidate needs this probability", 0, 1, usual="0.1 (`answerer`: 0.05, `none`: 0.03)")
+    threshold: float = option(None, "a candidate needs this probability", 0, 1, usual="0.05 (`none`: 0.03)")
     surplus: int = option(2, "candidates from each passage (at most 20)", 1, 20)
     evidence: int = option(3, "passages that a candidate is verified on (at most 50)", 1, 50)
     mix: float = option(
@@ -119,14 +111,11 @@ class RectifyOptions(ReadingOptions):
         "weight of the recalling reader in the decision (0: the verifier alone)",
         0,
         1,
-        usual="0.25 (`answerer`: 0.9, `none`: 1)",
+        usual="0.9 (`none`: 1)",
     )
 
     def usual(self) -> dict[str, Any]:
-        return self.tuned() | super().usual()
-
-    def tuned(self) -> dict[str, float]:
-        threshold, mix = {"trained": (0.1, 0.25), "answerer": (0.05, 0.9), "none": (0.03, 1.0)}[self.verifier]
+        threshold, mix = {"answerer": (0.05, 0.9), "none": (0.03, 1.0)}[self.verifier]
         return {"threshold": threshold, "mix": mix}
 
 
@@ -200,9 +189,6 @@ class DisambigFirstOptions(SystemOptions):
 
 @dataclass(frozen=True)
 class VerdictOptions(SystemOptions):
-    additions: Literal["all", "verifier", "reranker", "none"] = option(
-        "all", "see above; with a language model there are none", in_menu=True
-    )
     clustering: Clustering = option("default", "`conservative` gives fewer clusters", in_menu=True)
     embed: EmbeddedText = option("question and answer", "what is embedded", in_menu=True)
     unclustered: Literal["by generator", Unclustered] = option(

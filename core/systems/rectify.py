@@ -1,8 +1,7 @@
 """Recall, then verify: surplus candidates passage by passage, each kept or dropped by a verifier on its own evidence.
 
-Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier, by the option
-`verifier` the trained one (AMBISCOPE_VERIFIER), the answering model, or none: then the recaller's probability decides.  Candidates are judged one by
-one, so that no answer depends on another.
+Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier over the answering
+model, or none: then the recaller's probability decides.  Candidates are judged one by one, so that no answer depends on another.
 """
 
 from __future__ import annotations
@@ -10,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from core import types as t
-from core.errors import CheckpointError
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, recall, verify
-from core.models.ranking.verifier import load_verifier
-from core.models.span.reader import PassageReader, Readout, load_reader
-from core.settings import OFF
+from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, recall, verify
+from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
 from core.systems.base.selection import CalibrationKey, digest_of
@@ -38,18 +34,18 @@ class Rectify(ReadingSystem):
     ) -> None:
         """`verifier`: None if the recaller decides alone; `digests`: of the verifier's weights (empty if there is none) and of the reader's."""
         self.own, self.verifier = own, verifier
-        weights = {"trained": parts.settings.verifier, "answerer": parts.settings.answerer, "none": ""}[own.verifier]
+        weights = parts.settings.answerer if verifier else ""
         key = CalibrationKey("rectify", "answerer", digest_of(*digests, own.surplus, own.evidence, own.mix))
         used = {"reader": parts.settings.reader, "reader_digest": digests[1]}
         super().__init__("rectify", parts, options, own, reader, (weights, digests[0]), key, used)
 
-    def candidates(self, run: SystemRun) -> tuple[list[t.Candidate], Sequence[Readout]]:
+    def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])
         recalled = recall(run.passages, readouts, self.own.surplus, self.own.evidence)[:MAX_VERIFIED]
         run.check()
         decisions = verify(self.verifier, run.reading.text, recalled, self.own.mix)
         judged = [t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in decisions]
-        return sorted(judged, key=lambda c: -c.probability), readouts
+        return sorted(judged, key=lambda c: -c.probability)
 
     def rejections(
         self, run: SystemRun, candidates: Sequence[t.Candidate], kept: Sequence[t.Candidate]
@@ -65,8 +61,6 @@ class Rectify(ReadingSystem):
             elif c.probability < self.own.threshold:
                 who = "the verifier gives it" if self.verifier else "the reader gives it"
                 why = f"{who} {c.probability:.0%} on its own evidence, less than {self.own.threshold:.0%}"
-            elif self.stopping.rule == "expected-f1":
-                why = "it would lower the expected F1"
             else:
                 why = f"{self.options.max_answers} is the maximum number of answers"
             yield t.AnswerRejected(c.text, why)
@@ -76,19 +70,10 @@ class Rectify(ReadingSystem):
 
 
 def build(name: str, parts: SystemParts, options: Options, own: RectifyOptions) -> Rectify:
-    """By default, the answering model verifies if the trained verifier is off or not installed."""
     settings = parts.settings
     reader, reader_digest = load_reader(settings.reader, settings.device)
     verifier: Evidence | None = None
     digest = ""
-    if own.verifier == "trained":
-        try:
-            judge, digest = load_verifier(settings.verifier, settings.device)
-            verifier = SpanEvidence(judge)
-        except CheckpointError:  # off, or its base (400 MB) is not installed
-            if "verifier" in options.extra or settings.verifier not in (OFF, "default"):
-                raise
-            own = RectifyOptions.read(name, {**options.extra, "verifier": "answerer"})
     if own.verifier == "answerer":
         model, digest = load_answering(settings.answerer, settings.device)
         verifier = AnswererEvidence(model)

@@ -23,7 +23,8 @@ from core.models.language.roles import Claim, LanguageGenerator, Run
 from core.models.ranking.evidence_verifier import probability_of
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
-from core.systems.base.clarifying import make_judge
+from core.models.span.reader import PassageReader, load_reader
+from core.systems.base.clarifying import judge_with
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemParts, SystemRun
@@ -65,9 +66,10 @@ class Refuel(System):
         own: RefuelOptions,
         model: t.BatchAnsweringModel,
         digest: str,
+        reader: PassageReader,
         judge: LanguageGenerator | None = None,
     ) -> None:
-        """`judge`: the language model for verification, if used."""
+        """`reader`: confirms disambiguated questions; `judge`: the language model for verification, if used."""
         if own.verification == "by generator":
             own = replace(own, verification="language-model" if judge is not None else "exact-match")
         fused = own.reads == "fused"
@@ -77,9 +79,9 @@ class Refuel(System):
         self.asking: AskAgain = model.ask if isinstance(model, FusedReader) else ask_with(model)
         checkpoint = (parts.settings.seq2seq if fused else parts.settings.answerer, digest)
         used = {"judge": dict(judge.about)} if judge is not None else {}
-        self.confirm, confirming = make_judge(parts.settings)
+        self.confirm = judge_with(reader)
         clarifier = by_round_trip(self.asking, self.confirm)
-        super().__init__("refuel", parts, options, checkpoint, own=own, used=used | confirming, clarifier=clarifier)
+        super().__init__("refuel", parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 
     def _read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Candidate, ...]:
         """One pass over all passages: every answer with its probability, ignoring [EOI]."""
@@ -210,4 +212,5 @@ def build(name: str, parts: SystemParts, options: Options, own: RefuelOptions) -
     configured = not loading.language_model_needed(settings)
     if own.verification == "language-model" or (own.verification == "by generator" and configured):
         judge = loading.load_language_generator(settings)
-    return Refuel(parts, options, own, model, digest, judge)
+    reader, _ = load_reader(settings.reader, settings.device)
+    return Refuel(parts, options, own, model, digest, reader, judge)

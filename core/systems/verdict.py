@@ -9,41 +9,27 @@ in core.disambiguation.consolidation's docstring.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from core import types as t
 from core.disambiguation.consolidation import Consolidation, MeaningVectors, consolidate, text_of
-from core.errors import InputError
 from core.models.language import loading, roles
 from core.models.language.roles import Claim
 from core.systems.base.interpretations import InterpretationSystem, Interpreted
-from core.systems.base.options import MIN_RESCORED, Options
+from core.systems.base.options import Options
 from core.systems.base.reader_generator import ReaderGenerator, load_reader_generator
-from core.systems.base.rescoring import ALL, NONE, Rescoring, rescoring_of
 from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import VerdictOptions
 from core.text import equal_for_display, listed
-
-if TYPE_CHECKING:
-    from core.models.span.reader import Readout
 
 # what the option value "by generator" stands for: answers of the bundled readers are spans, verified while reading; in the paper, clusters alone
 # decide, and what is outside them is an outlier of a noisy passage (section 4.2)
 OF_READERS = {"unclustered": "verified", "same_answer": "decides"}
 OF_LANGUAGE_MODELS = {"unclustered": "drop", "same_answer": "ignored"}
-
-
-@runtime_checkable
-class ReadsRetrieved(Protocol):
-    """A generator whose readings can be rescored."""
-
-    def interpret_retrieved(
-        self, query: str, retrieved: Sequence[t.RetrievedPassage], run: roles.Run, readouts: list[Readout] | None = None
-    ) -> Iterator[tuple[int, t.Interpretation]]: ...
 
 
 @runtime_checkable
@@ -63,11 +49,9 @@ class Verdict(InterpretationSystem):
         generator: roles.Generator,
         consolidation: Consolidation,
         own: VerdictOptions | None = None,
-        rescoring: Rescoring | None = None,
     ) -> None:
-        """`rescoring`: gives the interpretations their probabilities instead of the generator."""
-        self.generator, self.consolidation, self.rescoring = generator, consolidation, rescoring or Rescoring(parts)
-        used = {"consolidation": asdict(consolidation), **self.rescoring.about}
+        self.generator, self.consolidation = generator, consolidation
+        used = {"consolidation": asdict(consolidation)}
         super().__init__("verdict", parts, options, generator, own, used)
         self.rewords = options.clarify and isinstance(generator, Distinguishes)
 
@@ -87,7 +71,7 @@ class Verdict(InterpretationSystem):
         proposed: list[t.Interpretation] = []
         failures: list[str] = []
         abstained = 0
-        for one in self._rescored(run):  # Eq. 8
+        for _, one in self.generator.interpret(run.reading.text, passages, run.calls):  # Eq. 8
             yield from run.calls.events()
             yield t.InterpretationProposed(one)
             run.check()
@@ -120,36 +104,6 @@ class Verdict(InterpretationSystem):
         worded = self.generator.distinguish(run.question.text, chosen, [p.passage for p in run.passages], run.calls)
         yield from run.calls.finish_role()
         return [replace(one, verified=passed) for one, passed in worded]
-
-    def _rescored(self, run: SystemRun) -> Iterator[t.Interpretation]:
-        """Yields interpretations as they come; with rescoring, all at the end, and those below MIN_RESCORED abstain."""
-        query = run.reading.text
-        readouts: list[Readout] | None = [] if self.rescoring.on else None
-        if isinstance(self.generator, ReadsRetrieved):
-            proposed = self.generator.interpret_retrieved(query, run.passages, run.calls, readouts)
-        else:
-            proposed = self.generator.interpret(query, [p.passage for p in run.passages], run.calls)
-        interpretations = (one for _, one in proposed)
-        if readouts is None:
-            yield from interpretations
-            return
-        by_passage = list(interpretations)
-        candidates = [t.Candidate(i.answer, i.probability, i.evidence) for i in by_passage if i.answer and i.evidence]
-        candidates.sort(key=lambda c: -c.probability)
-        best: dict[str, t.Candidate] = {}  # per passage: its interpretation, or a second reading at the same place
-        for rescored in self.rescoring.rescored(query, run.passages, candidates, readouts, whole_lists=True):
-            if rescored.evidence is not None:
-                best.setdefault(rescored.evidence.passage_id, rescored)
-        for one in by_passage:
-            c = best.get(one.passage_id)
-            if not one.answer:
-                yield one
-            elif c is None or c.probability < MIN_RESCORED:
-                probability = c.probability if c is not None else 0.0
-                why = f"the reranker gives '{one.answer}' {probability:.0%}"
-                yield t.Interpretation(one.passage_id, probability=probability, abstained=why)
-            else:
-                yield replace(one, answer=c.text, evidence=c.evidence, probability=c.probability, verified=True)
 
     def _verified(self, proposed: list[t.Interpretation], run: SystemRun) -> Generator[t.Event, None, list[t.Interpretation]]:
         """Verifies interpretations that would be unclustered, if required and not done by the generator."""
@@ -186,13 +140,10 @@ def _why(final: int, proposed: int, silent: int, failed: int) -> str:
 def build(name: str, parts: SystemParts, options: Options, own: VerdictOptions) -> Verdict:
     settings = parts.settings
     if loading.language_model_needed(settings):
-        rescoring = rescoring_of("verdict", own.additions, parts, (settings.reader, "reader"))
         generator: roles.Generator = load_reader_generator(settings)
-    elif own.additions not in (NONE, ALL):
-        raise InputError("additions rescore the bundled readers, but a language model is configured; use additions=none")
     else:
-        rescoring, generator = Rescoring(parts), loading.load_language_generator(settings)
+        generator = loading.load_language_generator(settings)
     usual = OF_READERS if isinstance(generator, ReaderGenerator) else OF_LANGUAGE_MODELS
     how: dict[str, Any] = {n: getattr(own, n) for n in ("clustering", "embed", "unclustered", "same_answer")}
     how |= {name: value for name, value in usual.items() if how[name] == "by generator"}
-    return Verdict(parts, options, generator, Consolidation(**how), own, rescoring)
+    return Verdict(parts, options, generator, Consolidation(**how), own)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,16 @@ from typing import Any
 import numpy as np
 
 from core import types as t
-from core.errors import AmbiscopeError, CheckpointError, InputError
+from core.errors import AmbiscopeError, InputError
 from core.evaluation.folder import trim
 from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.base.selection import distinct
-from core.training.logit import Logit
 
 ENOUGH = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
 _RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
-_PULL = 20.0  # towards an earlier calibration
 
 AnswerSet = tuple[tuple[str, ...], ...]
 Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
@@ -38,13 +35,11 @@ Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step: candidates, likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with; `verifier`: what a verifier
-    said of it, uncalibrated too."""
+    """One step: candidates, likeliest first, and P([EOI]), both uncalibrated; `chosen`: the answer it continued with."""
 
     candidates: tuple[tuple[str, float], ...]
     eoi: float
     chosen: str | None
-    verifier: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,6 @@ def record_runs(
                 tuple((c.text, c.probability) for c in e.step.candidates),
                 e.step.eoi_probability,
                 e.answer.text if e.answer else None,
-                e.step.choice.verifier if e.step.choice else None,
             )
             for e in steps
         ]
@@ -117,7 +111,7 @@ def read(file: Path) -> list[RecordedRun]:
 
 def _followed(row: Mapping[str, Any]) -> RecordedRun:
     turns = tuple(
-        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"], turn.get("verifier"))
+        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"])
         for turn in row["turns"]
     )
     references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
@@ -144,61 +138,36 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
     return answers, ends
 
 
-def verified(run: RecordedRun) -> Labelled:
-    """Of each answer that a loop gives before its normal end: what the verifier says, and whether the answer is right."""
-    left = list(_annotation(run))
-    out: Labelled = []
-    for turn in run.turns:
-        if turn.chosen is None or turn.verifier is None or turn.eoi >= turn.candidates[0][1]:
-            break
-        out.append(({"odds": log_odds(turn.verifier)}, any(is_match(names, turn.chosen) for names in left)))
-        left = [names for names in left if not is_match(names, turn.chosen)]
-    return out
-
-
 def _annotation(run: RecordedRun) -> AnswerSet:
     """The annotation that fits the whole run best."""
     given = [turn.chosen for turn in run.turns if turn.chosen]
     return max(run.references, key=lambda answers: f1(answers, given), default=())
 
 
-def fit_platt(rows: Labelled, signals: Sequence[str], near: Platt | None = None) -> Platt:
-    """The logistic regression of the labels on the signals, where the penalty pulls towards zero, or towards `near`, which few labels then change
-    little.  Raises InputError if all labels are equal."""
+def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
+    """The logistic regression of the labels on the signals.  Raises InputError if all labels are equal."""
     from sklearn.linear_model import LogisticRegression
 
     right = np.array([is_so for _, is_so in rows])
     if len(set(right.tolist())) < 2:
         raise InputError("all candidates are right, or all wrong, so there is nothing to calibrate; give more questions")
     x = np.array([[values[name] for name in signals] for values, _ in rows])
-    if near is None:
-        model = LogisticRegression(C=_RIDGE, max_iter=1000).fit(x, right)
-        return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
-    centre = np.array([*(near.weights.get(name, 0.0) for name in signals), near.bias])
-    found = Logit(x, np.arange(len(x)), right, ~right).fitted(np.full(len(centre), _PULL), centre)
-    return Platt({name: float(w) for name, w in zip(signals, found)}, float(found[-1]))
+    model = LogisticRegression(C=_RIDGE, max_iter=1000).fit(x, right)
+    return Platt({name: float(w) for name, w in zip(signals, model.coef_[0])}, float(model.intercept_[0]))
 
 
-def fit_calibration(
-    runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "", near: Calibration | None = None
-) -> Calibration:
-    """The calibration of one system; its `end` is None for systems without [EOI], its `evidence` without a verifier or with one whose word says
-    nothing.  `near`: pulled towards this one.  Raises InputError."""
+def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: str = "") -> Calibration:
+    """The calibration of one system; its `end` is None for systems without [EOI].  Raises InputError."""
     answers: Labelled = []
     ends: Labelled = []
-    said: Labelled = []
     for run in runs:
         own, end = labelled(run)
         answers += own
         ends += end
-        said += verified(run)
     loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
-    answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",), near.answer if near else None)
-    nothing_left = fit_platt(ends, ("odds", "later"), near.end if near else None) if loops else None
-    evidence = near.evidence if near else None
-    with suppress(InputError, CheckpointError):
-        evidence = fit_platt(said, ("odds",), evidence)
-    return Calibration(answer, nothing_left, fitted_on, weights, evidence)
+    answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",))
+    nothing_left = fit_platt(ends, ("odds", "later")) if loops else None
+    return Calibration(answer, nothing_left, fitted_on, weights)
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
@@ -215,19 +184,17 @@ def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
 
 
 def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
-    """The expected calibration error before and after, from 0 to 1, by kind: "answer", "[EOI]" and "evidence".
+    """The expected calibration error before and after, from 0 to 1, by kind: "answer" and "[EOI]".
 
     Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
     fitted without that run.
     """
-    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": [], "evidence": []}
+    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
     for run, calibration in zip(runs, calibrations, strict=True):
         answers, ends = labelled(run, all_candidates=calibration.end is None)
         said["answer"] += [(_plain(s["odds"]), calibration.answer(s), so) for s, so in answers]
         if calibration.end is not None:
             said["[EOI]"] += [(_plain(s["odds"]), calibration.end(s), so) for s, so in ends]
-        if calibration.evidence is not None:
-            said["evidence"] += [(_plain(s["odds"]), calibration.evidence(s), so) for s, so in verified(run)]
     return {
         name: {
             "n": len(own),

@@ -304,20 +304,6 @@ class DisambiguationOptions(EncoderDecoder):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifierOptions(Mixture):
-    """The verifier, which decides whether the evidence supports a candidate."""
-
-    init: str | None = checkpoint(
-        "verifier to start from: a folder, or default for the bundled one (default: a new one)", "verifier"
-    )
-    reader: str | None = checkpoint("reader whose other spans are the wrong candidates (default: AMBISCOPE_READER)", "reader")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("verifier", reading="FILE", annotated="FOLDER", multi="FILE")
-
-
-@dataclass(frozen=True, kw_only=True)
 class PassagesOptions(NetworkOptions):
     """The reranker that picks passages which complement one another (jpr)."""
 
@@ -361,39 +347,7 @@ class RetrieverOptions(NetworkOptions):
             raise InputError("--passages is where the questions of --reading and --ambignq are asked: give both")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RerankerOptions(OutputOptions):
-    """The rerankers of a system."""
-
-    annotated: tuple[Path, ...] = folders(HELD_OUT)
-    multi: tuple[Path, ...] = files(OWN_PASSAGES)
-    limit: int = limit("at most this many questions")
-    system: str = option("ambiscope", "whose rerankers", metavar="NAME")
-    additions: tuple[Literal["reranker", "verifier"], ...] = option(
-        ("reranker", "verifier"),
-        "a reranker alone, one that asks the verifier, or both",
-        shown="both, where the verifier can run",
-    )
-    near: bool = option(
-        False,
-        "of few judged questions (--multi): keep the fit near the rerankers that the system has, of retrieved passages and of questions' own ones "
-        "alike, and leave each as it is where that does not help on judged questions that were held out",
-    )
-    init: str | None = checkpoint("the answering model (default: the bundled one)", "answerer")
-    reader: str | None = checkpoint("the reader (default: AMBISCOPE_READER)", "reader")
-    keep: Path | None = option(
-        None, "keep there what the models say, for the fits of other systems on these questions", metavar="FILE"
-    )
-    quick: bool = option(False, "read in bf16 where it is native: twice as fast, the last digits differ")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("reranker", annotated="FOLDER", multi="FILE")
-        if self.near and (self.annotated or not self.multi):
-            raise InputError("train reranker --near takes judged questions with their passages: --multi FILE")
-
-
-CALIBRATED = ("ambiscope", "dpr-threshold", "one-pass", "jpr", "rectify")
+CALIBRATED = ("ambigprompt", "dpr-threshold")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,6 @@ COVERAGE_HELP = "Refuses answers whose document does not mention the names, numb
 VALUE_LABELS = {
     "additions": "Rescoring",
     "all": "All that can run here",
-    "verifier": "Reranker and verifier",
     "reranker": "Reranker only",
     "none": "None",
     "by generator": "Default",
@@ -43,7 +42,6 @@ VALUE_LABELS = {
     "ignored": "By embeddings only",
 }
 HELP = {
-    "additions": "Our own additions, not from a paper: a reranker rescores the candidates and can have a verifier check each one.",
     "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
     "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "

@@ -82,7 +82,7 @@ def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.Retrie
 
 
 def round_trip(c: t.Clarification) -> None:
-    """A neutral line where reader and verifier agree that the rewritten question has this answer only."""
+    """A neutral line where the reader confirms that the rewritten question has this answer only."""
     if c.passed and c.question:
         st.caption("Asked again, this question returns only this answer.")
 
@@ -257,8 +257,6 @@ class TraceView:
                 st.caption("No answers yet, so the prompt is just the question.")
             if step.candidates or answer is None:
                 st.markdown(candidates_table(step))
-            if note := candidates_note(step):
-                st.caption(note)
             if answer is not None:
                 draw_evidence(answer.evidence, self.passages)
 
@@ -268,28 +266,16 @@ class TraceView:
 
 
 def candidates_table(step: t.Step) -> str:
-    """Markdown: the likeliest first, the chosen one marked, [EOI] last (a system without it leaves its probability at 0); what the answering model
-    alone and the verifier say beside it, where a reranker rescored them."""
-    more = [n for n in ("model", "verifier") if any(getattr(c, n) is not None for c in step.candidates)]
-    lines = [f"| {' | '.join(['Candidate', 'Probability', *map(str.capitalize, more)])} |", "|:--|:--|" + "--:|" * len(more)]
+    """Markdown: the likeliest first, the chosen one marked, [EOI] last (a system without it leaves its probability at 0)."""
+    lines = ["| Candidate | Probability |", "|:--|:--|"]
     for c in step.candidates[:MAX_CANDIDATES]:
         name = escape(short(c.text, NAME_CHARS))
         is_chosen = step.choice is not None and c.text == step.choice.text
-        lines.append(_row(f"**{name}**" if is_chosen else name, c.probability, [getattr(c, n) for n in more]))
+        lines.append(_row(f"**{name}**" if is_chosen else name, c.probability))
     if step.eoi_probability or step.choice is None:
-        lines.append(_row(f":gray[{EOI_ROW}]", step.eoi_probability, [None] * len(more)))
+        lines.append(_row(f":gray[{EOI_ROW}]", step.eoi_probability))
     return "\n".join(lines)
 
 
-def candidates_note(step: t.Step) -> str:
-    """Why the columns differ, in a line; "" where there is one only."""
-    if all(c.model is None for c in step.candidates):
-        return ""
-    is_verified = any(c.verifier is not None for c in step.candidates)
-    verifier = " Verifier: how strongly a second model believes that the passage supports the answer." if is_verified else ""
-    return f"Probability: the reranker's combined score. Model: the answering model's own score.{verifier}"
-
-
-def _row(name: str, probability: float, signals: Sequence[float | None]) -> str:
-    more = "".join(f" {'' if p is None else percent(p)} |" for p in signals)
-    return f"| {name} | {f'{percent(probability)} {meter(probability)}'.strip()} |{more}"
+def _row(name: str, probability: float) -> str:
+    return f"| {name} | {f'{percent(probability)} {meter(probability)}'.strip()} |"

@@ -11,7 +11,7 @@ from pages.quality import training_loop
 from pages.session import shared
 from pages.session.actions import action
 from pages.ui.markup import escape
-from storage.analysis.loop import LEAST, LoopOptions
+from storage.analysis.loop import LEAST, MINUTES, LoopOptions
 
 
 @action("run the loop")
@@ -36,8 +36,8 @@ def draw(key: str) -> None:
             key=key,
             icon=":material/model_training:",
             on_click=begin,
-            help="Trains the default system's reranker in the background on all judgments: labels, struck and added answers, "
-            "annotations. Changes that don't help are discarded.",
+            help="Trains the answering model in the background on all judgments: labels, struck and added answers, annotations, "
+            f"for {MINUTES:g} minutes. A model that is worse afterwards is discarded.",
         )
         enough = f"{count:,} judged question{'' if count == 1 else 's'}"
         few = f"{count} of {LEAST} judged questions with a correct answer needed to train"

@@ -15,7 +15,7 @@ from pages.session.actions import action
 from pages.ui.formatting import format_score
 from pages.ui.markup import escape
 from pages.ui.tables import table
-from storage.analysis.loop import HUNDREDS, LoopOptions, LoopResult, run_loop
+from storage.analysis.loop import MINUTES, LoopOptions, LoopResult, run_loop
 from storage.exchange.filters import Filters
 
 MAX_MINUTES = 24 * 60
@@ -71,9 +71,8 @@ def _begin(filters: Filters) -> None:
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
     st.markdown(
-        "Takes a snapshot of people's judgments and annotations, fits the ranking of candidates to it, and evaluates the default system "
-        "before and after on the starter questions that are **not** in the snapshot. Changes that don't help are discarded. "
-        f"With {HUNDREDS} or more judged questions, it also trains the answering model. It runs in the background, even if you leave this page."
+        "Takes a snapshot of people's judgments and annotations, trains the answering model on it, and evaluates the model before and after "
+        "on the starter questions that are **not** in the snapshot. It runs in the background, even if you leave this page."
     )
     running = current()
     if running is not None and not running.done:
@@ -105,16 +104,15 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
                 "Training time (minutes)",
                 min_value=1,
                 max_value=MAX_MINUTES,
-                value=30,
+                value=int(MINUTES),
                 key="quality.loop.minutes",
                 width=180,
-                help=f"Used only if the snapshot has {HUNDREDS} questions or more.",
             )
             st.number_input(
                 "Test questions (0 = all)", min_value=0, max_value=100_000, value=0, key="quality.loop.limit", width=180
             )
         st.form_submit_button(
-            "Fit and evaluate", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
+            "Train and evaluate", type="primary", icon=":material/model_training:", on_click=_begin, args=(filters,)
         )
 
 
@@ -125,7 +123,7 @@ def _ended(run: jobs.BackgroundJob) -> None:
 
 
 def result(outcome: LoopResult) -> None:
-    show = {"better": st.success, "worse": st.warning, "undecided": st.info, "unchanged": st.info}[outcome.verdict]
+    show = {"better": st.success, "worse": st.warning, "undecided": st.info}[outcome.verdict]
     show(escape(outcome.words()))
     rows = [
         {
@@ -145,7 +143,7 @@ def result(outcome: LoopResult) -> None:
         f"Learned from {outcome.trained_on} questions of snapshot {outcome.snapshot}. {excluded}"
         + (
             ""
-            if outcome.verdict in ("unchanged", "worse")
+            if outcome.verdict == "worse"
             else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(outcome.checkpoint))}."
         )
     )

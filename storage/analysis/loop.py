@@ -1,7 +1,6 @@
-"""The loop: a snapshot of people's judgments, the default system fitted to them, and measured before and after on questions that are not in it.
+"""The loop: a snapshot of people's judgments, the answering model trained on them, and measured before and after on questions that are not in it.
 
-What few judgments can fit comes first (core.training.judgments): it takes minutes, and is left out where it does not help on judged questions that were
-held out.  The answering model is trained further only from hundreds of questions.  `run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
+`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
 folder belongs to one snapshot, one start and one question file.  Training and evaluation are other processes (`python -m core train` and
 `evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are whole.
 """
@@ -27,18 +26,17 @@ from storage.records.results import Snapshot
 from storage.store import StoreParts
 
 PRACTICE = ROOT / "data" / "practice"
-FITTED = "ambiscope"  # the system that is fitted, and so the one that is measured
-LEAST = 10  # judged questions that a fit needs (core.training.judgments.LEAST; that package imports torch)
-HUNDREDS = 200  # judged questions from which on the answering model is trained further
+MEASURED = "ambigprompt"  # the system over the answering model alone
+LEAST = 10  # judged questions with a correct answer that a training needs
+MINUTES = 30.0  # of a training, by default
 METRICS = ("F1 answer", "precision", "recall", "exact set")
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes`: train the answering model further for so long,
-    where there are `train_from` questions to train on; neither: fit alone.  `replay`: a folder in
-    data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
+    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes`: how long the answering model is trained, MINUTES
+    where neither is given.  `replay`: a folder in data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
 
     out: Path
     snapshot: int | None = None
@@ -48,7 +46,6 @@ class LoopOptions:
     init: str = "default"
     steps: int | None = None
     minutes: float | None = None
-    train_from: int = HUNDREDS
     rank: int = 16  # of the low-rank differences that are trained; 0: all weights
     lr: float = 2e-4  # of these: they begin at zero; of all weights a tenth of it, as a snapshot is small
     head_lr: float = 5e-5
@@ -62,8 +59,6 @@ class LoopOptions:
             raise InputError("give --steps or --minutes, not both: how long to train")
         if self.rank < 0:
             raise InputError(f"--rank is {self.rank}; it must be at least 0")
-        if self.train_from < 1:
-            raise InputError(f"--train-from is {self.train_from}; it must be at least 1")
         if self.steps is not None and self.steps < 1:
             raise InputError(f"--steps is {self.steps}; it must be at least 1")
         if self.minutes is not None and not 0 < self.minutes <= 60 * 24 * 30:
@@ -89,10 +84,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """`verdict`: better, worse, undecided (the interval holds 0), or unchanged (nothing that was fitted helped, so nothing was kept).  `before` and
-    `after` are ids of stored evaluations.  `checkpoint`: what to go on with, after "worse" and "unchanged" what
-    the loop began with.  `fits`: of each reranker the F1 on judged questions that its fit did not see, before and after, and whether it was `kept`;
-    `calibration`: the same of its calibration, by likelihood."""
+    """`verdict`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations.  `checkpoint`: what to go on
+    with, after "worse" what the loop began with."""
 
     snapshot: int
     checkpoint: str
@@ -103,26 +96,19 @@ class LoopResult:
     questions: int
     left_out: int  # questions of the file that are in the snapshot, or were trained on beside it
     trained_on: int
-    fits: tuple[Mapping[str, Any], ...] = ()
-    notes: tuple[str, ...] = ()  # what was not done, and why
 
     @property
     def main(self) -> Difference:
         return self.differences[0]
 
     def words(self) -> str:
-        return " ".join([self._outcome(), *map(_fit_words, self.fits), *self.notes])
-
-    def _outcome(self) -> str:
         d = self.main
-        if self.verdict == "unchanged":
-            return "Nothing was kept: the model is as it was."
         if d.difference is None or d.before is None or d.after is None:
             return "Neither run has a defined F1 answer: nothing can be said."
         between = f", 95% interval {d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else ""
         said = {
             "better": "The new model is better",
-            "worse": "The new model is worse",
+            "worse": "The new model is worse and is not kept",
             "undecided": "No difference is shown",
         }[self.verdict]
         return (
@@ -132,20 +118,6 @@ class LoopResult:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"words": self.words()}
-
-
-def _fit_words(fit: Mapping[str, Any]) -> str:
-    passages = "questions' own passages" if str(fit["kind"]).startswith("own") else "retrieved passages"
-    said = f"{fit['before']:.3f} before, {fit['after']:.3f} after, on judged questions held out from the fit"
-    words = f"Reranker of {passages}, {fit['questions']} judged questions: F1 {said}; {'kept' if fit['kept'] else 'not kept'}."
-    if calibration := fit.get("calibration"):
-        words += f" Its probabilities, calibrated further: {'kept' if calibration['kept'] else 'not kept'}."
-    return words
-
-
-def _helped(fit: Mapping[str, Any]) -> bool:
-    """Whether the reranker or the calibration that was fitted is kept."""
-    return bool(fit["kept"] or (fit.get("calibration") or {}).get("kept"))
 
 
 def _quiet(_what: str, _share: float | None) -> None:
@@ -211,27 +183,12 @@ class _Loop:
 
     def result(self) -> LoopResult:
         snapshot, file = self._snapshot()
-        answered, trainable = _trainable(file)
-        o = self.options
-        trains = (o.steps is not None or o.minutes is not None) and trainable >= o.train_from
-        notes = []
-        if answered < LEAST:
-            notes.append(f"Nothing was fitted: {answered} judged questions have a correct answer, and a fit needs {LEAST}.")
-            if not trains:
-                raise InputError(f"{notes[0]} Judge more answers first.")
-        if not trains:
-            notes.append(
-                f"The answering model was not trained: that is for {o.train_from} questions or more, and a time to train."
-            )
+        trainable = _trainable(file)
         questions = self._questions(file)
-        reports = {}
-        reports["before"] = self._evaluate("before", o.init, questions)
-        checkpoint, fits = self._fit(file) if answered >= LEAST else (_placed(o.init), ())
-        if trains:
-            checkpoint = str(self._train(file, checkpoint))
-        changed = trains or any(map(_helped, fits))
-        reports["after"] = self._evaluate("after", checkpoint, questions) if changed else reports["before"]
-        return self._conclude(snapshot, checkpoint, questions, reports, trainable, fits, tuple(notes))
+        before = self._evaluate("before", self.options.init, questions)
+        checkpoint = str(self._train(file))
+        after = self._evaluate("after", checkpoint, questions)
+        return self._conclude(snapshot, checkpoint, questions, {"before": before, "after": after}, trainable)
 
     def _snapshot(self) -> tuple[Snapshot, Path]:
         folder = self.settings.home / "snapshots"
@@ -262,35 +219,9 @@ class _Loop:
                 writer.write(text)
         return replace(found, file=file)
 
-    def _fit(self, training: Path) -> tuple[str, tuple[dict[str, Any], ...]]:
-        """(the checkpoint with the rerankers that were fitted, or what the loop began with where none helped; the figures of each)."""
-        folder = self.out / "fit"
-        report = folder / "judgments.json"
-        if not self.state.get("fitted"):
-            command = [
-                "train",
-                "reranker",
-                "--near",
-                "--system",
-                FITTED,
-                "--init",
-                _placed(self.options.init),
-                "--multi",
-                str(training),
-            ]
-            command += ["--seed", str(self.options.seed), "--keep", str(self.out / "outputs.db"), "--out", str(folder)]
-            self._command(command, "fit.log", lambda: self.progress("fitting to the judgments", None))
-            self._note(fitted=True)
-        try:
-            body = json.loads(report.read_text(encoding="utf-8"))
-            fits = tuple({"kind": kind, **said} for kind, said in body.items())
-            kept = any(map(_helped, fits))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise FormatError(f"no report of a fit: delete {folder} and {self.out / 'loop.json'}", file=report) from None
-        return (str(folder) if kept else _placed(self.options.init)), fits
-
-    def _train(self, training: Path, init: str) -> Path:
+    def _train(self, training: Path) -> Path:
         o, folder = self.options, self.out / "train"
+        minutes = MINUTES if o.minutes is None else o.minutes
         best = folder / "best"
         if self.state.get("trained"):
             if not (best / "config.json").is_file():
@@ -302,7 +233,7 @@ class _Loop:
             "--stage",
             "tune",
             "--init",
-            init,
+            _placed(self.options.init),
             "--multi",
             str(training),
             "--out",
@@ -313,13 +244,13 @@ class _Loop:
         if o.steps is not None:
             command += ["--steps", str(o.steps), "--evaluate-every", str(max(1, o.steps // 4))]
         else:
-            command += ["--minutes", str(o.minutes), "--steps", "1000000", "--evaluate-every", "100"]
+            command += ["--minutes", str(minutes), "--steps", "1000000", "--evaluate-every", "100"]
 
         def watch() -> None:
             row = last_row(folder / "log.jsonl")
-            step, minutes = row.get("step", 0), row.get("minutes", 0.0)
-            share = step / o.steps if o.steps else minutes / o.minutes if o.minutes else None
-            self.progress(f"training: step {step}", None if share is None else min(1.0, share))
+            step = row.get("step", 0)
+            share = step / o.steps if o.steps else row.get("minutes", 0.0) / minutes
+            self.progress(f"training: step {step}", min(1.0, share))
 
         self._command(command, "train.log", watch)
         if not (best / "config.json").is_file():
@@ -336,7 +267,7 @@ class _Loop:
             command = [
                 "evaluate",
                 "--system",
-                FITTED,
+                MEASURED,
                 "--questions",
                 str(questions.file),
                 "--out",
@@ -379,24 +310,17 @@ class _Loop:
         questions: Questions,
         reports: Mapping[str, dict[str, Any]],
         trained_on: int,
-        fits: tuple[dict[str, Any], ...],
-        notes: tuple[str, ...],
     ) -> LoopResult:
         differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
         interval = differences[0].interval
         verdict = "undecided"
         if interval is not None and (interval[0] > 0 or interval[1] < 0):
             verdict = "better" if interval[0] > 0 else "worse"
-        if reports["after"] is reports["before"]:
-            verdict = "unchanged"
         if verdict == "worse":
-            notes = (*notes, f"The new weights, in {checkpoint}, are not kept: the model stays as it was.")
             checkpoint = _placed(self.options.init)
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
-            if verdict == "unchanged" and ids:
-                ids["after"] = ids["before"]
-            elif name not in ids:
+            if name not in ids:
                 about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
                 about |= (
                     {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
@@ -415,8 +339,6 @@ class _Loop:
             len(questions.rows),
             questions.left_out,
             trained_on,
-            fits,
-            notes,
         )
         with replacing(self.out / "result.json") as writer:
             writer.write(json.dumps(made.to_json(), ensure_ascii=False, indent=1) + "\n")
@@ -441,20 +363,21 @@ def _placed(name: str) -> str:
     return str(path.absolute()) if path.is_dir() else name
 
 
-def _trainable(file: Path) -> tuple[int, int]:
-    """(questions with a correct answer and passages, questions to train on: also those without an answer, and those of which only wrong answers are
-    known).  Raises InputError where none says what is right: wrong answers alone teach no answering."""
-    answered, right, wrong = 0, 0, 0
+def _trainable(file: Path) -> int:
+    """How many questions there are to train on: also those without an answer, and those of which only wrong answers are known.  Raises InputError
+    where fewer than LEAST have a correct answer: wrong answers alone teach no answering."""
+    answered, found = 0, 0
     with file.open(encoding="utf-8") as rows:
         for line in rows:
             row = json.loads(line)
             if row["passages"]:
                 answered += bool(row["answers"])
-                right += bool(row["answers"] or row.get("no_answer"))
-                wrong += row.get("answers_known") is False
-    if not right:
-        raise InputError("the snapshot holds no question with a correct answer and passages to read: judge some answers first")
-    return answered, right + wrong
+                found += bool(row["answers"] or row.get("no_answer") or row.get("answers_known") is False)
+    if answered < LEAST:
+        raise InputError(
+            f"{answered} judged questions have a correct answer and passages to read, and a training needs {LEAST}: judge more answers first"
+        )
+    return found
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:

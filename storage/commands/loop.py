@@ -1,4 +1,4 @@
-"""`loop`: fits and trains the default system on judgments, and evaluates it before and after."""
+"""`loop`: trains the answering model on judgments, and evaluates it before and after."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.errors import CancelledError, InputError
 from core.settings import Settings
-from storage.analysis.loop import HUNDREDS, PRACTICE, LoopOptions, run_loop
+from storage.analysis.loop import MINUTES, PRACTICE, LoopOptions, run_loop
 from storage.commands.base import Add, Progress, Result, add_filters, filters_of
 from storage.store import Store
 
@@ -39,7 +39,7 @@ def _ended(_number: int, _frame: object) -> None:
 
 
 def add_parser(add: Add) -> None:
-    about = "fit the default system to the judgments of a snapshot, train it further where there are hundreds, and evaluate it before and after on other questions"
+    about = "train the answering model on the judgments of a snapshot, and evaluate it before and after on other questions"
     loop = add("loop", run, about)
     loop.add_argument(
         "--out",
@@ -49,15 +49,8 @@ def add_parser(add: Add) -> None:
         help="folder for this loop; the same command resumes an interrupted one",
     )
     loop.add_argument("--snapshot", type=int, metavar="N", help="use snapshot N (default: take a new one)")
-    loop.add_argument("--minutes", type=float, help="train the answering model further, for so many minutes at most")
-    loop.add_argument("--steps", type=int, help="the same, for so many steps at most")
-    loop.add_argument(
-        "--train-from",
-        type=int,
-        default=HUNDREDS,
-        metavar="N",
-        help="train it only where the snapshot has N questions to train on (default: %(default)s); fewer fit rerankers alone",
-    )
+    loop.add_argument("--minutes", type=float, help=f"train for so many minutes at most (default: {MINUTES:g})")
+    loop.add_argument("--steps", type=int, help="train for so many steps instead")
     loop.add_argument(
         "--questions", type=Path, metavar="FILE", help="question file for the evaluations (default: data/starter)"
     )

@@ -8,12 +8,9 @@ from typing import Any
 from core.cluster.connect import connected
 from core.cluster.jobs import reading
 from core.commands.training.reader import reader_task, span_network
-from core.models.loading.finding import find_checkpoint
-from core.models.ranking.reranker import KINDS, read_weights, write_weights
 from core.models.span.checkpoints import save_span_network
 from core.models.span.network import SpanConfig
 from core.settings import Settings
-from core.systems import SYSTEMS
 from core.training import seq2seq
 from core.training.answerer import AnswererTask, JointTask, build
 from core.training.fid import FidTask
@@ -27,15 +24,9 @@ def make(options: AnswererOptions, settings: Settings) -> Made:
     network = span_network(options, "answerer")
     if options.init:
         low_rank(network, options.rank, options.freeze)
-    rerankers: dict[Any, Any] = {}  # of the initial weights, which fine-tuned weights keep: without them they would be worse
-    if options.stage == "tune" and options.init:
-        folder = find_checkpoint(options.init, "answerer")
-        rerankers = {(kind, name): own for name in SYSTEMS for kind in KINDS if (own := read_weights(folder, kind, name))}
 
     def save(trained: Any, folder: Path, about: dict[str, Any]) -> None:
         save_span_network(whole(trained), folder, about)
-        for (kind, name), own in rerankers.items():
-            write_weights(folder, own, kind, name)
 
     task = _task(options, settings, network.config)
     return network, JointTask(task, reader_task(options, settings, network.config)) if options.stage == "joint" else task, save

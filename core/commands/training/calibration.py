@@ -29,8 +29,7 @@ MOST = 50  # candidates of a system that reads once
 
 def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str, Any]:
     """Writes OUT/KIND/calibration.json, which belongs next to the weights of that kind (reader, answerer), and
-    OUT/runs, which later calls reuse.  The calibrations of retrieved passages and of questions' own ones stand beside
-    each other there.
+    OUT/runs, which later calls reuse.
 
     Raises InputError, CheckpointError.
     """

@@ -66,17 +66,6 @@ def find_checkpoint(name: str, kind: str) -> Path:
     )
 
 
-def find_verifier(name: str) -> Path:
-    """A bundled or given folder of a verifier (`checkpoints/verifier` for "default").  Raises CheckpointError."""
-    if (folder := named_folder(name, "verifier")) is None:
-        raise CheckpointError(
-            f"no verifier '{name}'; train one with `python -m core train verifier`, or set AMBISCOPE_VERIFIER to off"
-        )
-    if (kind := read_config(folder).get("kind")) != "verifier":
-        raise CheckpointError(f"{folder} holds a {kind} model, not a verifier; name a folder that `train verifier` made")
-    return folder
-
-
 def _check_kind(folder: Path) -> None:
     """Raises CheckpointError when the folder's config.json is not one of a span model."""
     config = read_config(folder)

@@ -1,4 +1,4 @@
-"""Calibrated probabilities of candidates, of [EOI] and of what a verifier says.
+"""Calibrated probabilities of candidates and of [EOI].
 
 Platt scaling (Platt 1999, "Probabilistic outputs for support vector machines") over the system's log odds, because its
 scores are not probabilities of being right: a step's softmax is shared by all right answers, and a thresholded reader multiplies two softmaxes.  A
@@ -55,26 +55,19 @@ class Platt:
 
 @dataclass(frozen=True)
 class Calibration:
-    """`answer`: P(a candidate is right); `end`: P(no right answer is left), None for a system without [EOI]; `evidence`: P(a candidate is right) by
-    the verifier alone, None without one."""
+    """`answer`: P(a candidate is right); `end`: P(no right answer is left), None for a system without [EOI]."""
 
     answer: Platt
     end: Platt | None = None
     fitted_on: str = ""  # in words
     weights: str = ""  # digest of the weights it was fitted for
-    evidence: Platt | None = None
 
     def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, later: bool = False) -> tuple[Candidate, ...]:
         """The candidates of a step, in order, with calibrated probabilities."""
         known = {"end": log_odds(eoi), "later": float(later)}
         return tuple(
-            replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)}), verifier=self.verified(c.verifier))
-            for c in candidates
+            replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)})) for c in candidates
         )
-
-    def verified(self, said: float | None) -> float | None:
-        """What the verifier's probability means."""
-        return said if said is None or self.evidence is None else self.evidence({"odds": log_odds(said)})
 
     def nothing_left(self, eoi: float, later: bool) -> float:
         """The probability that no right answer is left, where the model gives [EOI] `eoi`."""
@@ -93,8 +86,8 @@ def read_calibration(folder: Path, name: str, weights: str) -> Calibration | Non
     if found is None:
         return None
     try:
-        end, evidence = (Platt(**part) if part else None for part in (found["end"], found.get("evidence")))
-        own = Calibration(Platt(**found["answer"]), end, found["fitted_on"], found["weights"], evidence)
+        end = Platt(**found["end"]) if found["end"] else None
+        own = Calibration(Platt(**found["answer"]), end, found["fitted_on"], found["weights"])
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder, error) from None
     return own if own.weights == weights else None

@@ -2,8 +2,7 @@
 
 Source: Shao and Huang 2022, "Answering Open-Domain Multi-Answer Questions via a Recall-then-Verify Framework", sections 3.2-3.3: evidence is
 aggregated for each candidate, and the verifier judges each candidate on its own.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
-evidence.  `SpanEvidence` uses the trained verifier (core.models.ranking.verifier) on each occurrence of the candidate in the evidence and takes the
-highest probability.  `AnswererEvidence` asks the answering model over the evidence, untrained for this.
+evidence; `AnswererEvidence` asks the answering model over the evidence, untrained for this.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Protocol
 
 from core.models.span.reader import Readout, relevances
 from core.text import answer_words, equal_for_display, find_spans, overlapping
-from core.types import BatchAnsweringModel, Candidate, Passage, RetrievedPassage
+from core.types import BatchAnsweringModel, Candidate, RetrievedPassage
 
 JOBS = 8  # candidates verified together
 LEAST = 1e-6
@@ -82,39 +81,10 @@ class AnswererEvidence:
         return out
 
 
-class SpanEvidence:
-    """The trained verifier's highest probability of a candidate over the occurrences in its evidence."""
-
-    def __init__(self, verifier: SpanScorer) -> None:
-        self.verifier = verifier
-
-    def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
-        spans = [(i, p.passage, *place) for i, r in enumerate(recalled) for p in r.passages for place in _places(r, p.passage)]
-        logits = self.verifier.judge(question, [span[1:] for span in spans])
-        best = [-math.inf] * len(recalled)
-        for (i, *_), logit in zip(spans, logits):
-            best[i] = max(best[i], logit)
-        return [1 / (1 + math.exp(-max(b, -50.0))) for b in best]
-
-
-class SpanScorer(Protocol):
-    def judge(self, question: str, spans: Sequence[tuple[Passage, int, int]]) -> list[float]:
-        """A logit for each span, (passage, first character, end)."""
-        ...
-
-
 class Evidence(Protocol):
     def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
         """The probability of each candidate, given its evidence alone."""
         ...
-
-
-def _places(recalled: Recalled, passage: Passage) -> list[tuple[int, int]]:
-    """Occurrences of a candidate in a passage: the one that the reader chose, else the first."""
-    read = recalled.candidate.evidence
-    if read is not None and read.passage_id == passage.id:
-        return [(read.start, read.end)]
-    return find_spans(passage.text, recalled.candidate.text)[:1]
 
 
 def verify(verifier: Evidence | None, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:

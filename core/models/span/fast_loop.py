@@ -2,9 +2,7 @@
 
 The exact loop of Sun et al. 2023 encodes all N passages at every step, because the prompt changes and every passage sees it.  Here a later step
 encodes the prompt with only a few passages: those with the best remaining answers of the first step.
-Answers and [EOI] are chosen over these passages.  Where a reranker judges the candidates of each step
-(core.models.ranking.reranker), its scores select the passages instead of the model's logits, and the answers
-agree more often with the exact loop.  One loop object serves one question.
+Answers and [EOI] are chosen over these passages.  One loop object serves one question.
 """
 
 from __future__ import annotations
@@ -19,19 +17,17 @@ from core.models.span.answerer import EXAMINED, Scored, SpanAnswerer
 from core.models.span.model import to_candidate, top_spans
 from core.models.span.rows import Rows
 from core.text import answer_words, find_spans, shares_words
-from core.types import AnsweringModel, Candidate, Proposal, RetrievedPassage
+from core.types import AnsweringModel, Proposal, RetrievedPassage
 
 
 @dataclass(frozen=True)
 class Rereading:
     """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
-    below the best of all; always the first.  With a reranker, its scores must not be more than `judged_margin` (log odds) below.
-    """
+    below the best of all; always the first."""
 
     share: float = 0.15
     least: int = 2
     margin: float = 1.5
-    judged_margin: float = 1.5
 
     def count(self, passages: int) -> int:
         return min(passages, max(self.least, math.ceil(self.share * passages - 1e-9)))
@@ -56,22 +52,16 @@ class _FastLoop:
 
 
 class FastSpanLoop(_FastLoop):
-    """A fast loop over a SpanAnswerer: passages ordered by their best remaining span, or by a reranker's scores (`judged`)."""
+    """A fast loop over a SpanAnswerer: passages ordered by their best remaining span."""
 
     def __init__(self, model: SpanAnswerer, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)
         self.model = model
         self._first: Scored | None = None
-        self._judged: list[list[tuple[Candidate, float]]] = []  # of each step, if there is a reranker
-
-    def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
-        """Receives a reranker's scores of the last step's candidates: the next step reads the passages of the best remaining ones."""
-        self._judged.append([(c, float(s)) for c, s in zip(candidates, scores, strict=True)])
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Like SpanAnswerer.propose, and equal to it at the first step."""
         if not self._goes_on(question, passages, previous) or self._first is None:
-            self._judged = []
             (self._first,) = self.model.score_many([(question, passages, previous)])
             return self.model.decide(self._first, passages, previous, self.model.decoding)
         rows = self._first.rows
@@ -85,19 +75,6 @@ class FastSpanLoop(_FastLoop):
         """Indices of the passages that are read again; at least one."""
         assert self._first is not None
         most = self.rereading.count(len(passages))
-        best: dict[str, float] = {}  # passage id -> the score of its best remaining candidate, from the latest step
-        for step in self._judged:
-            said: dict[str, float] = {}
-            for candidate, score in step:
-                if candidate.evidence is not None and not shares_words(candidate.text, previous):
-                    at = candidate.evidence.passage_id
-                    said[at] = max(score, said.get(at, score))
-            best |= said
-        if best:
-            index = {p.passage.id: i for i, p in enumerate(passages)}
-            first = max(best.values())
-            chosen = sorted(best, key=lambda at: -best[at])[:most]
-            return {index[at] for at in chosen if best[at] >= first - self.rereading.judged_margin}
         order = remaining(self._first, passages, previous, self.model.decoding.retrieval_prior)
         top = order[0][1]
         return {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}

@@ -13,10 +13,12 @@ from core import types as t
 from core.disambiguation.clarifiers import Clarifier, by_copying, by_rewriting, by_round_trip
 from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with
 from core.disambiguation.scoring import Judge
-from core.errors import CheckpointError
-from core.models.span.reader import PassageReader, load_reader
-from core.settings import OFF, Settings
+from core.models.ranking.calibration import log_odds
+from core.models.span.reader import PassageReader, Readout, load_reader
+from core.settings import Settings
 from core.systems.base.options import ClarifierOptions
+
+JUDGED_SPANS = 12  # of a passage, likeliest first: the others have next to no probability
 
 
 def ask_reader(reader: PassageReader) -> AskAgain:
@@ -29,32 +31,19 @@ def ask_reader(reader: PassageReader) -> AskAgain:
     return ask_each_passage(read)
 
 
-def make_judge(settings: Settings) -> tuple[Judge | None, dict[str, Any]]:
-    """(the verifier that confirms rewritten questions, its entry in SystemInfo): none where it is switched off or, by default, cannot run here.  Its
-    weights are loaded when there is a question to confirm.
-
-    Raises CheckpointError for a verifier that is requested by name.
-    """
-    from core.models.encoders.packaged import packaged_folder
-    from core.models.loading.files import digest
-    from core.models.loading.finding import find_verifier, read_config
-
-    if settings.verifier == OFF:
-        return None, {}
-    try:
-        folder = find_verifier(settings.verifier)
-        packaged_folder(str(read_config(folder)["config"]["base"]))
-    except CheckpointError:
-        if settings.verifier != "default":
-            raise
-        return None, {}
+def judge_with(reader: PassageReader) -> Judge:
+    """The reader's log odds of each span, (passage, first character, end), as the answer to a question: of the probability that it gives to the spans
+    that overlap it."""
 
     def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
-        from core.models.ranking.verifier import load_verifier
+        readouts = reader.read_pairs([(question, passage) for passage, _, _ in spans], JUDGED_SPANS)
+        return [log_odds(_overlapping(readout, start, end)) for readout, (_, start, end) in zip(readouts, spans)]
 
-        return load_verifier(settings.verifier, settings.device)[0].judge(question, spans)
+    return judge
 
-    return judge, {"confirming": settings.verifier, "confirming_digest": digest(folder)}
+
+def _overlapping(readout: Readout, start: int, end: int) -> float:
+    return sum(c.probability for c in readout.candidates if c.evidence and c.evidence.start < end and start < c.evidence.end)
 
 
 def make_clarifier(
@@ -69,22 +58,24 @@ def make_clarifier(
         return (by_copying if wanted else None), {}
     used: dict[str, Any] = {}
     ask: AskAgain | None = None
+    if own.clarifier == "round-trip" or own.round_trip == "reader":
+        reader, digest = load_reader(settings.reader, settings.device)
+        used = {"reader": settings.reader, "reader_digest": digest}
     if own.clarifier == "seq2seq" and own.verify == "none":
         pass
     elif own.round_trip == "reader":
-        reader, digest = load_reader(settings.reader, settings.device)
-        ask, used = ask_reader(reader), {"reader": settings.reader, "reader_digest": digest}
+        ask = ask_reader(reader)
     elif model is not None:
         ask = ask_with(model)
     else:
         from core.models.answering import load_answering
 
         answerer, digest = load_answering(settings.answerer, settings.device)
-        ask, used = ask_with(answerer), {"answerer": settings.answerer, "answerer_digest": digest}
+        ask = ask_with(answerer)
+        used |= {"answerer": settings.answerer, "answerer_digest": digest}
     if own.clarifier == "round-trip":
         assert ask is not None
-        judge, confirming = make_judge(settings)
-        return by_round_trip(ask, judge), used | confirming
+        return by_round_trip(ask, judge_with(reader)), used
     from core.models.seq2seq.rewriter import load_rewriter
 
     rewriter, digest = load_rewriter(settings.rewriter, settings.device)

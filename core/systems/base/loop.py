@@ -2,8 +2,8 @@
 
 Source: Sun et al. 2023, sections 2-3.  A system chooses the model (core.systems.ambigprompt, core.systems.scripted).
 
-Three rules.  `compare`: the loop of section 3.2, which ends if [EOI] is likelier than the best candidate.  `threshold`: it ends if the probability
-that no answer remains exceeds a value.  `expected-f1`: it ends if a further answer would lower the expected F1 (core.systems.base.selection).
+Two rules.  `compare`: the loop of section 3.2, which ends if [EOI] is likelier than the best candidate.  `threshold`: it ends if the probability
+that no answer remains exceeds a value.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from typing import Any
 
 from core import types as t
 from core.disambiguation.clarifiers import Clarifier
-from core.errors import InputError
 from core.models.ranking.calibration import Calibration, describe
 from core.models.span.rows import prompt_text
 from core.systems.base.options import Options, StoppingRule, SystemOptions
-from core.systems.base.rescoring import Rescoring
-from core.systems.base.selection import MIN_ANSWERS, UNCALIBRATED, CalibrationKey, distinct, evidence_of, most_expected
+from core.systems.base.selection import UNCALIBRATED, CalibrationKey, evidence_of
 from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
 from core.text import answer_key, occurrences
 
@@ -46,11 +44,9 @@ class LoopEnd:
         key: CalibrationKey = UNCALIBRATED,
         repeats: bool = False,
     ) -> LoopEnd:
-        """`stop_above`: a threshold set by a person, which selects that rule.  Raises InputError for a rule without a threshold."""
+        """`stop_above`: a threshold set by a person, which selects that rule."""
         if stop_above is None:
             return cls(rule, STOP_ABOVE, calibration, key, repeats)
-        if rule == "expected-f1":
-            raise InputError("a stopping threshold cannot be combined with stop=expected-f1; remove one of them")
         return cls("threshold", stop_above, calibration, key, repeats)
 
     def calibrated(
@@ -63,16 +59,11 @@ class LoopEnd:
 
     def why(
         self,
-        previous: Sequence[float],
         candidates: Sequence[t.Candidate],
         eoi: float,
-        calibrated: Sequence[t.Candidate],
         calibrated_eoi: float,
     ) -> str:
-        """Why the loop ends here; empty if it continues.
-
-        `previous`: the probabilities of the answers so far; `candidates` and `eoi`: as the model gives them.
-        """
+        """Why the loop ends here; empty if it continues.  `candidates` and `eoi`: as the model gives them."""
         if not candidates:
             return "no candidate remains" if eoi < 1 else "the model gives no further answer"
         if self.rule == "threshold":
@@ -81,9 +72,6 @@ class LoopEnd:
                 if calibrated_eoi > self.above
                 else ""
             )
-        if self.rule == "expected-f1":
-            further = most_expected([c.probability for c in distinct(calibrated)], previous, MIN_ANSWERS)
-            return "" if further else "a further answer would lower the expected F1"
         return "no further answer is likely" if eoi >= candidates[0].probability else ""
 
 
@@ -101,14 +89,12 @@ class LoopSystem(System):
         clarifier: Clarifier | None = None,
         loop: Callable[[], t.AnsweringModel] | None = None,
         end: LoopEnd | None = None,
-        rescoring: Rescoring | None = None,
     ) -> None:
-        """As `System`.  `loop`: creates a stateful replacement of `model` for each run; `end`: when the loop ends; `rescoring`: of the candidates of
-        each step."""
-        self.model, self.rescoring = model, rescoring or Rescoring(parts)
-        self.loop: Callable[[], t.AnsweringModel] = lambda: self.rescoring.looping(loop() if loop else model)
+        """As `System`.  `loop`: creates a stateful replacement of `model` for each run; `end`: when the loop ends."""
+        self.model = model
+        self.loop: Callable[[], t.AnsweringModel] = loop or (lambda: model)
         self.stopping = end or LoopEnd.of(options.stop_above)
-        used = {"calibration": describe(self.stopping.calibration), **self.rescoring.about, **(used or {})}
+        used = {"calibration": describe(self.stopping.calibration), **(used or {})}
         super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 
     def propose(self, run: SystemRun, model: t.AnsweringModel, prompted: Sequence[str]) -> Generator[t.Event, None, t.Proposal]:
@@ -125,7 +111,6 @@ class LoopSystem(System):
         question, passages, end, model = run.reading, run.passages, self.stopping, self.loop()
         banned = {answer_key(b) for b in question.banned}
         previous: list[str] = []
-        probabilities = [1.0] * len(question.pinned)  # of each answer so far
         for text in question.pinned:
             step = t.Step(len(previous) + 1, tuple(previous), prompt_text(previous), (), t.Candidate(text, 1.0), 0.0, 0.0)
             previous.append(text)
@@ -145,7 +130,7 @@ class LoopSystem(System):
                 fresh.setdefault(answer_key(candidate.text), candidate)
             candidates = tuple(c for key, c in fresh.items() if key not in excluded)
             calibrated, eoi = end.calibrated(candidates, proposal.eoi_probability, is_later=bool(previous))
-            why = end.why(probabilities, candidates, proposal.eoi_probability, calibrated, eoi)
+            why = end.why(candidates, proposal.eoi_probability, eoi)
             if not why and answer_key(calibrated[0].text) in known:
                 why = f"the model chose '{calibrated[0].text}' again"
             choice = None if why else calibrated[0]
@@ -158,12 +143,10 @@ class LoopSystem(System):
                 eoi,
                 time.perf_counter() - started,
                 why,
-                proposal.verifying,
             )
             if choice is None:
                 yield t.StepFinished(step, None)
                 return why
             previous.append(choice.text)
-            probabilities.append(choice.probability)
             yield t.StepFinished(step, t.Answer(choice.text, choice.probability, evidence_of(choice, passages), number))
         return MAXIMUM_REACHED

@@ -17,12 +17,10 @@ from core.errors import InputError
 from core.registry import did_you_mean
 
 TOP_K = 10  # default number of passages to read
-StoppingRule = Literal["compare", "threshold", "expected-f1"]  # when an answer set is complete (core.systems.base.selection)
+StoppingRule = Literal["compare", "threshold"]  # when a loop ends (core.systems.base.loop)
 Scoring = Literal["passage", "dpr"]  # of spans (core.systems.base.selection.candidates_of)
-Rescored = Literal["none", "reranker", "verifier"]  # core.systems.base.rescoring
 Switch = Literal["on", "off"]
 SHARED = "see above"  # the meaning of options that docs/systems.md explains once, for all systems
-MIN_RESCORED = 0.5  # default threshold of an answer whose candidates are rescored
 S = TypeVar("S", bound="SystemOptions")
 
 
@@ -139,16 +137,8 @@ class ClarifierOptions(SystemOptions):
 class ReadingOptions(SystemOptions):
     """Of `one-pass`, whose threshold is not tuned, and of others that select from what was read once."""
 
-    additions: Rescored = option("none", SHARED, in_menu=True)
-    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.5")
-    stop: Literal["threshold", "expected-f1"] = option("threshold", SHARED)
+    threshold: float = option(0.5, "an answer needs this probability", 0, 1)
     calibration: Switch = option("on", SHARED)
-
-    def usual(self) -> dict[str, Any]:
-        return {"threshold": self.tuned()["threshold"] if self.additions == "none" else MIN_RESCORED}
-
-    def tuned(self) -> dict[str, float]:
-        return {"threshold": 0.5}
 
 
 # ------------------------------------------------------------

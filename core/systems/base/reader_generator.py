@@ -16,7 +16,6 @@ from core import types as t
 from core.disambiguation.evidence import AnswerPlace
 from core.disambiguation.scoring import MIN_PLAIN_PROBABILITY, ranked
 from core.models.language.roles import Claim, Run
-from core.models.ranking.features import SPANS
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
@@ -45,13 +44,6 @@ class ReaderGenerator:
     # ------------------------------------------------------------ Eq. 8
 
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
-        return self.interpret_retrieved(query, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], run)
-
-    def interpret_retrieved(
-        self, query: str, retrieved: Sequence[t.RetrievedPassage], run: Run, readouts: list[Readout] | None = None
-    ) -> Iterator[tuple[int, t.Interpretation]]:
-        """`interpret`.  `readouts`: gets what the reader says, for rescoring; each passage's best span is then given, however unsure."""
-        passages = [r.passage for r in retrieved]
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
@@ -65,20 +57,18 @@ class ReaderGenerator:
                 if isinstance(readout, str):
                     yield i, t.Interpretation(passages[i].id, failed=readout)
                 else:
-                    if readouts is not None:
-                        readouts.append(readout)
-                    yield i, _interpretation(query, readout, passages, abstains=readouts is None)
+                    yield i, _interpretation(query, readout, passages)
 
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
         """One readout per passage, computed in one batch; if that fails, each passage is read alone, and a failure gives its error message."""
         started = time.perf_counter()
         found: list[Readout | str] = []
         try:
-            found += self.reader.read(query, passages, SPANS)
+            found += self.reader.read(query, passages)
         except Exception:
             for passage in passages:
                 try:
-                    found += self.reader.read(query, [passage], SPANS)
+                    found += self.reader.read(query, [passage])
                 except Exception as e:
                     found.append(_message(e))
         took = (time.perf_counter() - started) / max(1, len(passages))
@@ -185,9 +175,9 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage], abstains: bool) -> t.Interpretation:
+def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage]) -> t.Interpretation:
     passage = readout.passage
-    best = readout.best if abstains else next(iter(readout.candidates), None)
+    best = readout.best
     if best is None or best.evidence is None:
         return t.Interpretation(passage.id, abstained=f"no answer here ({readout.abstain_probability:.0%} confident)")
     rivals = [AnswerPlace(other, 0) for other in passages[: RIVALS + 1] if other is not passage]

@@ -1,4 +1,4 @@
-"""What systems share that read their passages once: candidates, rescored and selected."""
+"""What systems share that read their passages once: candidates and their selection."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 from core import types as t
 from core.disambiguation.clarifiers import by_round_trip
-from core.models.span.reader import PassageReader, Readout
-from core.systems.base.clarifying import ask_reader, make_judge
+from core.models.span.reader import PassageReader
+from core.systems.base.clarifying import ask_reader, judge_with
 from core.systems.base.options import Options, ReadingOptions
-from core.systems.base.rescoring import rescoring_of
 from core.systems.base.selection import CalibrationKey, Selection, answer_events
 from core.systems.base.system import System, SystemParts, SystemRun
 
@@ -32,22 +31,19 @@ class ReadingSystem(System):
         used: Mapping[str, Any],
         clarifies: bool = True,
     ) -> None:
-        """`key`: of the calibration without rescoring; `clarifies`: by a round trip with the reader.  The rest as in `System`.
+        """`key`: of the calibration; `clarifies`: by a round trip with the reader.  The rest as in `System`.
 
-        Raises InputError if the stopping rule needs a missing calibration, CheckpointError.
+        Raises CheckpointError.
         """
-        weights = getattr(parts.settings, key.kind)  # the name of those beside which reranker and calibration are
-        self.reader, self.rescoring = reader, rescoring_of(name, own.additions, parts, (weights, key.kind))
-        key = self.rescoring.key(key)
-        self.stopping = Selection(own.threshold, own.stop, key.find(weights, own.stop, own.calibration), key)
-        judge, confirming = make_judge(parts.settings) if clarifies and options.clarify else (None, {})
-        used = {**used, **self.stopping.about(), **self.rescoring.about, **confirming}
-        clarifier = by_round_trip(ask_reader(reader), judge) if clarifies else None
+        self.reader = reader
+        self.stopping = Selection(own.threshold, key.find(getattr(parts.settings, key.kind), own.calibration), key)
+        used = {**used, **self.stopping.about()}
+        clarifier = by_round_trip(ask_reader(reader), judge_with(reader)) if clarifies else None
         super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 
     @abstractmethod
-    def candidates(self, run: SystemRun) -> tuple[list[t.Candidate], Sequence[Readout]]:
-        """(the candidates, likeliest first; what the reader read of `run.passages`)."""
+    def candidates(self, run: SystemRun) -> list[t.Candidate]:
+        """The candidates, likeliest first."""
 
     def rejections(
         self, run: SystemRun, candidates: Sequence[t.Candidate], kept: Sequence[t.Candidate]
@@ -61,8 +57,7 @@ class ReadingSystem(System):
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         begun = time.perf_counter()
-        candidates, readouts = self.candidates(run)
-        candidates = self.rescoring.rescored(run.reading.text, run.passages, candidates, readouts)
+        candidates = self.candidates(run)
         kept, calibrated = self.stopping.keep(candidates, run.reading, self.options.max_answers)
         seconds = time.perf_counter() - begun
         yield from self.rejections(run, candidates, kept)
