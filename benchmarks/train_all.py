@@ -2,8 +2,8 @@
 
     python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
 
-The stages go in the order in which one reads what another made: reader, answering model, verifier, passage reranker, rerankers,
-calibrations, retriever, ambiguity, the encoder-decoders, packing.  Each is a `python -m core train ...` with the data that the model cards in
+The stages go in the order in which one reads what another made: the small reader and answering model, the strong network that reads and answers,
+passage reranker, calibrations, retriever, ambiguity, the encoder-decoders, packing.  Each is a `python -m core train ...` with the data that the model cards in
 checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
 there (the only way for ambiguity/).  What was made by hand in several runs, each from the last one's weights, is made in one run of as many steps:
 each card says so.  The best weights by the held-out practice questions are taken.
@@ -40,11 +40,7 @@ FILES = {
     "ambignq": "ambignq/train_light.json",
     "passages": "passages/wiki.tsv.gz",
 }
-LOOPS, ONCE = (
-    ("ambigprompt", "rectify"),
-    ("one-pass", "dpr-threshold", "jpr", "verdict"),
-)  # whose rerankers lie beside the answering model, the reader
-ASKED = 5e11  # operations of one question of a fit: ten passages read a few times, and its candidates by the verifier
+ASKED = 5e11  # operations of one question of a fit: ten passages read a few times
 LAST_LINES = 20  # of a broken stage's log
 
 
@@ -142,7 +138,6 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     """What is done, in the order in which it has to be done."""
     made, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
     reader, answerer = out / "reader", out / "answerer"
-    both = f"--init {answerer} --reader {reader}"
     batch = 512 if tiny else 4096
 
     def most(full: int) -> int:
@@ -152,7 +147,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     made.train(
         "reader",
         "reader",
-        f"reader --lr 1e-4 --head-lr 3e-4 --batch-tokens {batch}" + (" --init default" if tiny else ""),
+        f"reader --lr 1e-4 --head-lr 3e-4 --batch-tokens {batch}" + (" --init reader" if tiny else ""),
         everything,
         8000,
         note="The bundled reader: seven runs of 7,906 steps in all over growing data, the last averaged with the weights before it.",
@@ -176,40 +171,39 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         ["pretrained"],
         note="The bundled answering model: six runs of 7,106 steps in all; after most of them what the reader had learned meanwhile was merged in.",
     )
-    tokens = 256 if tiny else 2048
+    tokens = 256 if tiny else 2048  # of the strong network's steps
+    strong = f"--batch-tokens {tokens} --save-minutes 5"
+    started = made.train(
+        "reader-mpnet",
+        "answerer-mpnet",
+        f"reader --base mpnet --rank 16 --lr 2.5e-4 --head-lr 3e-4 {strong}",
+        everything,
+        2000,
+        cost=operations(2000, PARAMETERS["mpnet"], 2048),
+        keep=False,
+    )
     made.train(
-        "verifier",
-        "verifier",
-        f"verifier --reader {reader} --limit {most(12000)} --batch-tokens {tokens} --lr 2.5e-4 --head-lr 3e-4",
-        ("reading", "passages", "annotated", "multi"),
-        2050,
-        ["reader"],
-        operations(2050, PARAMETERS["mpnet"], 2048),
-        note="The bundled verifier: five stretches of 2,421 steps in all (4.2 million tokens), each from the last one's weights.",
+        "answerer-mpnet",
+        "answerer-mpnet",
+        f"answerer --stage joint --init {started.weights} --limit {most(4000)} --context {4 if tiny else 6} --lr 2e-4 --head-lr 2e-4 {strong}",
+        everything,
+        5000,
+        ["reader-mpnet"],
+        operations(5000, PARAMETERS["mpnet"], 2048),
+        note="The bundled network read the practice questions about manuals too (`python -m benchmarks.manuals cut`), as two further files of --multi.",
     )
     made.train(
         "passages",
         "passages",
-        f"passages --reader {reader} --limit {most(450)} --pool {6 if tiny else 20} --head-lr 1e-3",
+        f"passages --reader {out / 'answerer-mpnet'} --limit {most(450)} --pool {6 if tiny else 20} --head-lr 1e-3",
         ("annotated",),
         400,
-        ["reader"],
+        ["answerer-mpnet"],
         ASKED * 650,  # reading the pools; the network itself is small
     )
-    fitted = f"reranker {both} --limit {most(540)} --keep {out / 'runs' / 'said'}"
-    ranked = ["reader", "answerer", "verifier"]
-    made.fit("reranker", "answerer", fitted, ("annotated",), 540, ranked)
-    own = f"reranker {both} --limit {most(600)}"
-    made.fit("reranker-own", "answerer", own, ("multi",), 600, ranked)
-    for system in (*LOOPS, *ONCE):
-        more = ["passages"] if system == "jpr" else []
-        beside = "answerer" if system in LOOPS else "reader"
-        made.fit(f"reranker-{system}", beside, f"{fitted} --system {system} --quick", ("annotated",), 540, [*ranked, *more])
-    for system, beside in (("ambiscope", "answerer"), ("dpr-threshold", "reader")):
-        # other questions than those of the rerankers, of which each folder gave a third
-        words = f"calibration --systems {system} --skip {0 if tiny else 540} --limit {most(660)}"
-        reads = [*ranked, "reranker"] if system == "ambiscope" else ["reader"]
-        made.fit(f"calibration-{system}", beside, words, ("annotated",), 660, reads, out=".")
+    for system in ("ambigprompt", "dpr-threshold"):
+        words = f"calibration --systems {system} --limit {most(660)}"
+        made.fit(f"calibration-{system}", "answerer-mpnet", words, ("annotated",), 660, ["answerer-mpnet"], out=".")
     made.train(
         "retriever",
         "retriever",
@@ -252,7 +246,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         1223 * written,
         note="The bundled rewriter: two runs of 1,223 steps in all, the second from the weights of the first.",
     )
-    packed = ("reader", "answerer", "verifier", "rewriter", "fid", "answerer-seq2seq")
+    packed = ("reader", "answerer", "rewriter", "fid", "answerer-seq2seq")
     made.stages.append(Stage("packing", "", ("--folder", str(out)), out, reads=packed, module="benchmarks.packed_weights"))
     return made.stages
 
@@ -284,9 +278,7 @@ def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
 
 def settings_of(out: Path) -> dict[str, str]:
     """With what systems use the weights of OUT."""
-    return {
-        name: str(out / folder) for name, folder in (("reader", "reader"), ("answerer", "answerer"), ("verifier", "verifier"))
-    }
+    return dict.fromkeys(("reader", "answerer"), str(out / "answerer-mpnet"))
 
 
 def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, Any]:

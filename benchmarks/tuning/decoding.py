@@ -28,9 +28,9 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.held_out import answer_f1
 from core.types import RetrievedPassage
 
-PRIORS = (0.0, 3.0, 6.0, 9.0)
-BIASES = (-2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5)
-READER_WEIGHTS = (0.0, 0.3, 0.6)
+PRIORS = (0.0, 4.0, 8.0)
+BIASES = (-6.0, -5.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0)
+READER_WEIGHTS = (0.0, 0.5, 1.0)
 
 
 class Runner:

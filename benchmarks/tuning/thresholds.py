@@ -20,9 +20,8 @@ from typing import Any
 from core import types as t
 from core.engine import Engine
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, SpanEvidence, mixed, probability_of, recall
+from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, mixed, probability_of, recall
 from core.models.ranking.passage_scorers import ReaderScorer
-from core.models.ranking.verifier import load_verifier
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
 from core.settings import Settings, quiet_libraries
@@ -37,7 +36,7 @@ from core.training.held_out import answer_f1
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST = 8
-VERIFIERS = ["none", "trained", "answerer"]  # of rectify; main leaves some out
+VERIFIERS = ["none", "answerer"]  # of rectify; main leaves some out
 Setting = dict[str, Any]
 
 
@@ -85,12 +84,10 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     """Without a verifier (`none`), and with each kind of verifier."""
-    settings = Settings.from_env()
     usual = RectifyOptions()
     recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], usual.surplus, usual.evidence)[:MAX_VERIFIED] for c in cases}
     kinds: dict[str, Callable[[], Evidence | None]] = {
         "none": lambda: None,
-        "trained": lambda: SpanEvidence(load_verifier(settings.verifier, settings.device)[0]),
         "answerer": lambda: AnswererEvidence(model),
     }
     for name in VERIFIERS:

@@ -111,8 +111,7 @@ def read(file: Path) -> list[RecordedRun]:
 
 def _followed(row: Mapping[str, Any]) -> RecordedRun:
     turns = tuple(
-        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"])
-        for turn in row["turns"]
+        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
     )
     references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
     return RecordedRun(row["id"], row["question"], row["source"], references, turns)

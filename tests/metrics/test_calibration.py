@@ -7,7 +7,7 @@ import random
 from core import types as t
 from core.metrics import metric
 from core.metrics.base import Example
-from core.metrics.calibration import by_chance, ends_of, evidence_of, judged, reliability
+from core.metrics.calibration import by_chance, ends_of, judged, reliability
 
 TWO = (t.Annotation("multiple", (t.QAPair("", ("Rome", "Roma")), t.QAPair("", ("Oslo",)))),)
 
@@ -38,16 +38,6 @@ def test_eoi_is_right_where_every_reference_was_given() -> None:
     found = ends_of(own, [step(0.1), step(0.2, "Roma"), step(0.7, "Roma", "Oslo"), step(0.9, "Roma", "Oslo", "Bern")])
     assert found == [(0.1, False), (0.2, False), (0.7, True), (0.9, True)]
     assert ends_of(own, [step(0.0), step(0.0, "Rome")]) == []  # it never says [EOI]
-
-
-def test_evidence_is_what_the_verifier_says_of_each_answer() -> None:
-    def step(text: str, verifier: float | None) -> t.Step:
-        return t.Step(1, (), "", (), t.Candidate(text, 0.5, verifier=verifier), 0.1, 0.0)
-
-    own = Example("q", TWO, ("Roma", "Bern"), probabilities=(0.5, 0.5))
-    assert evidence_of(own, [step("Roma", 0.8), step("Bern", 0.3), step("Oslo", 0.9)]) == [(0.8, True), (0.3, False)]
-    assert evidence_of(own, [step("Roma", None)]) == []
-    assert evidence_of(Example("q", (), ("Roma",)), [step("Roma", 0.8)]) == []
 
 
 def test_who_is_right_as_often_as_he_says_has_no_error() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import pytest
 from reading_fakes import TableModel, TableReader, TableRetriever
 from system_fakes import parts, texts
 
 from core import types as t
-from core.errors import CheckpointError
-from core.models.ranking.evidence_verifier import AnswererEvidence, SpanEvidence, probability_of, recall, verify
+from core.models.ranking.evidence_verifier import AnswererEvidence, probability_of, recall, verify
 from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer
 from core.models.span.reader import relevances
 from core.systems import build
@@ -33,14 +31,14 @@ COLOUR_READER = {
 
 @pytest.mark.parametrize(
     ("threshold", "expected"),
-    [(None, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])],
+    [(0.5, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])],
 )
-def test_every_answer_above_the_threshold_is_kept(threshold: float | None, expected: list[str]) -> None:
-    own = OnePassOptions(threshold=threshold)  # type: ignore[arg-type]
+def test_every_answer_above_the_threshold_is_kept(threshold: float, expected: list[str]) -> None:
+    own = OnePassOptions(threshold=threshold)
     system = OnePass("one-pass", parts(), Options(), own, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
     prediction = answer(system, t.Question("Which colour?", passages=COLOURS))
     assert texts(prediction) == expected
-    assert prediction.system.settings["extra"]["threshold"] == (threshold or 0.5)
+    assert prediction.system.settings["extra"]["threshold"] == threshold
     if expected:  # an answer of two passages counts once, with its best probability
         assert (prediction.answers[0].probability, prediction.answers[0].evidence[0].passage_id) == (0.8, "1")
 
@@ -199,45 +197,15 @@ def test_the_verdict_mixes_both_models() -> None:
     assert all(v.probability < 1e-5 for v in silent)  # what the verifier does not give is dropped by any threshold
 
 
-class PlaceVerifier:
-    """Knows right places by the passage."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-
-    def judge(self, question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
-        self.asked += [(p.id, p.text[a:b]) for p, a, b in spans]
-        return [2.0 if (p.id, p.text[a:b]) == ("b", "Natalie Wood") else -2.0 for p, a, b in spans]
-
-
-def test_the_trained_verifier_judges_each_place_and_the_best_counts() -> None:
-    found = recall(RETRIEVED, TableReader(CAST_READER).read("q", list(CAST)), 1, 3)
-    verifier = PlaceVerifier()
-    verdicts = {v.recalled.candidate.text: v.probability for v in verify(SpanEvidence(verifier), "q", found, 0.0)}
-    assert verdicts["Natalie Wood"] == pytest.approx(1 / (1 + math.exp(-2)))
-    assert verdicts["Carol Lawrence"] == pytest.approx(1 / (1 + math.exp(2)))
-    assert sorted(verifier.asked)[:2] == [("a", "Natalie Wood"), ("b", "Carol Lawrence")]
-    alone = {v.recalled.candidate.text: v.probability for v in verify(None, "q", found, 0.0)}
-    assert alone == {r.candidate.text: r.candidate.probability for r in found}  # without one the recaller decides
-
-
 def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*_: object) -> None:
-        raise CheckpointError("not installed")
-
     def built(**extra: str) -> tuple[object, ...]:
         info = build("rectify", parts(), Options(extra=extra)).info
         return info.settings["extra"]["verifier"], info.checkpoint_digest, info.settings["extra"]["mix"]
 
     monkeypatch.setattr("core.systems.rectify.load_reader", lambda *_: (TableReader(CAST_READER), "r"))
     monkeypatch.setattr("core.systems.rectify.load_answering", lambda *_: (TableModel(VERDICTS), "a"))
-    monkeypatch.setattr("core.systems.rectify.load_verifier", lambda *_: (PlaceVerifier(), "v"))
-    assert built() == ("trained", "v", 0.25)
-    assert built(verifier="none") == ("none", "", 1.0)
-    monkeypatch.setattr("core.systems.rectify.load_verifier", missing)
     assert built() == ("answerer", "a", 0.9)
-    with pytest.raises(CheckpointError):
-        built(verifier="trained")
+    assert built(verifier="none") == ("none", "", 1.0)
 
 
 def test_a_longer_reading_of_the_same_answer_counts() -> None:

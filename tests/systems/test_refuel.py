@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reading_fakes import TableModel, TableRetriever
+from reading_fakes import TableModel, TableReader, TableRetriever
 from system_fakes import parts, stopped_after, texts
 
 from core import types as t
@@ -39,7 +39,10 @@ def system(model: Any = None, judge: Any = None, max_answers: int = 8, **own: An
     given = {"reads": "answerer", "verification": "probability", "threshold": 0.1, "verify_above": 0.1, "further": 3} | own
     options = RefuelOptions.read("refuel", given)
     run = Options(top_k=2, max_answers=max_answers)
-    return Refuel(parts(retriever=retriever), run, options, model or Model(PROBABILITIES), "d", judge), retriever
+    reader: Any = TableReader(
+        {"film": [("Natalie Wood", 0.9)], "stage": [("Carol Lawrence", 0.9)], "late": [("Reri Grist", 0.9)]}
+    )
+    return Refuel(parts(retriever=retriever), run, options, model or Model(PROBABILITIES), "d", reader, judge), retriever
 
 
 def run(question: t.Question | None = None, **own: Any) -> tuple[t.Prediction, TableRetriever]:

@@ -11,7 +11,6 @@ from test_rac import run as rac
 
 from core import types as t
 from core.disambiguation.consolidation import by_answer
-from core.models.ranking.second_reading import with_readings
 from core.models.seq2seq.decoding import merge
 from core.models.span.reader import Readout
 from core.systems import build
@@ -79,12 +78,6 @@ def by_sequences(a: str, b: str) -> list[str]:
 def test_one_answer_in_two_spellings_counts_once(way: Callable[[str, str], list[str]], a: str, b: str) -> None:
     assert len(way(a, b)) == 1
     assert normalize_answer(a) != normalize_answer(b)  # the script keeps its own rule
-
-
-def test_a_second_reading_in_another_spelling_is_none() -> None:
-    first = t.Candidate("O'Rourke", 0.8, t.Evidence("p", 0, 8, "O'Rourke"))
-    second = t.Candidate("O\u2019Rourke", 0.8, t.Evidence("p", 0, 8, "O\u2019Rourke"))
-    assert len(with_readings(t.Proposal((first,), 0.1), [Readout(PASSAGE, (second,), 0.1)], ()).candidates) == 1
 
 
 def test_what_is_struck_is_struck_in_every_spelling() -> None:

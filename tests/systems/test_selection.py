@@ -1,18 +1,14 @@
-"""When an answer set is complete: the rules, with and without calibrated probabilities, and the expected F1."""
+"""When an answer set is complete: the rules, with and without calibrated probabilities."""
 
 from __future__ import annotations
 
-import itertools
-import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from system_fakes import FixedModel, candidates, parts, proposal
 
 from core import types as t
-from core.errors import CheckpointError, InputError
+from core.errors import CheckpointError
 from core.models.ranking.calibration import Calibration, Platt, log_odds, read_calibration, write_calibration
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
@@ -21,14 +17,11 @@ from core.systems.base.selection import (
     Selection,
     choose,
     distinct,
-    expected_f1,
-    most_expected,
 )
 from core.systems.base.system import answer
 
 SAME = Platt({"odds": 1.0}, 0.0)  # leaves a probability as it is
 SURE = Platt({"odds": 1.0}, 4.0)  # the model is far too careful
-HOPELESS = Platt({"odds": 1.0, "later": -9.0}, 0.0)
 PASSAGES = [t.Passage("a", "People", "Anna, Bert, Carl and Dora.")]
 
 
@@ -45,11 +38,6 @@ def shown(prediction: t.Prediction) -> dict[str, float]:
 def test_the_rules_of_a_loop_differ_where_eoi_is_likelier_than_a_candidate_that_is_often_right() -> None:
     assert shown(looped(LoopEnd())) == {"Anna": 0.7}
     assert shown(looped(LoopEnd("threshold", 0.5))) == {"Anna": 0.7, "Bert": 0.4}
-    assert list(shown(looped(LoopEnd("expected-f1", calibration=Calibration(SURE, SAME))))) == ["Anna", "Bert", "Dora"]
-    assert list(shown(looped(LoopEnd("expected-f1", calibration=Calibration(HOPELESS, SAME))))) == ["Anna"]
-    # where nothing is likely to be right, one answer is given at any rate
-    never = Platt({"odds": 1.0, "later": -9.0}, -2.0)
-    assert list(shown(looped(LoopEnd("expected-f1", calibration=Calibration(never, SAME))))) == ["Anna"]
 
 
 def test_a_loop_shows_calibrated_probabilities_and_compares_the_models_own() -> None:
@@ -61,11 +49,9 @@ def test_a_loop_shows_calibrated_probabilities_and_compares_the_models_own() -> 
     assert shown(looped(LoopEnd("threshold", 0.5, Calibration(SAME, SURE)))) == {}
 
 
-def test_a_stopping_threshold_chooses_its_rule_and_cannot_be_combined_with_the_expected_f1() -> None:
+def test_a_stopping_threshold_chooses_its_rule() -> None:
     assert LoopEnd.of(0.3) == LoopEnd("threshold", 0.3)
-    assert LoopEnd.of(None, "expected-f1").rule == "expected-f1"
-    with pytest.raises(InputError, match="remove one of them"):
-        LoopEnd.of(0.3, "expected-f1")
+    assert LoopEnd.of(None).rule == "compare"
 
 
 def test_of_two_readings_of_one_answer_the_likelier_counts() -> None:
@@ -79,28 +65,23 @@ def test_what_a_system_keeps_that_reads_once() -> None:
     question = t.Question("who", pinned=("Emil",), banned=("anna",))
     for maximum, expected in ((8, ["Emil", "Bert", "Carl"]), (2, ["Emil", "Bert"]), (1, ["Emil"])):
         assert [c.text for c in choose(found, question, 0.04, maximum)] == expected
-    kept, calibrated = Selection(0.9, "expected-f1", Calibration(SURE)).keep(found, question, 8)
-    assert [c.text for c in kept] == ["Emil", "Bert", "Carl"]  # Dora's 0.001 is 5% calibrated
+    kept, calibrated = Selection(0.04, Calibration(SURE)).keep(found, question, 8)
+    assert [c.text for c in kept] == ["Emil", "Bert", "Carl"]  # the threshold is one of the system's own scale
     assert [c.text for c in calibrated] == [c.text for c in found]
     assert calibrated[0].probability == pytest.approx(SURE({"odds": log_odds(0.3)}))
-    threshold, _ = Selection(0.04, "threshold", Calibration(SURE)).keep(found, question, 8)
-    assert [c.text for c in threshold] == ["Emil", "Bert", "Carl"]  # the threshold is one of the system's own scale
 
 
 def test_a_calibration_belongs_to_the_weights_that_it_was_fitted_with(tmp_path: Path) -> None:
-    calibration = Calibration(SURE, SAME, "12 questions", "digest", SURE)
+    calibration = Calibration(SURE, SAME, "12 questions", "digest")
     write_calibration(tmp_path, "reading dpr", calibration)
     write_calibration(tmp_path, "jpr reader", Calibration(SAME, None, "12 questions", "digest"))
     assert read_calibration(tmp_path, "reading dpr", "digest") == calibration
     assert read_calibration(tmp_path, "reading dpr", "other weights") is None
     (tmp_path / "config.json").write_text("{}")  # a folder of weights
     key = CalibrationKey("reading dpr", "reader", "digest")
-    assert key.find(str(tmp_path), "expected-f1", "on") == calibration
-    assert key.of_own_passages().find(str(tmp_path), "threshold", "on") == calibration
-    assert key.find(str(tmp_path), "threshold", "off") is None
-    for folder, switch in ((str(tmp_path), "off"), ("no such checkpoint", "on")):
-        with pytest.raises(InputError, match="core train calibration"):
-            key.find(folder, "expected-f1", switch)
+    assert key.find(str(tmp_path), "on") == calibration
+    assert key.find(str(tmp_path), "off") is None
+    assert key.find("no such checkpoint", "on") is None
 
 
 @pytest.mark.parametrize("wrong", ["{", "[]", '{"a": 1}', '{"a": {"answer": {"weights": {"odds": 1}, "bias": 0}}}'])
@@ -114,45 +95,3 @@ def test_a_damaged_file_says_what_to_do(tmp_path: Path, wrong: str) -> None:
 def test_a_calibration_that_makes_no_sense_is_refused(wrong: tuple[dict[str, float], float]) -> None:
     with pytest.raises(CheckpointError):
         Platt(*wrong)
-
-
-# ------------------------------------------------------------ against the expectation over every way in which candidates may be right
-
-probabilities = st.lists(st.floats(0, 1), max_size=6)
-
-
-def by_hand(selected: frozenset[int], chances: list[float]) -> float:
-    """The expected F1 over all 2^n worlds."""
-    total = 0.0
-    for world in itertools.product((False, True), repeat=len(chances)):
-        chance = math.prod(p if right else 1 - p for p, right in zip(chances, world))
-        gold = {i for i, right in enumerate(world) if right}
-        total += chance * (2 * len(gold & selected) / (len(gold) + len(selected)) if gold or selected else 1.0)
-    return total
-
-
-@given(probabilities, st.lists(st.floats(0, 1), max_size=3))
-def test_beside_previous_answers_no_selection_has_a_higher_expectation(chances: list[float], previous: list[float]) -> None:
-    everything = [*previous, *chances]
-    fixed = frozenset(range(len(previous)))
-    order = sorted(chances, reverse=True)
-    size = most_expected(chances, previous)
-    best = max(
-        by_hand(fixed | {len(previous) + i for i in more}, everything)
-        for k in range(len(chances) + 1)
-        for more in itertools.combinations(range(len(chances)), k)
-    )
-    assert expected_f1([*previous, *order[:size]], order[size:]) == pytest.approx(best)
-
-
-@given(probabilities, st.integers(0, 8))
-def test_a_minimum_is_kept_where_there_are_as_many(chances: list[float], minimum: int) -> None:
-    size = most_expected(chances, min_answers=minimum)
-    assert size == max(most_expected(chances), min(minimum, len(chances)), size)
-    assert most_expected(chances, [1.0] * minimum, minimum) == most_expected(chances, [1.0] * minimum)
-
-
-@pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
-def test_what_is_no_probability_is_refused(wrong: float) -> None:
-    with pytest.raises(InputError, match=str(wrong)):
-        most_expected([0.5, wrong])

@@ -228,7 +228,7 @@ def test_settings_say_how_it_was_decoded(loading: dict[str, Any]) -> None:
     assert json.loads(json.dumps(plain)) == plain
     assert plain["decoding"]["eoi_bias"] == loading["decoding"].eoi_bias == plain["extra"]["eoi_bias"] == -2.0
     assert (plain["extra"]["round_trip"], plain["retrieval"]) == ("answerer", {"retriever": "bm25"})
-    assert "reader_digest" not in plain  # it has no say
+    assert plain["reader_digest"] == "r1"  # it confirms rewritten questions
     for extra in ({"round_trip": "reader"}, {"reader_weight": 0.5}):
         settings = build("ambigprompt", parts(WEST), Options(extra=extra)).info.settings
         assert settings["reader_digest"] == "r1"

@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from system_fakes import Shelf, cases, parts, stopped_after, texts
+from system_fakes import Shelf, parts, stopped_after, texts
 
 from core import types as t
 from core.disambiguation.consolidation import Consolidation
 from core.errors import LanguageModelError
 from core.evaluation.cost import cost_of
 from core.models.language.roles import SCRIPTED, Claim, Generator, Run
-from core.models.ranking.passage_signals import kind
 from core.models.span.reader import Readout
 from core.settings import Settings
 from core.systems import build
 from core.systems.base.options import Options
 from core.systems.base.reader_generator import ReaderGenerator
 from core.systems.base.system import answer
-from core.systems.verdict import ReadsRetrieved, Verdict
+from core.systems.verdict import Verdict
 from core.trace import fold, prediction_from_json, to_json
 
 QUESTION = "Who won the cup?"
@@ -222,7 +221,6 @@ def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batch
     reader = FixedReader()
     generator = readers(reader)
     assert isinstance(generator, Generator)
-    assert isinstance(generator, ReadsRetrieved)
     many = [replace(p, id=f"{p.id}-{n}") for n in range(4) for p in PASSAGES]
     run = Run.of(60)
     found = dict(generator.interpret(QUESTION, many, run))
@@ -264,13 +262,6 @@ def test_a_passage_that_breaks_the_reader_fails_alone() -> None:
     assert found[2].answer == "Bo Strand"
 
 
-def test_for_rescoring_every_passage_has_an_interpretation() -> None:
-    readouts: list[Readout] = []
-    found = [i for _, i in readers().interpret_retrieved(QUESTION, Shelf(PASSAGES).search("", 5), Run.of(60), readouts)]
-    assert [r.passage.id for r in readouts] == list(TEXTS)
-    assert [(i.answer, i.abstained) for i in found[2:]] == [("Bo Strand", ""), ("Igno", ""), ("Basa", "")]
-
-
 def test_when_the_time_is_over_the_rest_is_marked_failed() -> None:
     found = [i for _, i in readers().interpret(QUESTION, PASSAGES, Run.of(0))]
     assert all("time" in i.failed for i in found)
@@ -287,20 +278,3 @@ def test_verify_and_answer() -> None:
     assert readers(FixedReader(("p1",))).verify(claims[:1], run) == [None]
     assert generator.answer(QUESTION, PASSAGES, run) == "Ada Lund"
     assert generator.answer(QUESTION, PASSAGES[3:], run) is None
-
-
-@pytest.mark.parametrize(
-    ("question", "said", "value"),
-    cases(
-        """
-        How many games were played? | twenty-four | 1
-        How many games were played? | the north | 0
-        When did it open? | the opening | 0
-        Who won? | the committee | 0
-        Who won? | Ada Lund | 1
-        What is it? | a rock | 0.5
-        """
-    ),
-)
-def test_the_kind_of_answer(question: str, said: str, value: str) -> None:
-    assert kind(question, said) == float(value)

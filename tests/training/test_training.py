@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from core.errors import InputError
-from core.models.ranking.reranker import Weights, read_weights, write_weights
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.checkpoints import load_span_network, save_span_network
 from core.models.span.model import load_base
@@ -353,8 +352,6 @@ def test_the_command_trains_from_files(
 ) -> None:
     """Both models, from the documented layouts to a checkpoint that loads."""
     save_span_network(network, tmp_path / "init")
-    kept = Weights({"kind": 1.0}, {"kind": 0.0}, {"kind": 1.0}, 0.25, "a test")
-    write_weights(tmp_path / "init", kept)
     multi = tmp_path / "multi.jsonl"
     multi.write_text(
         "".join(
@@ -385,7 +382,6 @@ def test_the_command_trains_from_files(
     assert command("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a") == 0
     out = capsys.readouterr().out.splitlines()
     assert json.loads(out[-1])["step"] == 2
-    assert read_weights(tmp_path / "a" / "last") == kept  # weights that are trained further keep their reranker
     again = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
     assert command(*again) == 0  # the same run: nothing is left to do
     assert command(*again, "--rank", 2) == 2

@@ -7,6 +7,7 @@ from typing import Any
 
 from core import types as t
 from core.engine import Engine
+from core.models.loading.finding import find_checkpoint
 from core.models.ranking.calibration import write_calibration
 from core.settings import Settings
 from core.systems import SYSTEMS, options_of
@@ -28,7 +29,7 @@ MOST = 50  # candidates of a system that reads once
 
 
 def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str, Any]:
-    """Writes OUT/KIND/calibration.json, which belongs next to the weights of that kind (reader, answerer), and
+    """Writes OUT/NAME/calibration.json, which belongs next to the weights of the checkpoint NAME, and
     OUT/runs, which later calls reuse.
 
     Raises InputError, CheckpointError.
@@ -47,7 +48,8 @@ def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str,
             followed += record_runs(system, questions, file, say)
         of = f"{', '.join(asked)} held out from training" if options.annotated else ", ".join(f.name for f in options.multi)
         said = f"{len(followed)} questions of {of}"
-        write_calibration(out / place.kind, place.name, fit_calibration(followed, said, place.weights))
+        folder = find_checkpoint(getattr(settings, place.kind), place.kind).name
+        write_calibration(out / folder, place.name, fit_calibration(followed, said, place.weights))
         report[place.name] = reliable(followed, cross_fitted(followed))
         say(f"{place.name}: {report[place.name]}")
     return report

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import CheckpointError
+from core.models.encoders.packaged import MPNET, packaged_folder
 from core.models.loading import hub
 from core.settings import ROOT
 
@@ -18,6 +19,7 @@ WEIGHTS = "model.safetensors"
 PACKED = "model.packed"  # compressed (core.models.loading.packed), for large bundled checkpoints
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
+STRONG = {"reader": "reader-mpnet", "answerer": "answerer-mpnet"}  # over a base of 420 MB that may not be installed
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
 # names of checkpoints that are not hub names, and how to get them
@@ -43,17 +45,29 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
     return CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again")
 
 
+def default_of(kind: str) -> str:
+    """The bundled checkpoint that "default" means: the strong one where its base is installed, else the small one, `checkpoints/<kind>`."""
+    strong = STRONG.get(kind)
+    if strong is None or not (BUNDLED / strong / "config.json").exists():
+        return kind
+    try:
+        packaged_folder(MPNET)
+    except CheckpointError:
+        return kind
+    return strong
+
+
 def named_folder(name: str, kind: str) -> Path | None:
-    """The folder with a config.json that a name means: bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`, as given, or
-    fetched from the hub.  Raises CheckpointError where it cannot be fetched."""
-    for folder in (BUNDLED / (kind if name == "default" else name), Path(name).expanduser()):
+    """The folder with a config.json that a name means: bundled as `checkpoints/<name>` (for "default" see `default_of`), as given, or fetched from
+    the hub.  Raises CheckpointError where it cannot be fetched."""
+    for folder in (BUNDLED / (default_of(kind) if name == "default" else name), Path(name).expanduser()):
         if (folder / "config.json").exists():
             return folder
     return hub.fetched(name) if hub.is_name(name) and not Path(name).exists() else None
 
 
 def find_checkpoint(name: str, kind: str) -> Path:
-    """A folder: as given, or bundled as `checkpoints/<kind>` for "default" or `checkpoints/<name>`.
+    """A span model's folder, by `named_folder`.
 
     Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
     """

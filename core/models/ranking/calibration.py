@@ -65,9 +65,7 @@ class Calibration:
     def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, later: bool = False) -> tuple[Candidate, ...]:
         """The candidates of a step, in order, with calibrated probabilities."""
         known = {"end": log_odds(eoi), "later": float(later)}
-        return tuple(
-            replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)})) for c in candidates
-        )
+        return tuple(replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)})) for c in candidates)
 
     def nothing_left(self, eoi: float, later: bool) -> float:
         """The probability that no right answer is left, where the model gives [EOI] `eoi`."""

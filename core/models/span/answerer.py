@@ -17,7 +17,7 @@ import torch
 from core.models.loading.files import digest
 from core.models.loading.finding import find_checkpoint
 from core.models.loading.once import loaded_once
-from core.models.span.checkpoints import load_span_network
+from core.models.span.checkpoints import shared_network
 from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader
@@ -149,7 +149,7 @@ class SpanAnswerer(SpanModel):
 @loaded_once(2)
 def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
     """One network per set of weights; `weights` is their digest, so that new weights are reloaded."""
-    return SpanAnswerer(load_span_network(folder), device)
+    return SpanAnswerer(shared_network(folder, weights, device), device)
 
 
 def load_answerer(name: str = "default", device: str = "auto", decoding: Decoding | None = None) -> tuple[SpanAnswerer, str]:

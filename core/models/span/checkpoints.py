@@ -13,6 +13,7 @@ from torch import nn
 from core.errors import CheckpointError
 from core.models.loading.files import read_weights, save_weights
 from core.models.loading.finding import WEIGHTS, damaged, read_config
+from core.models.loading.once import loaded_once
 from core.models.span.model import load_base
 from core.models.span.network import Prompting, SpanConfig, SpanNetwork
 
@@ -53,6 +54,12 @@ def check_abstains(folder: Path) -> None:
             f"{folder} holds an answering model, which was not trained to abstain on passages without an answer; "
             "a reader is a folder that `core train reader` made"
         )
+
+
+@loaded_once(2)
+def shared_network(folder: Path, weights: str, device: str) -> SpanNetwork:
+    """The network for inference, loaded once for all that read with it.  `weights`: its digest; `device`: where it will run."""
+    return load_span_network(folder)
 
 
 def load_span_network(folder: Path, prompting: Prompting | None = None, merge: bool = True) -> SpanNetwork:

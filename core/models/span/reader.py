@@ -13,7 +13,7 @@ from core.models.loading.files import digest
 from core.models.loading.finding import find_checkpoint
 from core.models.loading.once import loaded_once
 from core.models.scheduling.device import bf16_autocast
-from core.models.span.checkpoints import check_abstains, load_span_network
+from core.models.span.checkpoints import check_abstains, shared_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
 from core.models.span.rows import Rows
 from core.types import Candidate, Passage
@@ -114,7 +114,7 @@ class PassageReader(SpanModel):
 
 @loaded_once(2)
 def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
-    network = load_span_network(folder)
+    network = shared_network(folder, weights, device)
     return PassageReader(network, network.config, device)
 
 

@@ -58,10 +58,11 @@ def make_clarifier(
         return (by_copying if wanted else None), {}
     used: dict[str, Any] = {}
     ask: AskAgain | None = None
-    if own.clarifier == "round-trip" or own.round_trip == "reader":
+    asks = own.clarifier == "round-trip" or own.verify == "round-trip"
+    if own.clarifier == "round-trip" or (asks and own.round_trip == "reader"):
         reader, digest = load_reader(settings.reader, settings.device)
         used = {"reader": settings.reader, "reader_digest": digest}
-    if own.clarifier == "seq2seq" and own.verify == "none":
+    if not asks:
         pass
     elif own.round_trip == "reader":
         ask = ask_reader(reader)

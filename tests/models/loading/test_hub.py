@@ -15,7 +15,7 @@ from core import cli
 from core.engine import statuses
 from core.errors import CheckpointError, DownloadError
 from core.models.loading.files import digest
-from core.models.loading.finding import BUNDLED, find_answering, find_checkpoint, find_fid, find_verifier, is_span_model
+from core.models.loading.finding import BUNDLED, find_answering, find_checkpoint, find_fid, is_span_model
 from core.models.loading.hub import fetched, is_name, put
 from core.settings import Settings
 
@@ -73,8 +73,6 @@ def test_another_kind_is_refused(hub: hub_server.FakeHub) -> None:
     hub.commit("ada/reader", SPAN)
     with pytest.raises(CheckpointError, match="holds a span model, not an encoder-decoder"):
         find_fid("ada/reader")
-    with pytest.raises(CheckpointError, match="holds a span model, not a verifier"):
-        find_verifier("ada/reader")
     hub.commit("ada/t5", {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"})
     with pytest.raises(CheckpointError, match="holds a t5 model, not a span model"):
         find_checkpoint("ada/t5", "reader")
@@ -139,7 +137,7 @@ def test_a_hub_that_is_away(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyP
 
 
 def test_looking_what_can_run_asks_no_hub(hub: hub_server.FakeHub, tmp_path: Path) -> None:
-    names = Settings(home=tmp_path, answerer="ada/a", reader="ada/b", seq2seq="ada/c", verifier="ada/d")
+    names = Settings(home=tmp_path, answerer="ada/a", reader="ada/b", seq2seq="ada/c", rewriter="ada/d")
     assert {s.name: s.ready for s in statuses(names)}["ambiscope"]
     assert hub.asked == []
 

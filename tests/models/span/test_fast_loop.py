@@ -3,17 +3,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from reading_fakes import TableModel
 
-from core.models.ranking.reranker import Guided, RerankedAnswerer, Weights
 from core.models.span.answerer import Decoding, SpanAnswerer
 from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, remaining
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
-from core.types import Candidate, Evidence, Passage, Proposal, RetrievedPassage
+from core.types import Passage, RetrievedPassage
 
 TEXTS = [
     "red ball in the town",
@@ -115,56 +113,3 @@ def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:
         ("1", "2"),  # they hold the candidates that are left
         ("2", "3"),  # and then passages without an answer so far, the best retrieved first
     ]
-
-
-def _said(passage: int, text: str) -> Candidate:
-    return Candidate(text, 0.1, Evidence(str(passage), 0, len(text), text))
-
-
-def _read(loop: FastSpanLoop, previous: list[str]) -> set[int]:
-    loop.propose(QUESTION, PASSAGES, previous)
-    return loop._chosen(PASSAGES, previous)
-
-
-def test_a_reranker_says_where_to_read_next(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Counting(answerer, monkeypatch)
-    loop = FastSpanLoop(answerer)
-    loop.propose(QUESTION, PASSAGES, ())
-    loop.judged(
-        [_said(5, "song"), _said(3, "door"), _said(1, "car"), _said(4, "film"), Candidate("town", 0.1)],
-        [3.0, 2.0, 1.0, -9.0, 5.0],
-    )
-    # the margin of the model's own logits does not count; what has no place cannot be read
-    assert _read(loop, ["boat"]) == {5, 3}
-    assert _read(loop, ["song"]) == {3, 1}  # what is given already is not looked for
-    loop.judged([_said(3, "door"), _said(5, "song book")], [-5.0, -7.0])  # read again, it looks worse: the others follow
-    assert _read(loop, ["boat", "blue"]) == {1}  # the next one is 6 below
-    loop.propose(QUESTION, PASSAGES, ())  # a new run: nothing is judged yet
-    assert loop._judged == []
-    loop.judged([], [])
-    order = [i for i, _ in remaining(loop._first, PASSAGES, ["red"], answerer.decoding.retrieval_prior)]
-    assert _read(loop, ["red"]) <= set(order[:2])
-    assert seen.rows[:3] == [6, 2, 2]
-
-
-def test_a_reranker_tells_its_loop(answerer: SpanAnswerer) -> None:
-    class QuestionFeatures:
-        def __init__(self) -> None:
-            self.told: list[tuple[list[str], list[float]]] = []
-
-        def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-            return answerer.propose(question, passages, previous)
-
-        def judged(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> None:
-            self.told.append(([c.text for c in candidates], list(scores)))
-
-    loop = QuestionFeatures()
-    weights = Weights({"log_probability": 1.0}, {"log_probability": 0.0}, {"log_probability": 1.0}, 0.5)
-    assert isinstance(loop, Guided)
-    assert isinstance(FastSpanLoop(answerer), Guided)
-    assert not isinstance(answerer, Guided)
-    reranked = RerankedAnswerer(loop, weights, lambda texts: np.eye(len(texts), 8), lambda question, passages: [])
-    proposal = reranked.propose(QUESTION, PASSAGES, ())
-    ((texts, scores),) = loop.told
-    assert sorted(texts) == sorted(c.text for c in proposal.candidates)
-    assert texts[int(np.argmax(scores))] == proposal.candidates[0].text

@@ -18,7 +18,7 @@ from pages.explore import runner
 from pages.explore.corrections import Corrections, corrected
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
-from pages.explore.trace import candidates_note, candidates_table
+from pages.explore.trace import candidates_table
 from pages.session import shared
 from pages.ui.markup import METER_CELLS, NO_BREAK, meter
 
@@ -65,20 +65,6 @@ def test_candidates_are_a_table_of_text() -> None:
     assert "10% " in rows[-1]
     one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0))
     assert len(one_pass.split("\n")) == 3  # no row for "no further answer"
-
-
-def test_what_model_and_verifier_say_stands_beside_the_probability() -> None:
-    candidates = (t.Candidate("Ada", 0.5, None, 0.25, 0.75), t.Candidate("Eve", 0.25, None, 0.5))
-    step = t.Step(1, (), "", candidates, candidates[0], 0.25, 0.0)
-    head, rule, ada, eve, end = candidates_table(step).split("\n")
-    assert head == "| Candidate | Probability | Model | Verifier |"
-    assert rule == "|:--|:--|--:|--:|"
-    assert ada.endswith("| 25% | 75% |")
-    assert eve.endswith("| 50% |  |")
-    assert end.endswith("|  |  |")
-    assert "Verifier" in candidates_note(step)
-    assert "Verifier" not in candidates_note(t.Step(1, (), "", candidates[1:], None, 0.25, 0.0))
-    assert candidates_note(t.Step(1, (), "", (t.Candidate("Ada", 0.5),), None, 0.25, 0.0)) == ""
 
 
 def test_a_bar_grows_with_the_probability() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from core.training.calibration import (
     read,
     record_runs,
     reliable,
-    verified,
 )
 
 GOLD = ((("Anna", "Anne"), ("Bert",)),)
@@ -70,64 +68,6 @@ def test_who_promises_twice_too_much_is_calibrated() -> None:
     assert set(once.answer.weights) == {"odds"}
     said = once.candidates([t.Candidate("Anna", 0.8)])[0].probability
     assert said == pytest.approx(0.4, abs=0.08)
-
-
-def modest_verifier(count: int, seed: int = 4) -> list[RecordedRun]:
-    """Runs whose verifier says a half of what it could: its answers are right twice as often as it says."""
-    rng = random.Random(seed)
-    out = []
-    for i in range(count):
-        p = rng.uniform(0.05, 0.5)
-        right = rng.random() < 2 * p
-        turns = (RecordedStep((("Anna", 0.8), ("Carl", 0.1)), 0.2, "Anna", p), RecordedStep((("Carl", 0.2),), 0.7, "Carl", 0.9))
-        out.append(RecordedRun(str(i), "who", "", (((("Anna" if right else "Dora"),),),), turns))
-    return out
-
-
-def test_what_the_verifier_says_of_the_answers_that_are_given_is_calibrated() -> None:
-    runs = modest_verifier(600)
-    assert all(len(verified(run)) == 1 for run in runs)  # the second answer comes after the loop's normal end
-    found = reliable(runs, cross_fitted(runs))["evidence"]
-    assert found["n"] == 600
-    assert found["before"] is not None
-    assert found["after"] is not None
-    assert found["before"] > 0.2
-    assert found["after"] < 0.07
-    fitted = fit_calibration(runs)
-    (shown,) = fitted.candidates([t.Candidate("Anna", 0.8, verifier=0.25)])
-    assert shown.verifier == pytest.approx(0.5, abs=0.1)
-    assert fitted.candidates([t.Candidate("Anna", 0.8)])[0].verifier is None
-
-
-def test_a_verifier_that_is_always_right_leaves_the_earlier_calibration() -> None:
-    earlier = fit_calibration(modest_verifier(600))
-    always = [  # it says something of right answers alone
-        replace(run, turns=(replace(run.turns[0], verifier=0.3), *run.turns[1:])) if run.references[0][0] == ("Anna",) else run
-        for run in boastful(300)
-    ]
-    assert {so for run in always for _, so in verified(run)} == {True}
-    assert fit_calibration(always).evidence is None
-    assert fit_calibration(always, near=earlier).evidence == earlier.evidence
-
-
-def test_near_an_earlier_calibration_few_runs_change_little_and_many_much() -> None:
-    earlier = fit_calibration(boastful(600))
-    modest = [  # right as often as it says
-        RecordedRun(
-            str(i), "who", "", ((("Anna" if i % 10 < 8 else "Dora",),),), (RecordedStep((("Anna", 0.8),), 0.2, "Anna"),)
-        )
-        for i in range(400)
-    ]
-
-    def said(count: int) -> float:
-        found = fit_calibration(modest[:count] + boastful(4), near=earlier)
-        assert found.end is not None
-        return found.candidates([t.Candidate("Anna", 0.8)], 0.2)[0].probability
-
-    first = earlier.candidates([t.Candidate("Anna", 0.8)], 0.2)[0].probability
-    assert first < said(10) < said(400)
-    assert said(10) - first < 0.15
-    assert said(400) == pytest.approx(0.8, abs=0.1)
 
 
 def test_where_everything_is_wrong_there_is_nothing_to_fit() -> None:
