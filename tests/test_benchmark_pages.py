@@ -1,4 +1,5 @@
-"""Every command of the benchmark pages and the model cards is one that its parser takes; every benchmark stands in a page."""
+"""Every command of the benchmark pages and the model cards is one that its parser takes; every benchmark stands in a page; figures are those of the
+shipped runs; a card says what its weights may not be reported on, and names the splits."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from core.cli import parser as core_parser
 from core.errors import InputError
 from core.settings import ROOT
 from storage.__main__ import _parser as storage_parser
+from storage.shipped import runs as shipped
 
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [BENCHMARKS / "README.md", *sorted((BENCHMARKS / "results").glob("*.md"))]
@@ -86,3 +88,32 @@ def test_each_benchmark_stands_in_a_page(path: Path) -> None:
     names = (relative.as_posix(), ".".join(relative.with_suffix("").parts))
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert any(name in text for name in names), f"no page names {relative}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", BENCHMARKS / "results" / "systems.md"], ids=lambda p: p.name)
+def test_a_table_of_systems_has_the_figures_of_the_shipped_runs(page: Path) -> None:
+    made, tested = {}, {}
+    for run in shipped.packed():
+        of, f1 = run["report"]["provenance"], run["report"]["scores"]["F1 answer"]
+        {"starter": made, "starter_test": tested}[of["questions"]][of["system"]["name"]] = [
+            f"{100 * f1[s]:.1f}" for s in ("all", "multi")
+        ]
+    text = page.read_text(encoding="utf-8")
+    if page.name == "README.md":
+        table = text.partition("\n## Systems\n")[2]
+        found = dict(re.findall(r"(?m)^\| `([\w-]+)` \|.*\| (\d+\.\d / \d+\.\d)[^|]*\|$", table))
+        assert {name: value.split(" / ") for name, value in found.items()} == made
+        assert re.findall(r"test\s+set \(152 questions\): (\S+) / (\S+)", table) == [tuple(tested["ambiscope"])]
+    else:
+        table = text.partition("\n## The development set\n")[2].partition("\n## ")[0]
+        found = {name: [a, b] for name, a, b in re.findall(r"(?m)^\| `([\w-]+)` \| ([\d.]+) \[[^|]*\| ([\d.]+) \|", table)}
+        assert found == made
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda p: p.parent.name)
+def test_a_card_says_first_what_cannot_be_reported_and_names_the_splits(card: Path) -> None:
+    lines = card.read_text(encoding="utf-8").splitlines()
+    assert lines[2].startswith("**Not to be reported on:** ")
+    for line in lines:
+        if re.match(r"\| (data|stage)", line):  # benchmarks of which files of several splits are about
+            assert re.findall(r"(?:ASQA|RAMDocs|QuoteSum|MultiSpanQA|DROP)(?! \*(?:train|dev|test|valid)\*)", line) == []

@@ -25,6 +25,12 @@ LICENCES = {
     "ambignq": "CC BY-SA 3.0",
     "passages": "CC BY-SA 3.0 and 4.0 (Wikipedia)",
 }
+# what a training file holds of published data sets, with the split where the file's source says it
+SPLITS = {
+    "reading/train.jsonl.gz": "SQuAD 1.1 *train*, NQ, TyDi QA, SQuADShifts-wiki, Quoref, QAMR, PolicyQA, NQ-swap, TimeQA, HotpotQA",
+    "multi/train.jsonl.gz": "DROP *dev*, Quoref *train*, MultiSpanQA *valid*, QuoteSum *dev*",
+    "ambignq/train_light.json": "AmbigNQ *train*",
+}
 OWN = "Apache-2.0, written for this project"  # of data/
 UNKNOWN = "licence: see its source"
 TOLD = ("out", "figure")  # of what a command printed: left out of the card
@@ -40,7 +46,15 @@ def record_of(
         "words": list(words),
         "command": f"python -m {module} {shlex.join(_short(word, out) for word in words)}",
         "commit": _commit(),
-        "data": [{"file": _short(str(f), out), "sha256": _sha256(f, f.stat().st_size), "licence": _licence(f)} for f in files],
+        "data": [
+            {
+                "file": _short(str(f), out),
+                "sha256": _sha256(f, f.stat().st_size),
+                "licence": _licence(f),
+                "splits": SPLITS.get(f"{f.parent.name}/{f.name}", ""),
+            }
+            for f in files
+        ],
         "figures": {k: v for k, v in last_object(log).items() if k not in TOLD},
         "device": device,
         "seconds": round(seconds, 1),
@@ -60,8 +74,11 @@ def last_object(log: Path) -> dict[str, Any]:
 
 def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
     """The README.md of a checkpoint: what its stages did, in their order."""
+    splits = dict.fromkeys(d["splits"] for record in records for d in record["data"] if d["splits"])
     lines = [
         f"# Model card: `{folder.name}`",
+        "",
+        f"**Not to be reported on:** {', '.join(splits) or 'no published set of its own'}, and what the weights that it was made from may not be.",
         "",
         "Made by `python -m benchmarks.train_all`; best weights by held-out practice questions.",
         "",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from core.metrics.base import Metric
 from core.registry import Entry, Registry
 
+_OURS = "no paper"
 _RAMDOCS = "Wang et al. 2025, Retrieval-Augmented Generation with Conflicting Evidence"
-_AMBIGQA = "Min et al. 2020, AmbigQA, section 4; the authors' ambigqa_evaluate_script.py"
-_VERDICT = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
+_AMBIGQA = "Min et al. 2020, AmbigQA, section 3.2; the authors' ambigqa_evaluate_script.py"
+_VERDICT = "Lee et al. 2025, VerDICt, sections 4.3 and 5.1.1, appendix A"
 _ASQA = "Stelmakh et al. 2022, ASQA, section 5"
 _JPR = "Min et al. 2021, Joint Passage Ranking for Diverse Multi-Answer Retrieval, section 2"
 
@@ -17,14 +18,14 @@ METRICS = Registry(
         "F1 answer": Entry("core.metrics.answers:F1_ANSWER", "F1 of the answer set", _AMBIGQA),
         "precision": Entry("core.metrics.answers:PRECISION", "share of the given answers that are right", _AMBIGQA),
         "recall": Entry("core.metrics.answers:RECALL", "share of the reference answers that were given", _AMBIGQA),
-        "exact set": Entry("core.metrics.answers:EXACT_SET", "1 if exactly the reference answers are given", _AMBIGQA),
+        "exact set": Entry("core.metrics.answers:EXACT_SET", "1 if exactly the reference answers are given", _OURS),
         "EM": Entry(
             "core.metrics.answers:EM",
             "1 if the first answer to a single-answer question is right",
             "Lee et al. 2019 (NQ-open); Sun et al. 2023, Table 4",
         ),
-        "answers": Entry("core.metrics.answers:ANSWERS", "number of answers given", "Sun et al. 2023, section 5"),
-        "reference answers": Entry("core.metrics.answers:REFERENCE_ANSWERS", "number of reference answers", _AMBIGQA),
+        "answers": Entry("core.metrics.answers:ANSWERS", "number of answers given", "Sun et al. 2023, Figure 5"),
+        "reference answers": Entry("core.metrics.answers:REFERENCE_ANSWERS", "number of reference answers", _OURS),
         "F1 bleu1": Entry("core.metrics.questions:F1_BLEU1", "F1 with BLEU-1 of the questions", _AMBIGQA),
         "F1 bleu2": Entry("core.metrics.questions:F1_BLEU2", "F1 with BLEU-2 of the questions", _AMBIGQA),
         "F1 bleu3": Entry("core.metrics.questions:F1_BLEU3", "F1 with BLEU-3 of the questions", _AMBIGQA),

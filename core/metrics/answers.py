@@ -1,6 +1,6 @@
 """AmbigQA's F1 answer, its precision and recall, and the number of answers.
 
-Source: Min et al. 2020, section 4, as the authors' script computes it.  It differs from a maximum matching: reference answers are
+Source: Min et al. 2020, section 3.2, as the authors' script computes it.  It differs from a maximum matching: reference answers are
 walked in order and each takes the first free prediction that equals one of its aliases.  Duplicate predictions count as predictions.
 An empty set of predictions, which that script rejects, has F1 and recall 0 and no precision.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from core.metrics.base import Example, Metric, Value
 from core.text import normalize_answer
 
-_SOURCE = "Min et al. 2020, AmbigQA, section 4"
+_SOURCE = "Min et al. 2020, AmbigQA, section 3.2"
 
 
 def is_match(aliases: Sequence[str], answer: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from core.metrics.base import Example, Metric, Value
 
 SUFFICIENT_FROM = 5
-_SOURCE = "Lee et al. 2025, VerDICt, section 4.3 and appendix A"
+_SOURCE = "Lee et al. 2025, VerDICt, sections 4.3 and 5.1.1, appendix A"
 
 
 def share(values: tuple[bool | None, ...]) -> Value:

@@ -1,6 +1,6 @@
 """AmbigQA's F1 BLEU-n and F1 EDIT-F1 of disambiguated questions.
 
-Source: Min et al. 2020, section 4, and the authors' script; BLEU as in coco-caption: per sentence, closest reference length, constants
+Source: Min et al. 2020, section 3.2, and the authors' script; BLEU as in coco-caption: per sentence, closest reference length, constants
 in place of smoothing.  Written from the formulas.  A reference question may hold variants separated by `|`.
 """
 
@@ -17,7 +17,7 @@ from core.metrics.ptb import caption_tokens
 from core.text import normalize_answer
 from core.types import Annotation
 
-_SOURCE = "Min et al. 2020, AmbigQA, section 4"
+_SOURCE = "Min et al. 2020, AmbigQA, section 3.2"
 _TINY, _SMALL = 1e-15, 1e-9  # coco-caption's: keep 0/0 at 0 and x/0 finite
 
 Similarity = Callable[[str, Sequence[str], str], float]  # (predicted, reference variants, prompt), all normalised

@@ -3,7 +3,7 @@
 Sources: Izacard and Grave 2021; as a baseline for several answers and with its decoding variants, Sun et al. 2023 (Tables 2 and 5, Figure 5 and appendix).
 Table 5 compares decoding in the zero-shot setting; the bundled weights are supervised.
 `fid-nucleus`, `fid-top-k` and `fid-diverse-beam` write several sequences and merge their answers; `fid-multi` makes the end of the sequence
-less likely, by a bias that `python -m benchmarks.quality.fid_multi` matches to another system's mean number of answers.
+less likely, by a bias that was matched to another system's mean number of answers.
 """
 
 from __future__ import annotations
