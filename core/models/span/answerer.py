@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +20,16 @@ from core.models.loading.once import loaded_once
 from core.models.span.checkpoints import shared_network
 from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
-from core.models.span.reader import PassageReader
+from core.models.span.reader import PassageReader, Place
 from core.models.span.rows import Rows
 from core.text import answer_words, shares_words
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 
 READINGS_KEPT = 64  # questions whose reader output is cached
-LEAST = -20.0  # floor of the reader's log probability; also avoids -inf * 0
-EXAMINED = 256  # spans considered before equal texts are merged; the others keep their share of the probability
+LEAST = -12.0  # floor of the reader's log probability
+READ_SPANS = 40  # the reader's likeliest of a passage
+AFTER = 0.1  # [EOI]'s logit below that of an answer that has to come first
+EXAMINED = 256  # spans considered before equal texts are merged
 
 
 @dataclass(frozen=True)
@@ -35,26 +37,28 @@ class Decoding:
     """Added to the logits before the softmax.
 
     `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later);
-    `reader_weight`: times the per-passage reader's log probability of the span (0: the reader is not used); `repeats`: candidates that share words
-    with a previous answer are allowed, as in the paper, where only the prompt prevents them.
+    `reader_weight`: times the per-passage reader's log probability of the span (0: the reader is not used); `keep_above`: [EOI] comes after every
+    candidate to which the reader alone gives this probability, scored as DPR does (1: after none); `repeats`: candidates that share words with a
+    previous answer are allowed, as in the paper, where only the prompt prevents them.
     """
 
     retrieval_prior: float = 8.0
     eoi_bias: float = -2.25
     reader_weight: float = 0.0
+    keep_above: float = 1.0
     candidates: int = 8
     repeats: bool = False
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Network outputs for one job: span scores (N, L, W), the [EOI] score, the rows, and the per-passage reader's log probabilities
-    (N, L, W) if it was used."""
+    """Network outputs for one job: span scores (N, L, W), the [EOI] score, the rows, and the per-passage reader's log probability
+    of its likeliest spans if it was used."""
 
     spans: torch.Tensor
     eoi: float
     rows: Rows
-    read: torch.Tensor | None = None
+    read: Mapping[Place, float] | None = None
 
 
 class SpanAnswerer(SpanModel):
@@ -62,7 +66,7 @@ class SpanAnswerer(SpanModel):
         super().__init__(network, network.config, device)
         self.decoding = decoding or Decoding()
         self.reader: PassageReader | None = None
-        self._readings: dict[object, torch.Tensor] = {}
+        self._readings: dict[object, Mapping[Place, float]] = {}
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
@@ -79,25 +83,24 @@ class SpanAnswerer(SpanModel):
         rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
         prompts = [self.prompt(question, previous) for question, _, previous in jobs]
         scored = self.scored([(rows, prompt, len(job[2])) for rows, prompt, job in zip(rows_of, prompts, jobs)])
-        read = self._read(jobs, rows_of)
+        read = self._read(jobs)
         return [Scored(spans, float(eoi), rows, of) for (spans, eoi), rows, of in zip(scored, rows_of, read)]
 
-    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: torch.Tensor | None = None) -> Scored:
+    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: Mapping[Place, float] | None = None) -> Scored:
         """Network outputs for given rows; `read`: the reader's log probabilities."""
         ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
         return Scored(spans, float(eoi), rows, read)
 
-    def _read(self, jobs: Sequence[Job], rows_of: Sequence[Rows]) -> Sequence[torch.Tensor | None]:
+    def _read(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
         """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""
         if self.reader is None or not self.decoding.reader_weight:
             return [None] * len(jobs)
-        keys = [(question, tuple((p.passage.id, p.passage.text) for p in passages)) for question, passages, _ in jobs]
-        todo = [i for i, key in enumerate(keys) if key not in self._readings]
-        if todo:
-            found = self.reader.log_probabilities([rows_of[i] for i in todo])
-            for i, log_probability in zip(todo, found):
-                self._readings[keys[i]] = log_probability
-        out = [self._readings[key] for key in keys]
+        out: list[Mapping[Place, float]] = []
+        for question, passages, _ in jobs:
+            key = question, tuple((p.passage.id, p.passage.text) for p in passages)
+            if key not in self._readings:
+                self._readings[key] = self.reader.log_probabilities(question, [p.passage for p in passages], READ_SPANS)
+            out.append(self._readings[key])
         while len(self._readings) > READINGS_KEPT:
             self._readings.pop(next(iter(self._readings)))
         return out
@@ -105,15 +108,10 @@ class SpanAnswerer(SpanModel):
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
         """Decoding: adds the prior and the bias, merges equal texts, and removes candidates that share words with `previous` from the softmax."""
-        rows = scored.rows
-        best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
-        prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
-        spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
-        if scored.read is not None and decoding.reader_weight:
-            length = min(spans.shape[1], scored.read.shape[1])  # the rest is padding, without spans
-            spans = spans[:, :length] + decoding.reader_weight * scored.read[:, :length].clamp(min=LEAST)
         eoi = scored.eoi + decoding.eoi_bias
-        found = top_spans(spans, rows, EXAMINED)
+        found = examined(scored, passages, decoding)
+        alone = read_alone(scored.read) if scored.read and decoding.keep_above < 1 else {}
+        kept_keys: set[str] = set()  # answers that the reader alone would give
         dropped: list[float] = []
         merged: dict[str, list[float]] = {}
         first: dict[str, Candidate] = {}
@@ -125,6 +123,8 @@ class SpanAnswerer(SpanModel):
             )
             if head is not None:
                 merged.get(head, dropped).append(span.logit)
+                if head in merged and alone.get((span.passage, span.start, span.end), 0.0) >= decoding.keep_above:
+                    kept_keys.add(head)
                 continue
             candidate = to_candidate(span, passages[span.passage].passage, 0.0)
             key = answer_words(candidate.text)
@@ -134,8 +134,13 @@ class SpanAnswerer(SpanModel):
                 continue
             merged.setdefault(key, []).append(span.logit)
             first.setdefault(key, candidate)
+            if alone.get((span.passage, span.start, span.end), 0.0) >= decoding.keep_above:
+                kept_keys.add(key)
+        if kept_keys:
+            least = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in kept_keys)
+            eoi = min(eoi, least - AFTER)
         # candidates that share words with a previous answer, or are empty, cannot be chosen, so their mass is removed
-        total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([eoi])]), 0))
+        total = float(torch.logsumexp(torch.tensor([*(span.logit for span in found), eoi]), 0))
         kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
         kept = max(kept, math.exp(eoi - total), 1e-9)
         probability = {key: sum(math.exp(logit - total) for logit in logits) / kept for key, logits in merged.items()}
@@ -144,6 +149,36 @@ class SpanAnswerer(SpanModel):
             tuple(Candidate(first[k].text, min(1.0, probability[k]), first[k].evidence) for k in order),
             min(1.0, math.exp(eoi - total) / kept),
         )
+
+
+def read_alone(read: Mapping[Place, float]) -> dict[Place, float]:
+    """Of each span, given as its log probability in its passage, P(passage) P(span | passage, not abstaining): DPR's score
+    (Karpukhin et al. 2020, section 6.1)."""
+    mass: dict[int, float] = {}
+    for (passage, *_), log_probability in read.items():
+        mass[passage] = min(1 - 1e-4, mass.get(passage, 0.0) + math.exp(log_probability))
+    odds = {passage: m / (1 - m) for passage, m in mass.items()}
+    total = sum(odds.values())
+    return {place: odds[place[0]] / total * math.exp(lp) / mass[place[0]] for place, lp in read.items()}
+
+
+def examined(scored: Scored, passages: Sequence[RetrievedPassage], decoding: Decoding) -> list[Span]:
+    """The best spans and those that the reader names, best first, with the retrieval prior and the reader's log probability added."""
+    rows = scored.rows
+    best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
+    prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
+    spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
+    found = top_spans(spans, rows, EXAMINED)
+    if scored.read is None:
+        return found
+    logits = {(s.passage, s.start, s.end): s.logit for s in found}
+    for place in scored.read:
+        if place not in logits and (at := rows.find(*place)) is not None:
+            row, start, width = at
+            if width < spans.shape[2] and (logit := float(spans[row, start, width])) > -math.inf:
+                logits[place] = logit
+    added = {place: logit + decoding.reader_weight * max(LEAST, scored.read.get(place, LEAST)) for place, logit in logits.items()}
+    return sorted((Span(*place, logit) for place, logit in added.items()), key=lambda s: -s.logit)
 
 
 @loaded_once(2)

@@ -11,10 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
-from core.models.span.answerer import EXAMINED, Scored, SpanAnswerer
-from core.models.span.model import to_candidate, top_spans
+from core.models.span.answerer import Decoding, Scored, SpanAnswerer, examined
+from core.models.span.model import to_candidate
 from core.models.span.rows import Rows
 from core.text import answer_words, find_spans, shares_words
 from core.types import AnsweringModel, Proposal, RetrievedPassage
@@ -67,15 +65,14 @@ class FastSpanLoop(_FastLoop):
         rows = self._first.rows
         left = self._chosen(passages, previous)
         at = [i for i, passage in enumerate(rows.passage) if passage in left]
-        read = self._first.read[at] if self._first.read is not None else None
-        scored = self.model.score_rows(question, part_of(rows, at), previous, read)
+        scored = self.model.score_rows(question, part_of(rows, at), previous, self._first.read)
         return self.model.decide(scored, passages, previous, self.model.decoding)
 
     def _chosen(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
         """Indices of the passages that are read again; at least one."""
         assert self._first is not None
         most = self.rereading.count(len(passages))
-        order = remaining(self._first, passages, previous, self.model.decoding.retrieval_prior)
+        order = remaining(self._first, passages, previous, self.model.decoding)
         top = order[0][1]
         return {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
 
@@ -93,14 +90,11 @@ def part_of(rows: Rows, at: Sequence[int]) -> Rows:
 
 
 def remaining(
-    scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], prior: float
+    scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding
 ) -> list[tuple[int, float]]:
     """(index, logit of the best remaining span) of each passage, best first; passages without one come last, with -inf."""
-    best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
-    priors = [prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
-    spans = scored.spans + torch.tensor([priors[i] for i in scored.rows.passage])[:, None, None]
     logits: dict[int, float] = {}
-    for span in top_spans(spans, scored.rows, EXAMINED):  # the best first
+    for span in examined(scored, passages, decoding):  # the best first
         if span.passage in logits:
             continue
         text = to_candidate(span, passages[span.passage].passage, 0.0).text

@@ -15,11 +15,11 @@ from core.models.loading.once import loaded_once
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.checkpoints import check_abstains, shared_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
-from core.models.span.rows import Rows
 from core.types import Candidate, Passage
 
 BATCH_ROWS = 64
 LEAST = 1e-9
+Place = tuple[int, int, int]  # (index of the passage, first character, end) of a span
 
 
 @dataclass(frozen=True)
@@ -95,21 +95,27 @@ class PassageReader(SpanModel):
                 vectors.append(torch.cat([by_job[g, row, i] for i in (0, start, end)]))
         return readouts, torch.stack(vectors) if vectors else torch.zeros(0, 0)
 
-    def log_probabilities(self, rows_of: Sequence[Rows]) -> list[torch.Tensor]:
-        """log p(span | question, passage row), (N, L, W) a question, from given rows; -inf where no span is allowed."""
-        out: list[torch.Tensor] = []
-        for k in range(0, len(rows_of), 8):
-            part = rows_of[k : k + 8]
-            for spans, nothing in self.scored([(rows, None, 0) for rows in part]):
-                total = torch.logsumexp(torch.cat([spans.flatten(1), nothing[:, None]], dim=1), dim=1)
-                out.append(spans - total[:, None, None])
-        return out
+    def log_probabilities(self, question: str, passages: Sequence[Passage], spans: int) -> dict[Place, float]:
+        """log p(span | question, passage) of the likeliest `spans` of each passage, abstention included."""
+        found: dict[Place, float] = {}
+        jobs = [self.rows(question, [passage]) for passage in passages]
+        for k in range(0, len(jobs), 16):
+            scored = self.scored([(rows, None, 0) for rows in jobs[k : k + 16]])
+            for i, (of_spans, nothing) in enumerate(scored, k):
+                total = _log_total(of_spans, nothing)
+                best = top_spans(of_spans, jobs[i], spans)
+                found |= {(i, s.start, s.end): s.logit - total for s in best}
+        return found
 
     def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows, passage: Passage, limit: int) -> Readout:  # type: ignore[no-untyped-def]
-        null = float(nothing.min())
-        total = float(torch.logsumexp(torch.cat([spans.reshape(-1), torch.tensor([null])]), 0))
+        null, total = float(nothing.min()), _log_total(spans, nothing)
         found = [to_candidate(s, passage, math.exp(s.logit - total)) for s in top_spans(spans, rows, limit)]
         return Readout(passage, tuple(found), math.exp(null - total))
+
+
+def _log_total(spans: torch.Tensor, nothing: torch.Tensor) -> float:
+    """The log of the softmax's denominator: all spans of a passage's windows, and abstention where it is least likely."""
+    return float(torch.logsumexp(torch.cat([spans.reshape(-1), nothing.min()[None]]), 0))
 
 
 @loaded_once(2)

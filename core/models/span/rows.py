@@ -34,6 +34,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.input_ids)
 
+    def find(self, passage: int, start: int, end: int) -> tuple[int, int, int] | None:
+        """(row, first token, further tokens) of a span, given as characters of a passage; None where no row has tokens that begin and end so."""
+        for row in (i for i, p in enumerate(self.passage) if p == passage):
+            firsts = [i for i, (a, _) in enumerate(self.offsets[row]) if a == start]
+            lasts = [i for i, (_, b) in enumerate(self.offsets[row]) if b == end]
+            if firsts and lasts and firsts[0] <= lasts[0]:
+                return row, firsts[0], lasts[0] - firsts[0]
+        return None
+
 
 def passage_rows(
     tokenizer: Any,

@@ -19,8 +19,6 @@ from core.errors import CheckpointError
 from core.models.loading.files import digest
 from core.models.loading.finding import find_checkpoint
 from core.models.scheduling import turns
-from core.models.span import answerer as span_answerer
-from core.models.span import reader as passage_reader
 from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer
 from core.models.span.checkpoints import load_span_network, save_span_network
 from core.models.span.model import collate, load_base, load_tokenizer
@@ -299,9 +297,9 @@ def test_bad_configurations(wrong: dict[str, Any]) -> None:
         SpanConfig(**wrong)
 
 
-@pytest.mark.parametrize(("module", "load"), [(span_answerer, load_answerer), (passage_reader, load_reader)])
+@pytest.mark.parametrize("load", [load_answerer, load_reader])
 def test_several_threads_load_once(
-    module: Any, load: Any, make: Callable[..., SpanNetwork], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: Any, make: Callable[..., SpanNetwork], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_span_network(make(), tmp_path / "c")
     loads: list[Path] = []
@@ -312,7 +310,7 @@ def test_several_threads_load_once(
         assert started.wait(60)
         return load_span_network(folder)
 
-    monkeypatch.setattr(module, "load_span_network", slow)
+    monkeypatch.setattr("core.models.span.checkpoints.load_span_network", slow)
     threads = [threading.Thread(target=load, args=(str(tmp_path / "c"), "cpu")) for _ in range(3)]
     for thread in threads:
         thread.start()
