@@ -14,11 +14,16 @@ import pytest
 from hypothesis import settings
 from tiny_models import WORDS, _folder, tiny_bert_config, tiny_mpnet_config, tiny_t5_config, word_tokenizer
 
+from core.models.loading import finding
+
 # A run of the suite is the same each time; `HYPOTHESIS_PROFILE=search` draws new examples, to look for what is not known yet.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+
+os.environ["AMBISCOPE_READER"] = "reader"  # the small one, in processes that tests start too: it reads five times as fast
+finding.STRONG.clear()
 
 # below tests/: what starts browsers, Ray, servers or processes, trains, or reads the bundled weights
 SLOW = (

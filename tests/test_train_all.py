@@ -170,7 +170,7 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
     for system in ("ambigprompt", "jpr", "verdict"):
         found = ask(out, system, "Who won race 3?")
         assert found.steps or found.interpretations, system
-        assert str(out / "answerer-mpnet") in f"{found.system}", system
+        assert str(out / "reader-mpnet") in f"{found.system}" or found.system.checkpoint == str(out / "answerer"), system
     assert find_fid(str(out / "fid"))
     assert load_ambiguity(str(out / "ambiguity"), "cpu")[1]
 
@@ -203,7 +203,7 @@ def test_every_stage_is_a_command_and_comes_after_what_it_reads(data: Path, tmp_
         assert not [p for p in stage.data if "dev" in p.name or "starter" in str(p)], stage.name
         named = {s.name for s in stages if any(str(s.weights) == w.rpartition(":")[2] for w in stage.words)}
         assert named <= set(stage.reads), stage.name
-    assert len(set(before)) == len(before) == 14
+    assert len(set(before)) == len(before) == 13
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, broken: str = "") -> list[str]:

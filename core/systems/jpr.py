@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from core import types as t
+from core.errors import CheckpointError
 from core.models.loading.finding import find_checkpoint
 from core.models.ranking.passage_network import KIND, JointNetwork, load_joint
 from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer, TrainedScorer
@@ -80,12 +81,17 @@ class Jpr(ReadingSystem):
 def build(name: str, parts: SystemParts, options: Options, own: JprOptions) -> Jpr:
     settings = parts.settings
     reader, digest = load_reader(settings.reader, settings.device)
-    if own.reranker == "reader":
-        return Jpr(parts, options, own, reader, digest)
     if own.reranker == "trained":  # the passage reranker beside a reader's folder, as in checkpoints/; else the bundled one
         beside = find_checkpoint(settings.reader, "reader").with_name(KIND)
-        joint = load_joint(str(beside) if (beside / "config.json").exists() else "default", digest)
-        return Jpr(parts, options, own, reader, digest, joint=joint)
+        try:
+            joint = load_joint(str(beside) if (beside / "config.json").exists() else "default", digest)
+            return Jpr(parts, options, own, reader, digest, joint=joint)
+        except CheckpointError:  # by default, a reader that none was trained for picks by itself
+            if "reranker" in options.extra:
+                raise
+            own = replace(own, reranker="reader")
+    if own.reranker == "reader":
+        return Jpr(parts, options, own, reader, digest)
     from core.models.answering import load_answering
 
     return Jpr(parts, options, own, reader, digest, load_answering(settings.answerer, settings.device))

@@ -347,7 +347,7 @@ class RetrieverOptions(NetworkOptions):
             raise InputError("--passages is where the questions of --reading and --ambignq are asked: give both")
 
 
-CALIBRATED = ("ambigprompt", "dpr-threshold")
+CALIBRATED = ("ambiscope",)
 
 
 @dataclass(frozen=True, kw_only=True)
