@@ -15,7 +15,7 @@ from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
-from core.systems import SYSTEMS, build, passages_to_read
+from core.systems import SYSTEMS, build, is_bundled, passages_to_read
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts
 from core.types import AnsweringSystem, Passage
@@ -35,6 +35,8 @@ class SystemStatus:
     expect: str = ""
     title: str = ""
     speed: str = ""
+    mechanism_only: str = ""
+    missing: str = ""
 
 
 class Engine(Asking):
@@ -142,6 +144,8 @@ class Engine(Asking):
 def statuses(settings: Settings) -> Sequence[SystemStatus]:
     """Every system, what it needs, and whether it can run here.  Looks for files; loads no weights."""
     out = []
+    bundled = all(is_bundled(name) for name in (settings.answerer, settings.reader, settings.seq2seq))
+    alone = not (settings.lm_url or settings.lm_local)
     for name, entry in SYSTEMS.items():
         if entry.hidden:
             continue
@@ -152,6 +156,18 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
         except AmbiscopeError as error:
             why = str(error)
         out.append(
-            SystemStatus(name, entry.summary, entry.needs, entry.source, not why, why, entry.expect, entry.title, entry.speed)
+            SystemStatus(
+                name,
+                entry.summary,
+                entry.needs,
+                entry.source,
+                not why,
+                why,
+                entry.expect,
+                entry.title,
+                entry.speed,
+                entry.mechanism_only if bundled else "",
+                entry.missing if alone else "",
+            )
         )
     return out

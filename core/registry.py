@@ -24,6 +24,9 @@ class Entry:
     # how pages show the trace of a run: a line for each step, or what each passage gave and a map of the interpretations
     view: Literal["answers", "interpretations"] = "answers"
     passages: int = 0  # that a system reads by default, as in its paper; 0: the setting says it
+    # why a system is not ranked with the bundled weights: what was measured of it, where its method changes next to nothing
+    mechanism_only: str = ""
+    missing: str = ""  # which parts of its paper a system lacks where no language model is configured
     expect: str = ""  # what its answers are like with the bundled weights, in plain words, where people should know
     decoding: str = ""  # how a system writes all answers in one pass; charts compare systems that set this
     title: str = ""  # a system's name in a few plain words, for lists that people read

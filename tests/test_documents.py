@@ -77,6 +77,14 @@ def test_the_readme_lists_every_system() -> None:
     assert sorted(first_names(section(text_of("README.md"), "Systems"))) == sorted(SHOWN)
 
 
+def test_the_readme_and_its_table_mark_the_systems_that_are_a_mechanism_only() -> None:
+    marked = {name for name in SHOWN if SYSTEMS[name].mechanism_only}
+    assert {
+        names(cells[0])[0] for cells in rows(section(text_of("README.md"), "Systems")) if "mechanism only" in cells[-1]
+    } == marked
+    assert set(first_names(section(text_of("docs/systems.md"), "Mechanism only"))) == marked
+
+
 def test_the_readme_names_every_page() -> None:
     tour = section(text_of("README.md"), "A tour")
     assert set(re.findall(r"\*\*(\w+)\*\*:", tour)) == {title for title, _ in shared.PAGES.values()}

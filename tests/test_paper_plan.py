@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
+from pathlib import Path
 
 import pytest
 
@@ -22,15 +25,36 @@ def planned(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.Namespace:
 def test_every_training_is_a_command_and_reads_what_was_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
     made = paper.plan(planned(monkeypatch), 0)
     done: list[str] = []
+    mechanism: dict[str, str] = {}
     for training in made.trainings:
         args = parser().parse_args(["train", *training.words, "--out", str(training.out)])
         assert args.seed == 0
+        mechanism[str(training.weights)] = getattr(args, "prompting", "")
+        if training.out.name.startswith("no-") or training.out.name == "ambigprompt":
+            whole = training.steps + (
+                next(t.steps for t in made.trainings if str(t.weights) == args.init) if "pretrained" in args.init else 0
+            )
+            assert whole == 10_000  # each variant has as many steps
+            assert "pretrained" not in args.init or mechanism[args.init] == args.prompting  # pretrained with its own mechanism
         for start in (args.init, getattr(args, "reader", None)):
             named = (start or "").removeprefix("small:")
             assert not named or named in done, training.out
         done.append(str(training.weights))
-    assert len(set(done)) == len(done) == 12
+    assert len(set(done)) == len(done) == 13
     assert {str(w.weights) for j in made.judged for w in j.weights.values()} <= set(done)
     one, other = (next(j for j in made.judged if j.row == row) for row in ("loop", "one pass"))
     words = [next(iter(j.weights.values())).words for j in (one, other)]
     assert [w for w in words[0] if w != "step"] == [w for w in words[1] if w != "spliced"]  # everything else is equal
+
+
+def test_multi_span_questions_are_told_apart_by_the_answers_of_their_passage(tmp_path: Path) -> None:
+    row = {"question": "q", "passages": [{"title": "t", "text": "Oslo, Rome and Bonn"}]}
+    rows = [
+        {"id": "a", "source": "multispanqa", "answers": [["Rome"], ["Oslo", "Christiania"], ["Bonn"]], **row},
+        {"id": "b", "source": "quoref-dev", "answers": [["Rome"], ["Paris"]], **row},
+        {"id": "c", "source": "asqa", "answers": [["Rome"], ["Oslo"]], **row},
+    ]
+    (tmp_path / "multi").mkdir()
+    (tmp_path / "multi" / "dev.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in rows).encode()))
+    file = paper.multi_span(argparse.Namespace(data=tmp_path, out=tmp_path))
+    assert paper.by_answers(file) == {"three or more answers": {"a"}, "one answer, or none": {"b"}}

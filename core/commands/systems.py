@@ -35,8 +35,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(f"{r.name:22} {'ready' if r.ready else 'not ready':10} {r.speed}: {r.title}")
         print(f"{'':22} {'':10} {r.summary}")
         print(f"{'':22} {'':10} needs {', '.join(r.needs) or 'nothing'}; {r.source}")
-        if r.expect:
-            print(f"{'':22} {'':10} {r.expect}")
+        for line in (r.mechanism_only and f"mechanism only, not ranked: {r.mechanism_only}", r.missing, r.expect):
+            if line:
+                print(f"{'':22} {'':10} {line}")
         if not r.ready:
             print(f"{'':22} {'':10} {r.why_not}")
     return 0

@@ -8,6 +8,8 @@ Row 0 of a question is its prompt (question and previous answers), rows 1..N are
 - the prompt's queries see Cat(K(e), K(X)): the prompt itself and all passages of the question (Eq. 6),
 - a passage's queries see Cat(K(E), K(x)): the prompt and the passage itself (Eq. 4).
 
+`alone`: the prompt's queries see the prompt itself only, so that no row attends to the passages: prefix tuning, which Table 3 calls "w/o prompting model".
+
 Two kinds of it.  `interleaved_attention` is the paper's equations, for training and for every checkpoint of our own.  `authors_attention` is what the
 authors' released code computes (github.com/sunnweiwei/AmbigPrompt at 49383ac, modeling.py), for weights that were trained with it: T5 alone.
 
@@ -45,6 +47,7 @@ class Packing:
 
     lengths: tuple[int, ...]
     rows: int | None = None
+    alone: bool = False
 
     def __post_init__(self) -> None:
         if self.rows is not None and len(self.lengths) % self.rows:
@@ -99,7 +102,9 @@ def _packed(
     for lengths, size, q, k, v in zip(questions, sizes, *(t.split(sizes, dim=2) for t in (query, key, value))):
         own_q, own_k, own_v = (t.split(lengths, dim=2) for t in (q, k, v))
         p = lengths[0]
-        if p:  # Eq. 6: the prompt sees itself and all passages
+        if p and packing.alone:
+            parts.append(_fused(own_q[0], own_k[0], own_v[0], scaling, inside(p, 0, 0)))
+        elif p:  # Eq. 6: the prompt sees itself and all passages
             parts.append(_fused(own_q[0], k, v, scaling, inside(p, 0, size - p)))
         for row in range(1, group):  # Eq. 4: a passage sees the prompt and itself
             if lengths[row]:
@@ -141,6 +146,7 @@ def interleaved_attention(
     rows: int | None = None,  # R; None: every row by itself
     prompt_tokens: int | None = None,  # P; tokens of row 0 beyond it are padding
     packed: Packing | None = None,  # the rows come in one long row, (1, H, T, D)
+    alone: bool = False,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """The registered attention function.  Returns (B * R, L, H, D), as transformers expects.
@@ -165,7 +171,7 @@ def interleaved_attention(
             group = None if rows == 1 else rows
             if group and prompt_tokens is not None:
                 lengths = [n if at % group else min(n, prompt_tokens) for at, n in enumerate(lengths)]
-            out = _without_padding(query, key, value, Packing(tuple(lengths), group), scaling, position_bias)
+            out = _without_padding(query, key, value, Packing(tuple(lengths), group, alone), scaling, position_bias)
             return out.transpose(1, 2).contiguous(), None
     hidden = _hidden(seen, query.dtype)
     if rows is None or rows == 1:
@@ -178,12 +184,13 @@ def interleaved_attention(
     prompt_hidden = hidden[:, :1, ..., :p]  # (B, 1, 1, 1, P)
 
     # Eq. 6: the prompt's queries over itself and over all passages of its question, one long row of keys a question
+    others = 0 if alone else n
     k_all, v_all = (
-        torch.cat([t[:, 0, :, :p], t[:, 1:].transpose(1, 2).flatten(2, 3)], dim=2) for t in (k, v)
+        torch.cat([t[:, 0, :, :p], t[:, 1 : 1 + others].transpose(1, 2).flatten(2, 3)], dim=2) for t in (k, v)
     )  # (B, H, P + N * L, D)
-    bias = torch.cat([prompt_hidden[:, 0], hidden[:, 1:, 0].reshape(questions, 1, 1, n * length)], dim=-1)
+    bias = torch.cat([prompt_hidden[:, 0], hidden[:, 1 : 1 + others, 0].reshape(questions, 1, 1, others * length)], dim=-1)
     if position_bias is not None:
-        bias = bias + nn.functional.pad(position_bias[..., :p, :p], (0, n * length))
+        bias = bias + nn.functional.pad(position_bias[..., :p, :p], (0, others * length))
     e = _fused(q[:, 0, :, :p], k_all, v_all, scaling, bias, dropping)  # (B, H, P, D)
     e = nn.functional.pad(e, (0, 0, 0, length - p))  # padding tokens of the prompt row: zeros, seen by nobody
 

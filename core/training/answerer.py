@@ -1,7 +1,7 @@
 """Training the answering model in AmbigPrompt's two stages (Sun et al. 2023).
 
 Post-pretraining (Eq. 8-9): single-answer questions.  Previous answers are sampled from a per-passage reader's pseudo
-answers; the target is the labelled answer.  Tuning (Eq. 10): multi-answer questions.  A random subset of the answers is
+answers; the target is the labelled answer, or [EOI] where all are given.  Tuning (Eq. 10): multi-answer questions.  A random subset of the answers is
 previous and every other answer is a target; with probability lambda all are previous and the target is [EOI].  The loss
 is -log of the summed probability of all targets, so their order does not matter.
 """
@@ -121,9 +121,18 @@ def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: 
     return chosen
 
 
-def pseudo_item(e: MultiExample, size: int, rng: random.Random) -> Item:
-    """Eq. 8-9.  `extra["pseudo"]` of the example holds the reader's answers to its passages."""
+def pseudo_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random) -> Item:
+    """Eq. 8-9.  `extra["pseudo"]` of the example holds the reader's answers to its passages.
+
+    With the probability `eoi_share` all of them and the labelled answer are previous, and the target is [EOI]: so a model that sees single-answer
+    data only learns to stop, too (in the paper only tuning teaches it).
+    """
     pool = [a for a in e.extra.get("pseudo", ()) if not shares_words(a, e.gold[0])]
+    if rng.random() < eoi_share:
+        given = [*dict.fromkeys(pool), e.gold[0][0]]
+        passages = list(e.passages[:size])
+        rng.shuffle(passages)
+        return Item(e.question, tuple(passages), tuple(rng.sample(given, len(given))), ())
     count = sum(rng.random() < 0.5 for _ in pool)  # "t is sampled from a Bernoulli distribution"
     passages = list(e.passages[:size])
     rng.shuffle(passages)
@@ -162,7 +171,9 @@ class AnswererTask:
         for example in draw(self.sources, seed, chunk):
             size = self.size if rng.random() < 0.6 else rng.randint(2, self.size)
             item = (
-                pseudo_item(example, size, rng) if self.stage == "pretrain" else sample_item(example, size, self.eoi_share, rng)
+                pseudo_item(example, size, self.eoi_share, rng)
+                if self.stage == "pretrain"
+                else sample_item(example, size, self.eoi_share, rng)
             )
             if item is not None:
                 items.append(item)
@@ -361,7 +372,7 @@ def build(
     if args.stage == "pretrain":
         singles = single_examples(reading, miner, cache, args.context, args.limit or 6000, args.seed, log)
         singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log, elsewhere)
-        return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, 0.0, args.batch_tokens)
+        return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, args.eoi_share, args.batch_tokens)
     singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
     conflicts = conflicting_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed, log) if reading else []
     namesakes = namesake_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed)

@@ -1,6 +1,6 @@
 """Training FidAnswerer in AmbigPrompt's two stages (Sun et al. 2023).
 
-Post-pretraining (Eq. 8-9): the target is the labelled answer; previous answers are sampled from pseudo answers.
+Post-pretraining (Eq. 8-9): the target is the labelled answer, or [EOI] where all are given; previous answers are sampled from pseudo answers.
 Tuning (Eq. 10): the answers are shuffled, the first t are previous and the next is the target; with probability lambda
 all are previous and the target is [EOI].  The loss is -log of the probability of the whole target, including its end
 of sequence.
@@ -123,7 +123,7 @@ class FidTask:
                     out.append(pair)
                 continue
             if self.stage == "pretrain":
-                item: Item | None = pseudo_item(example, self.size, rng)
+                item: Item | None = pseudo_item(example, self.size, self.eoi_share, rng)
             else:
                 item = sample_item(example, self.size, self.eoi_share, rng)
             if item is not None and not item.avoid:  # sequences cannot be trained on wrong answers

@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
+from core.systems import entry_of, is_bundled, remark
 from pages.evaluate import judges, source
 from pages.evaluate.data import SCOPES, interval, metrics_of, names
 from pages.session import shared
@@ -61,10 +62,13 @@ def filters() -> EvaluationFilter:
 
 
 def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
-    """The runs, the best first; those without the metric last."""
+    """The runs, the best first; below them those without the metric, and those of systems that are a mechanism only, which have no place."""
     run_names = names(runs)
-    ranked = sorted(runs, key=lambda r: (r.mean(metric, scope) is None, -(r.mean(metric, scope) or 0.0)))
-    rows = [_row(place, run, run_names[run.id], metric, scope) for place, run in enumerate(ranked, 1)]
+    listed = sorted(runs, key=lambda r: (not _ranked(r, metric, scope), -(r.mean(metric, scope) or 0.0)))
+    rows = [
+        _row(place if _ranked(run, metric, scope) else None, run, run_names[run.id], metric, scope)
+        for place, run in enumerate(listed, 1)
+    ]
     places = "%.1f" if is_share(metric) else "%.2f"
     table(
         rows,
@@ -81,12 +85,18 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
     csv_button(rows, "runs", "evaluate.csv.runs")
 
 
-def _row(place: int, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
+def _ranked(run: StoredEvaluation, metric: str, scope: str) -> bool:
+    only = entry_of(run.system).mechanism_only and is_bundled(run.checkpoint)
+    return not only and run.mean(metric, scope) is not None
+
+
+def _row(place: int | None, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
     score = run.scores.get(metric, {}).get(scope)
     return {
-        "#": place if score else None,
+        "#": place,
         "run": name,
         "system": run.system,
+        "note": remark(run.system, run.checkpoint),
         metric: scaled(metric, score.mean) if score else None,
         "95% interval": interval(metric, score.low, score.high) if score else "",
         "n": score.n if score else run.n,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,8 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import types as t
 from core.engine import SystemStatus
 from core.errors import AmbiscopeError
-from core.settings import Settings
-from core.systems import SYSTEMS, choice_of, entry_of, options_of, passages_to_read, title_of
+from core.systems import SYSTEMS, choice_of, entry_of, is_bundled, options_of, passages_to_read, title_of
 from core.systems.base.options import Options
 from core.text import listed
 from pages.explore.runner import Plan
@@ -123,11 +123,16 @@ def _side(
     key, usual_words = f"{prefix}.system", choice_of(names[0])
     shown = st.session_state.get(key) or names[0]
     about = f"{shown}: {entry_of(shown).summary}."
-    named = {"format_func": choice_of, "words": usual_words, "help": escape(about)}
+    bundled = all(map(is_bundled, (settings.answerer, settings.reader, settings.seq2seq)))
+    named = {"format_func": partial(choice_of, bundled=bundled), "words": usual_words, "help": escape(about)}
     system = str(fields.draw(st.selectbox, label, names, key=key, default=names[0], **named))
-    bundled = all(getattr(settings, name) == getattr(Settings, name) for name in ("answerer", "reader", "seq2seq"))
-    if bundled and (expect := SYSTEMS[system].expect):
-        st.caption(expect)
+    entry = SYSTEMS[system]
+    if bundled and entry.mechanism_only:
+        st.caption(f"Mechanism only: {escape(entry.mechanism_only)}.")
+    if entry.missing and not (settings.lm_url or settings.lm_local):
+        st.caption(f"{escape(entry.missing[:1].upper() + entry.missing[1:])}.")
+    if bundled and entry.expect:
+        st.caption(entry.expect)
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     usual = min(passages_to_read(system, settings.top_k), bound)
     with read:

@@ -11,6 +11,7 @@ import streamlit as st
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.plan import EvaluationPlan
 from core.evaluation.published import PublishedTable, published
+from core.systems import remark
 from core.text import listed
 from pages.evaluate import source, start_form
 from pages.jobs import background as jobs
@@ -67,7 +68,7 @@ def ours(one: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, An
                     "questions": f"{run.questions} ({run.n})",
                     **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(one).items()},
                     "corpus": run.corpus or "of each question",
-                    "system": spec,
+                    "system": f"{spec} ({note})" if (note := remark(name, run.checkpoint)) else spec,
                 }
     return list(found.values())
 

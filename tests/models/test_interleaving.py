@@ -212,6 +212,21 @@ def test_equations_4_and_6(encoder: Any, lengths: list[list[int]]) -> None:
             close(state, want)
 
 
+@pytest.mark.parametrize("gradients", [False, True])  # the packed and the padded layout
+def test_a_prompt_alone_reads_no_passage_and_is_read_by_them(encoder: Any, gradients: bool) -> None:
+    use_interleaving(encoder)
+    sample = make_sample([[3, 4, 5], [2, 6, 3]])
+
+    def states(of: Sample) -> list[list[Tensor]]:
+        with torch.set_grad_enabled(gradients):
+            return of.unpadded(encoder(**of.inputs, **of.extra, alone=True).last_hidden_state.detach())
+
+    first, other_passage, other_prompt = states(sample), states(sample.changed(0, 1)), states(sample.changed(0, 0))
+    close(first[0][0], other_passage[0][0])
+    assert not torch.allclose(first[0][1], other_passage[0][1])
+    assert not torch.allclose(first[0][2], other_prompt[0][2])
+
+
 @pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
 def test_equation_7_the_decoder_reads_prompt_and_passages(lengths: list[list[int]], make_tiny: Any) -> None:
     model = make_tiny("t5")

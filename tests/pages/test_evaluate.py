@@ -193,6 +193,15 @@ def test_the_filters_narrow_the_table(open_app: Open, store: Store) -> None:
     assert "No stored run matches" in texts(fine(app))
 
 
+def test_a_mechanism_only_has_no_place_and_stands_below_the_others(open_app: Open, store: Store) -> None:
+    save(store, "spanseqgen", 0.9)
+    save(store, "fid", 0.5)
+    board = leaderboard(fine(open_app("evaluate")))
+    assert list(board["system"]) == ["fid", "spanseqgen"]
+    assert list(board["note"]) == ["", "mechanism only"]
+    assert board["#"].notna().tolist() == [True, False]
+
+
 def test_renaming_and_deleting_a_run(open_app: Open, store: Store) -> None:
     saved = save(store)
     app = show(fine(open_app("evaluate")), "One run")

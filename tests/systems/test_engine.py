@@ -114,6 +114,18 @@ def test_statuses_say_what_is_missing(tmp_path: Path) -> None:
     assert {s.name: s.ready for s in statuses(Settings(home=tmp_path, reader=str(folder)))}["one-pass"]
 
 
+def test_a_mechanism_only_is_one_with_bundled_weights_and_parts_are_missing_without_a_language_model(tmp_path: Path) -> None:
+    def marks(**changes: str) -> dict[str, tuple[str, str]]:
+        return {s.name: (s.mechanism_only, s.missing) for s in statuses(Settings(home=tmp_path, **changes))}
+
+    usual = marks()
+    assert usual["spanseqgen"][0]
+    assert usual["verdict"][1]
+    assert usual["fid"] == ("", "")
+    assert not marks(seq2seq="t5-base")["spanseqgen"][0]
+    assert not marks(lm_url="http://127.0.0.1:9/v1")["verdict"][1]
+
+
 def test_occurrences() -> None:
     found = [t.RetrievedPassage(t.Passage(str(i), "T", "Oslo, oslo and Osloer; 3 and 1999."), i + 1, 1.0) for i in range(3)]
     assert [(e.passage_id, e.start) for e in occurrences("Oslo", found)] == [(str(i), s) for i in range(3) for s in (0, 6)]

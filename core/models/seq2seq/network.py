@@ -175,6 +175,7 @@ class FidNetwork(nn.Module):
         extra: dict[str, Any] = {} if self.config.prompting == "separate" else {"rows": rows, "prompt_tokens": p}
         if self.config.prompting == "learned":
             p = extra["prompt_tokens"] = self.config.learned_tokens
+            extra["alone"] = True  # no prompting model reads the passages
             embedded = encoder.get_input_embeddings()(batch.input_ids)  # (B * R, L, d)
             by_question = embedded.view(-1, rows, *embedded.shape[1:]).clone()
             steps = batch.steps.clamp(max=self.config.learned_steps - 1)

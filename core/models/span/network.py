@@ -186,7 +186,7 @@ class SpanNetwork(nn.Module):
         return states
 
     def _encode_learned(self, batch: RowBatch) -> Tensor:
-        """Ablation "w/o prompting model": row 0 holds a learned prompt for the step instead of question and answers."""
+        """Ablation "w/o prompting model": row 0 holds a learned prompt for the step, and sees itself only; the passages see it (Liu et al. 2021)."""
         assert batch.steps is not None
         tokens = min(self.config.learned_tokens, batch.input_ids.shape[1])
         embedded = self.encoder.embeddings.word_embeddings(batch.input_ids)  # type: ignore[union-attr, operator]
@@ -202,6 +202,7 @@ class SpanNetwork(nn.Module):
             attention_mask=mask.view_as(batch.mask).long(),
             rows=batch.rows,
             prompt_tokens=tokens,
+            alone=True,
         )
         return out.last_hidden_state
 

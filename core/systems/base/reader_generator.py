@@ -30,7 +30,7 @@ RIVALS = 12  # other passages that an edit must differ from while their answers 
 class ReaderGenerator:
     """Implements `Generator`.  Can be shared between runs: each model serves one caller at a time."""
 
-    name = "bundled reader"
+    name = "bundled reader"  # core.systems.BUNDLED_READER
 
     def __init__(self, reader: PassageReader, answerer: SpanAnswerer, about: Mapping[str, Any] | None = None) -> None:
         """`answerer`: tests whether a rewritten question has its answer."""

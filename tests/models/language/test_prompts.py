@@ -44,7 +44,7 @@ def test_a_prompt_loads_with_its_version_and_says_that_data_is_data(name: str) -
 KNOWN = {
     "answer": (1, "f2ed50ddef79"),
     "clarify_long": (1, "ccc3dd5726a2"),
-    "deduplicate": (1, "be4428485bb8"),
+    "deduplicate": (2, "2e08547baf85"),
     "interpret": (2, "5ccfd70da1f2"),
     "long_answer": (1, "2ebce9e70620"),
     "match": (1, "baaa7fe9d9d8"),
