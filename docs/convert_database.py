@@ -1,4 +1,4 @@
-"""Copies a database of the last schema before the first release (0009) into a new one of this version's schema.
+"""Copies a database of a schema before the first release (0009, 1000) into a new one of this version's schema.
 
 python docs/convert_database.py OLD NEW      # SQLite files or database URLs; OLD is only read, NEW must not exist or be empty
 """
@@ -16,7 +16,7 @@ from storage.schema.base import Base
 from storage.schema.engine import parse_url
 from storage.store import Store
 
-LAST = "0009"
+EARLIER = ("0009", "1000")
 
 
 def url_of(name: str) -> str:
@@ -28,8 +28,8 @@ def convert(old: str, new: str) -> dict[str, int]:
     counts = {}
     with Store(url_of(new)) as store, create_engine(parse_url(url_of(old))).connect() as source:
         revision = source.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        if revision != LAST:
-            sys.exit(f"{old} has schema {revision}, not {LAST}: open it once with the last checkout before the first release")
+        if revision not in EARLIER:
+            sys.exit(f"{old} has schema {revision}, not {' or '.join(EARLIER)}: open it once with the last checkout of those")
         if any(store.maintenance.counts().values()):
             sys.exit(f"{new} is not empty: name a new database")
         with store.database.writing() as session:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import DDL, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, event
 from sqlalchemy.orm import Mapped, mapped_column
 
 from storage.records.defaults import GOLD_PASS, LEASE_MINUTES
@@ -343,3 +343,21 @@ class Activity(Base):
     item_id: Mapped[int | None] = mapped_column(ForeignKey("project_item.id"))
     details: Mapped[dict[str, Any]]
     created: Mapped[datetime]
+
+
+def _refuse_changes(table: str) -> None:
+    words = f"rows of {table} are never changed or deleted"
+    statements = [
+        ("sqlite", f"CREATE TRIGGER refuse_{what}_{table} BEFORE {what} ON {table} BEGIN SELECT RAISE(ABORT, '{words}'); END")
+        for what in ("update", "delete")
+    ]
+    raises = f"BEGIN RAISE EXCEPTION '{words}' USING ERRCODE = 'integrity_constraint_violation'; END"
+    function = f"CREATE FUNCTION refuse_change_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ {raises} $$"
+    trigger = f"CREATE TRIGGER refuse_change_{table} BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
+    statements += [("postgresql", function), ("postgresql", f"{trigger} EXECUTE FUNCTION refuse_change_{table}()")]
+    for dialect, statement in statements:
+        event.listen(Base.metadata.tables[table], "after_create", DDL(statement).execute_if(dialect=dialect))
+
+
+for _table in APPEND_ONLY:
+    _refuse_changes(_table)
