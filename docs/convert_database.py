@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sqlalchemy import column, create_engine, func, insert, inspect, select, table, text
+from sqlalchemy import column, create_engine, func, insert, inspect, select, table, text, update
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from storage.records.defaults import MIXED_SLOTS
 from storage.schema.base import Base
 from storage.schema.engine import parse_url
+from storage.schema.workbench import ItemStage
 from storage.store import Store
 
 EARLIER = ("0009", "1000")
@@ -46,6 +48,8 @@ def convert(old: str, new: str) -> dict[str, int]:
                 if target.dialect.name == "postgresql" and "id" in made.c and counts[made.name]:
                     last = select(func.max(made.c.id)).scalar_subquery()
                     target.execute(select(func.setval(func.pg_get_serial_sequence(made.name, "id"), last)))
+            # qualification items had no slots: they are gold items like the others now
+            target.execute(update(ItemStage).where(ItemStage.slots == 0).values(slots=MIXED_SLOTS))
     return counts
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import DDL, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, event
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage.records.defaults import GOLD_PASS, LEASE_MINUTES
+from storage.records.defaults import LEASE_MINUTES
 from storage.records.enumerations import InteractionKind, ItemState, Order, ProjectState, Role, TaskState, WorkStage
 from storage.schema.base import STRICT, Base, one_of
 
@@ -75,7 +75,6 @@ class Project(Base):
         CheckConstraint("annotators_per_item >= 1", "annotators_per_item"),
         one_of("ordering", Order),
         one_of("state", ProjectState),
-        CheckConstraint("gold_first >= 0 AND gold_pass >= 0 AND gold_pass <= 1", "gold"),
         CheckConstraint("gold_rate >= 0 AND gold_rate <= 0.5", "gold_rate"),
         CheckConstraint("lease_minutes > 0", "lease_minutes"),
         CheckConstraint("version >= 1", "version"),
@@ -94,8 +93,6 @@ class Project(Base):
     reference_date: Mapped[str | None]  # ISO 8601, a day
     thresholds: Mapped[dict[str, Any]] = mapped_column(default=dict)
     lease_minutes: Mapped[float] = mapped_column(default=LEASE_MINUTES)
-    gold_first: Mapped[int] = mapped_column(default=0)
-    gold_pass: Mapped[float] = mapped_column(default=GOLD_PASS)
     gold_rate: Mapped[float] = mapped_column(default=0.0)
     error_labels: Mapped[list[Any]] = mapped_column(default=list)
     state: Mapped[ProjectState] = mapped_column(default="open")
@@ -156,7 +153,7 @@ class ItemPrediction(Base):
 
 class ItemStage(Base):
     """An item in the queue of one stage; its place there is storage.annotation.queue_order's.  Gold items are for
-    everybody: qualification has no slots, those mixed into the work have MIXED_SLOTS."""
+    everybody: they have MIXED_SLOTS."""
 
     __tablename__ = "item_stage"
     __table_args__ = (
@@ -310,19 +307,6 @@ class Interaction(Base):
     query: Mapped[str]
     passage_id: Mapped[str]
     title: Mapped[str]
-    created: Mapped[datetime]
-
-
-class Admission(Base):
-    """A manager's word on a person's qualification for a project, whatever the gold items say."""
-
-    __tablename__ = "admission"
-    __table_args__ = (UniqueConstraint("project_id", "annotator_id"), CheckConstraint("admitted IN (0, 1)", "admitted"), STRICT)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
-    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    admitted: Mapped[bool]
     created: Mapped[datetime]
 
 

@@ -224,30 +224,6 @@ def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
     fine(app)
 
 
-# ---------------------------------------------------------------- qualification
-
-
-def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> None:
-    project = make_project(store, gold_first=1, questions=(SECOND,))
-    answer = Annotation("single", (QAPair("", ("Natalie Wood",)),))
-    gold = ReferenceQuestion("g", QUESTION, (answer,), extra={"hint": "See the 1961 film."})
-    store.intake.add_items("me", project.id, [gold], gold="qualification")
-    app = annotate(project=project.id)
-    assert "qualification" in texts(app)
-    read_something(app)
-    click(app, "kind", "single")
-    write(app, "Rachel Zegler", "answers", 0)
-    click(app, "submit")
-    assert not app.exception
-    shown = texts(app)
-    assert "Not quite" in shown
-    assert "See the 1961 film." in shown
-    assert "**Natalie Wood**" in shown
-    assert "**Rachel Zegler**" in shown
-    app.button(key="annotate.go_on").click().run()
-    assert "not enough" in app.error[0].value  # the only gold item was wrong
-
-
 # ---------------------------------------------------------------- validation
 
 

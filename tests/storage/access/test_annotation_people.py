@@ -84,7 +84,6 @@ def test_each_call_checks_the_role(store: Store) -> None:
         lambda: store.people.add_person("Val", "Eve", "manager"),
         lambda: store.people.set_role("Bob", "Bob", "manager"),
         lambda: store.people.set_password("Bob", "Ada", SECRET),
-        lambda: store.projects.admit("Val", made.id, "Bob", True),
         lambda: store.people.people("Bob"),
         lambda: store.items.items(made.id, "Bob", stage="generation"),
         lambda: store.items.progress(made.id, "Bob", "Val"),
