@@ -315,16 +315,3 @@ class Snapshot(Base):
     filters: Mapped[dict[str, Any]]
     note: Mapped[str]
     created: Mapped[datetime]
-
-
-class LastCommit(Base):
-    """The latest commit of each process that writes to a PostgreSQL server, by a random token: where the acknowledgement of a commit was lost,
-    the token says whether it took place (storage.schema.engine).  A SQLite file has no rows here."""
-
-    __tablename__ = "last_commit"
-    __table_args__ = (STRICT,)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    process: Mapped[str] = mapped_column(unique=True)
-    token: Mapped[str]
-    updated: Mapped[datetime]
