@@ -1,4 +1,4 @@
-"""Copies a database of the last schema before the first release (0009) into a new one of this version's schema.
+"""Copies a database of a schema before the first release (0009, 1000) into a new one of this version's schema.
 
 python docs/convert_database.py OLD NEW      # SQLite files or database URLs; OLD is only read, NEW must not exist or be empty
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sqlalchemy import column, create_engine, func, insert, inspect, select, table, text
+from sqlalchemy import column, create_engine, func, insert, inspect, select, table, text, update
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from storage.records.defaults import MIXED_SLOTS
 from storage.schema.base import Base
 from storage.schema.engine import parse_url
+from storage.schema.workbench import ItemStage
 from storage.store import Store
 
-LAST = "0009"
+EARLIER = ("0009", "1000")
 
 
 def url_of(name: str) -> str:
@@ -28,8 +30,8 @@ def convert(old: str, new: str) -> dict[str, int]:
     counts = {}
     with Store(url_of(new)) as store, create_engine(parse_url(url_of(old))).connect() as source:
         revision = source.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        if revision != LAST:
-            sys.exit(f"{old} has schema {revision}, not {LAST}: open it once with the last checkout before the first release")
+        if revision not in EARLIER:
+            sys.exit(f"{old} has schema {revision}, not {' or '.join(EARLIER)}: open it once with the last checkout of those")
         if any(store.maintenance.counts().values()):
             sys.exit(f"{new} is not empty: name a new database")
         with store.database.writing() as session:
@@ -46,6 +48,8 @@ def convert(old: str, new: str) -> dict[str, int]:
                 if target.dialect.name == "postgresql" and "id" in made.c and counts[made.name]:
                     last = select(func.max(made.c.id)).scalar_subquery()
                     target.execute(select(func.setval(func.pg_get_serial_sequence(made.name, "id"), last)))
+            # qualification items had no slots: they are gold items like the others now
+            target.execute(update(ItemStage).where(ItemStage.slots == 0).values(slots=MIXED_SLOTS))
     return counts
 
 

@@ -13,11 +13,13 @@ from importlib import metadata
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
 from core import trace
 from core import types as t
 from core.errors import AmbiscopeError
 from core.evaluation.summary import failed_calls, summary_of
-from core.metrics import METRICS, QUESTION_METRICS, metric
+from core.metrics import HARMONIC, METRICS, QUESTION_METRICS
 from core.metrics.base import Value
 from core.metrics.grounding import SUFFICIENT_FROM
 from core.metrics.score.scoring import Table, table
@@ -182,7 +184,7 @@ def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: in
         found[name] = {}
         for scope in ("all", "multi"):
             some = [r for r in rows if scope == "all" or r["ambiguous"]]
-            if parts := metric(_registered(name)).harmonic_of:
+            if parts := HARMONIC.get(_registered(name)):
                 one, other = ([r["metrics"][part] for r in some] for part in parts)
                 ends = harmonic_interval(one, other, samples=samples, seed=seed)
             else:
@@ -217,13 +219,8 @@ def percentile(values: Sequence[Value], share: float) -> Value:
     >>> percentile([1.0, None, 3.0], 0.5), percentile([], 0.5)
     (2.0, None)
     """
-    kept = sorted(v for v in values if v is not None)
-    if not kept:
-        return None
-    at = share * (len(kept) - 1)
-    low = int(at)
-    high = min(low + 1, len(kept) - 1)
-    return kept[low] + (kept[high] - kept[low]) * (at - low)
+    kept = [v for v in values if v is not None]
+    return float(np.quantile(kept, share)) if kept else None
 
 
 def peak_memory_mb() -> Value:

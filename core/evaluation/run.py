@@ -32,7 +32,7 @@ from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
 from core.evaluation.long_reader import LongReader, read_long
 from core.evaluation.parameters import parameters_of
 from core.evaluation.report import Report, Row, build_report, digest_of, row_head, to_plain
-from core.metrics import METRICS, metric
+from core.metrics import METRICS, weights_of
 from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged
 from core.metrics.errors import errors_of
@@ -192,7 +192,7 @@ def run_one(
             "answer": judged(example),
             "[EOI]": ends_of(example, prediction.steps),
         },
-        "weights": {name: weight(example) for name in METRICS if (weight := metric(name).weight) is not None},
+        "weights": weights_of(example),
         "seconds": seconds,
         "first_answer_seconds": first_answer_seconds(prediction.events),
     }

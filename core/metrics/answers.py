@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 from core.text import normalize_answer
-
-_SOURCE = "Min et al. 2020, AmbigQA, section 3.2"
 
 
 def is_match(aliases: Sequence[str], answer: str) -> bool:
@@ -60,27 +58,27 @@ def best_set(example: Example) -> tuple[tuple[str, ...], ...] | None:
     return max(example.answer_sets, key=lambda answers: f1(answers, example.answers), default=None)
 
 
-def _f1_answer(example: Example) -> Value:
+def f1_answer(example: Example) -> Value:
     best = best_set(example)
     return None if best is None else f1(best, example.answers)
 
 
-def _precision(example: Example) -> Value:
+def precision(example: Example) -> Value:
     best = best_set(example)
     return None if best is None or not example.answers else len(matching(best, example.answers)) / len(example.answers)
 
 
-def _recall(example: Example) -> Value:
+def recall(example: Example) -> Value:
     best = best_set(example)
     return None if best is None else len(matching(best, example.answers)) / len(best)
 
 
-def _exact_set(example: Example) -> Value:
-    value = _f1_answer(example)
+def exact_set(example: Example) -> Value:
+    value = f1_answer(example)
     return None if value is None else float(value == 1.0)
 
 
-def _exact_match(example: Example) -> Value:
+def exact_match(example: Example) -> Value:
     """Single-answer exact match: for questions with only single-answer annotations, the first answer against every alias."""
     if not example.annotations or any(a.type != "single" or not a.pairs for a in example.annotations):
         return None
@@ -88,16 +86,11 @@ def _exact_match(example: Example) -> Value:
     return float(any(is_match(p.answers, a) for a in first for note in example.annotations for p in note.pairs))
 
 
-def _reference_answers(example: Example) -> Value:
+def number_of_answers(example: Example) -> Value:
+    return float(len(example.answers))
+
+
+def reference_answers(example: Example) -> Value:
     """The mean number over annotators."""
     sets = example.answer_sets
     return sum(map(len, sets)) / len(sets) if sets else None
-
-
-F1_ANSWER = Metric("F1 answer", _f1_answer, "higher", _SOURCE)
-PRECISION = Metric("precision", _precision, "higher", _SOURCE)
-RECALL = Metric("recall", _recall, "higher", _SOURCE)
-EXACT_SET = Metric("exact set", _exact_set, "higher", _SOURCE)
-EM = Metric("EM", _exact_match, "higher", "Lee et al. 2019, NQ-open")
-ANSWERS = Metric("answers", lambda e: float(len(e.answers)), "neither", _SOURCE)
-REFERENCE_ANSWERS = Metric("reference answers", _reference_answers, "neither", _SOURCE)

@@ -1,8 +1,8 @@
-"""The record of a metric, its input for one question, and the mean that all metrics use."""
+"""The input of a metric for one question, and the mean that all metrics use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,25 +50,6 @@ class Example:
     def answer_sets(self) -> list[tuple[tuple[str, ...], ...]]:
         """The alias lists of each annotation that has answers."""
         return [tuple(p.answers for p in a.pairs) for a in self.annotations if a.type != "none" and a.pairs]
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """`weight`: a question's weight in the mean (default 1), for fractions of answers rather than of questions.
-
-    `harmonic_of`: the mean over questions is the harmonic mean of these two metrics' means.
-    """
-
-    name: str
-    per_example: Callable[[Example], Value]
-    direction: Literal["higher", "lower", "neither"]
-    source: str
-    weight: Callable[[Example], float] | None = None
-    harmonic_of: tuple[str, str] | None = None
-
-    def aggregate(self, values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
-        """The mean of the defined values; None if none is defined."""
-        return aggregate(values, weights)
 
 
 def mean(values: Sequence[Value]) -> Value:

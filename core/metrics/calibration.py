@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.metrics.answers import best_set, matching
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.types import Step
 
@@ -112,9 +112,6 @@ def margin(decisions: Sequence[tuple[float, float]], calibrated: bool) -> Value:
     return min((abs(2 * p - 1) for best, end in decisions for p in ([best, end] if end else [best])), default=None)
 
 
-def _brier(example: Example) -> Value:
+def brier(example: Example) -> Value:
     found = judged(example)
     return sum((p - so) ** 2 for p, so in found) / len(found) if found else None
-
-
-BRIER = Metric("Brier", _brier, "lower", "Brier 1950", weight=lambda example: float(len(judged(example))))

@@ -6,21 +6,16 @@ A question counts once per right answer.  Undefined if the system clarifies noth
 from __future__ import annotations
 
 from core.metrics.answers import best_set, matching
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 
 
-def _right(example: Example) -> list[int]:
+def right_ones(example: Example) -> list[int]:
     best = best_set(example)
     return [] if best is None else [j for _, j in matching(best, example.answers)]
 
 
-def _clarified(example: Example) -> Value:
-    right = _right(example)
+def clarified(example: Example) -> Value:
+    right = right_ones(example)
     if not right or example.passed is None or all(p is None for p in example.passed):
         return None
     return sum(bool(example.passed[j]) for j in right) / len(right)
-
-
-CLARIFIED = Metric(
-    "clarified", _clarified, "higher", "the round trip of core.disambiguation.round_trip", lambda e: float(len(_right(e)))
-)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.metrics.answers import is_match
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 from core.text import has_answer, normalize_answer
 
 Given = Callable[[Sequence[str], str], bool]  # (aliases of an answer, an item of the prediction): is the answer given there?
@@ -50,5 +50,4 @@ def _ramdocs(given: Given) -> Callable[[Example], Value]:
     return value
 
 
-RAMDOCS = Metric("RAMDocs", _ramdocs(is_match), "higher", "Wang et al. 2025")
-RAMDOCS_IN_TEXT = Metric("RAMDocs in text", _ramdocs(is_within), "higher", "Wang et al. 2025")
+ramdocs, ramdocs_in_text = _ramdocs(is_match), _ramdocs(is_within)

@@ -8,10 +8,9 @@ mean of the two means, as in the paper's Table 2.
 
 from __future__ import annotations
 
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 
 SUFFICIENT_FROM = 5
-_SOURCE = "Lee et al. 2025, VerDICt, sections 4.3 and 5.1.1, appendix A"
 
 
 def share(values: tuple[bool | None, ...]) -> Value:
@@ -35,44 +34,35 @@ def harmonic(a: Value, b: Value) -> Value:
     return 2 * a * b / (a + b) if a > 0 and b > 0 else 0.0
 
 
-def _interpretations(example: Example) -> Value:
+def interpretations(example: Example) -> Value:
     return None if example.grounding is None else float(example.grounding.distinct)
 
 
-def _sufficient(example: Example) -> Value:
+def sufficient(example: Example) -> Value:
     g = example.grounding
     return None if g is None else float(g.distinct >= SUFFICIENT_FROM)
 
 
-def _precision(example: Example) -> Value:
+def precision(example: Example) -> Value:
     g = example.grounding
     return None if g is None else share(tuple(i.matched for i in g.interpretations))
 
 
-def _recall(example: Example) -> Value:
+def recall(example: Example) -> Value:
     return None if example.grounding is None else share(example.grounding.found)
 
 
-def _g_precision(example: Example) -> Value:
+def g_precision(example: Example) -> Value:
     g = example.grounding
     return None if g is None else share(tuple(i.supported for i in g.interpretations))
 
 
-def _g_recall(example: Example) -> Value:
+def g_recall(example: Example) -> Value:
     return None if example.grounding is None else share(example.grounding.recalled)
 
 
-def _g_f1(example: Example) -> Value:
+def g_f1(example: Example) -> Value:
     """Of one question; a question without any interpretation has 0."""
-    recall = _g_recall(example)
-    precision = _g_precision(example)
+    recall = g_recall(example)
+    precision = g_precision(example)
     return recall and harmonic(0.0 if precision is None else precision, recall)
-
-
-INTERPRETATIONS = Metric("interpretations", _interpretations, "neither", _SOURCE)
-SUFFICIENT = Metric("Sufficient%", _sufficient, "higher", _SOURCE)
-PRECISION = Metric("ungrounded precision", _precision, "higher", _SOURCE)
-RECALL = Metric("ungrounded recall", _recall, "higher", _SOURCE)
-G_PRECISION = Metric("G-precision", _g_precision, "higher", _SOURCE)
-G_RECALL = Metric("G-recall", _g_recall, "higher", _SOURCE)
-G_F1 = Metric("G-F1", _g_f1, "higher", _SOURCE, harmonic_of=("G-precision", "G-recall"))

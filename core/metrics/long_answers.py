@@ -13,10 +13,8 @@ from collections import Counter
 from functools import lru_cache, partial
 from typing import Any
 
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 from core.text import normalize_answer
-
-_SOURCE = "Stelmakh et al. 2022, ASQA, section 5"
 
 
 def text_of(example: Example) -> str:
@@ -27,7 +25,7 @@ def text_of(example: Example) -> str:
     return "\n".join(f"{q} {a}.".strip() for q, a in zip(questions, example.answers))
 
 
-def _str_em(example: Example) -> Value:
+def str_em(example: Example) -> Value:
     """Source of the test: ASQA's scoring script, which looks for the normalised alias in the normalised text."""
     if example.long_answers is None:
         return None
@@ -46,7 +44,7 @@ def _scorer() -> Any:
     return RougeScorer(["rougeLsum"], use_stemmer=True, split_summaries=False)
 
 
-def _rouge_l(example: Example) -> Value:
+def rouge_l(example: Example) -> Value:
     if not example.long_answers:
         return None
     if not example.answers:
@@ -75,9 +73,4 @@ def _disambig_f1(example: Example, comparable: bool) -> Value:
     return sum(max(word_f1(said, r) for r in right) for said, right in found.answers) / len(found.answers)
 
 
-DISAMBIG_F1 = Metric("Disambig-F1", partial(_disambig_f1, comparable=True), "higher", _SOURCE)
-DISAMBIG_F1_BUNDLED = Metric(
-    "Disambig-F1 (bundled reader, not comparable)", partial(_disambig_f1, comparable=False), "higher", _SOURCE
-)
-STR_EM = Metric("STR-EM", _str_em, "higher", _SOURCE)
-ROUGE_L = Metric("ROUGE-L", _rouge_l, "higher", _SOURCE)
+disambig_f1, disambig_f1_bundled = (partial(_disambig_f1, comparable=yes) for yes in (True, False))

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 from core.metrics.answers import f1, is_match
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 from core.metrics.ptb import caption_tokens
 from core.text import normalize_answer
 from core.types import Annotation
 
-_SOURCE = "Min et al. 2020, AmbigQA, section 3.2"
 _TINY, _SMALL = 1e-15, 1e-9  # coco-caption's: keep 0/0 at 0 and x/0 finite
 
 Similarity = Callable[[str, Sequence[str], str], float]  # (predicted, reference variants, prompt), all normalised
@@ -139,12 +138,5 @@ def _bleu(predicted: str, references: Sequence[str], prompt: str, *, n: int) -> 
     return bleu(predicted, references, n)
 
 
-def _metric(name: str, similarity: Similarity) -> Metric:
-    return Metric(name, partial(_f1_question, similarity=similarity), "higher", _SOURCE)
-
-
-F1_BLEU1 = _metric("F1 bleu1", partial(_bleu, n=1))
-F1_BLEU2 = _metric("F1 bleu2", partial(_bleu, n=2))
-F1_BLEU3 = _metric("F1 bleu3", partial(_bleu, n=3))
-F1_BLEU4 = _metric("F1 bleu4", partial(_bleu, n=4))
-F1_EDIT = _metric("F1 edit-f1", edit_f1)
+f1_bleu1, f1_bleu2, f1_bleu3, f1_bleu4 = (partial(_f1_question, similarity=partial(_bleu, n=n)) for n in (1, 2, 3, 4))
+f1_edit = partial(_f1_question, similarity=edit_f1)

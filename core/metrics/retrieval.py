@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from core.metrics.base import Example, Metric, Value
+from core.metrics.base import Example, Value
 from core.text import contains_tokens, word_tokens
 
 
@@ -42,11 +42,11 @@ def mrecall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: i
     return float(covered(passages[:k], answers) >= min(k, len(answers)))
 
 
-def _recall(example: Example) -> Value:
+def recall(example: Example) -> Value:
     return _best(example, recall_at_k)
 
 
-def _mrecall(example: Example) -> Value:
+def mrecall(example: Example) -> Value:
     return _best(example, mrecall_at_k)
 
 
@@ -55,7 +55,3 @@ def _best(example: Example, measure: Callable[[Sequence[str], Sequence[Sequence[
     if example.passages is None or not example.k or not sets:
         return None
     return max(measure(example.passages, answers, example.k) for answers in sets)
-
-
-RECALL_AT_K = Metric("R@k", _recall, "higher", "Karpukhin et al. 2020, DPR")
-MRECALL_AT_K = Metric("MRecall@k", _mrecall, "higher", "Min et al. 2021, JPR, section 2")

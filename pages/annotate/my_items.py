@@ -47,10 +47,9 @@ def _row(task: Task, who: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             late = " :gray-badge[extra, not counted]" if task.over else ""
             st.markdown(f"{STATES[task.state]}{late} **{escape(short(task.question, 140))}**")
-            if not (task.gold and task.state == "submitted"):
-                st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+            st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
         st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
-        if task.stage == "generation" and task.state == "submitted" and not task.gold:
+        if task.stage == "generation" and task.state == "submitted":
             _compare(task, who)
 
 

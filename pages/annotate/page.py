@@ -141,8 +141,6 @@ def _give_back(work: Work) -> None:
 def _question(work: Work) -> None:
     with st.container(key="annotate.question"):
         st.subheader(escape(work.task.question), anchor=False)
-    if work.task.gold:
-        st.markdown(":orange-badge[qualification] You will see the right answer after you submit.")
     if work.task.state == "returned" and work.task.reason:
         st.markdown(f":red-badge[returned to you] {escape(work.task.reason)}")
     if work.task.state == "submitted":
@@ -201,7 +199,7 @@ def main() -> None:
         stage_info.draw_nothing_left(project, stage, who, own)
         st.button("Check again", key="annotate.again")
         return
-    draw(work, guidelines, own.submitted + own.gold == 0)
+    draw(work, guidelines, own.submitted == 0)
 
 
 main()

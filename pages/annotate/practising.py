@@ -8,7 +8,7 @@ from pages.annotate import place, state
 from pages.annotate.state import Work
 from pages.session import shared
 from pages.session.actions import action
-from storage.records.annotation import GoldFeedback, Submission
+from storage.records.annotation import Content
 from storage.shipped import beside, practice
 
 
@@ -59,8 +59,6 @@ def bar() -> None:
             st.button("Remove it", key="annotate.practice.remove", icon=":material/delete:", on_click=remove)
 
 
-def feedback(work: Work, sent: Submission) -> GoldFeedback | None:
-    """How submitted work compares with the reference: of a qualification item, and of everything that is practised."""
-    if sent.feedback is not None or not place.practising():
-        return sent.feedback
-    return practice.feedback(place.store(), work.task.item, work.who, work.stage, sent.content)
+def feedback(work: Work, content: Content) -> practice.PracticeFeedback | None:
+    """How submitted work compares with the reference; None where nobody practises."""
+    return practice.feedback(place.store(), work.task.item, work.who, work.stage, content) if place.practising() else None

@@ -1,4 +1,4 @@
-"""Around the work: guidelines, progress, and what a gold item taught."""
+"""Around the work: guidelines, progress, and how practised work compares."""
 
 from __future__ import annotations
 
@@ -166,33 +166,24 @@ def _continue() -> None:
 
 
 def draw_feedback() -> bool:
-    """After a gold item: how it went.  True while it is on the screen."""
+    """After a practice item: how it went.  True while it is on the screen."""
     shown = st.session_state.get(FEEDBACK)
     if not isinstance(shown, Feedback):
         return False
     feedback = shown.feedback
-    state = feedback.qualification
     st.subheader(escape(shown.question))
     if feedback.right:
         st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
         st.error(f"Not quite: {percent(feedback.score)} agreement with the reference.", icon=":material/close:")
-    if feedback.gold.hint:
-        st.info(escape(feedback.gold.hint), icon=":material/lightbulb:")
     left, right = st.columns(2)
     with left:
         st.markdown("**Yours**")
         _content(shown.content, shown.question)
     with right:
         st.markdown("**Reference**")
-        for annotation in feedback.gold.annotations:
+        for annotation in feedback.references:
             draw_annotation(annotation, shown.question)
-    if state.needed and state.passed is None:
-        st.caption(f"Qualification: {state.done} of {state.needed} done, {state.right} right.")
-    elif state.needed and state.passed:
-        st.caption(f"You are qualified: {state.right} of {state.needed} were right.")
-    elif state.needed:
-        st.caption(f"{state.right} of {state.needed} were right, which is not enough. Your manager can admit you.")
     st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 

@@ -22,7 +22,6 @@ from pages.ui.markup import escape
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
-    GoldFeedback,
     JudgingSheet,
     Suggestion,
     Task,
@@ -31,6 +30,7 @@ from storage.records.annotation import (
 )
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Item, Project
+from storage.shipped.practice import PracticeFeedback
 
 IDLE_SECONDS = 120.0  # a longer pause counts as this much
 MAX_FIELD_CHARS = 2_000
@@ -284,8 +284,8 @@ def saved_line(work: Work) -> str:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is shown after a gold item, until the person goes on."""
+    """What is shown after a practice item, until the person goes on."""
 
     question: str
     content: Any
-    feedback: GoldFeedback
+    feedback: PracticeFeedback

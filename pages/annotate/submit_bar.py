@@ -22,10 +22,10 @@ WANTED, WHO = "annotate.wanted", "annotate.who"
 REASON_CHARS = 500
 
 
-def _leave(work: Work, text: str, undoable: bool = True) -> None:
+def _leave(work: Work, text: str) -> None:
     """The item is done with: the page draws the next one."""
     st.session_state[MESSAGE] = text
-    st.session_state[LAST] = (work.task.item, work.stage) if undoable else None
+    st.session_state[LAST] = (work.task.item, work.stage)
     state.close()
     work.refresh = True
 
@@ -45,10 +45,10 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
     except AmbiscopeError as error:
         work.problem = error
         return
-    if (compared := practising.feedback(work, sent)) is not None:
+    if (compared := practising.feedback(work, sent.content)) is not None:
         st.session_state[FEEDBACK] = Feedback(work.task.question, sent.content, compared)
-    late = "" if sent.counted or sent.gold else " Others had already finished this item, so yours is kept but does not count."
-    _leave(work, f"Submitted.{late}", undoable=not sent.gold)
+    late = "" if sent.counted else " Others had already finished this item, so yours is kept but does not count."
+    _leave(work, f"Submitted.{late}")
 
 
 def _skip(work: Work) -> None:

@@ -29,11 +29,6 @@ ABOUT = {
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
-USES = {
-    "": "Items",
-    "qualification": "Gold: qualification, with the right answers shown afterwards",
-    "mixed": "Gold: mixed into the work",
-}
 LABEL_COLOURS = {"correct": "green", "wrong": "red", "unsupported": "orange", "duplicate": "gray"}
 QUESTION_BADGES = {
     "fits": "green-badge[question fits]",
@@ -77,13 +72,7 @@ def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who
         {
             "No.": i.position + 1,
             "Question": i.question,
-            "State": "gold, mixed in"
-            if i.mixed
-            else "qualification"
-            if i.gold
-            else "no prediction"
-            if i.id in bare
-            else i.state,
+            "State": "gold" if i.gold else "no prediction" if i.id in bare else i.state,
             "Submitted": str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}",
             "Assigned": ", ".join(i.assigned) or None,
             "Comments": i.comments or None,
@@ -151,7 +140,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
                 st.caption(f":orange[{escape(warning)}]")
         if content.note:
             st.caption(f"Note: {escape(content.note)}")
-        if not submission.gold and not submission.automatic:
+        if not submission.automatic:
             key = f"manage.return.{submission.id}"
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 st.text_input(
@@ -221,13 +210,10 @@ def add_questions(project: Project, who: str) -> None:
     # with a key and a state: without, it closes whenever something above appears or goes
     with st.expander("Add questions", key=ADDING, on_change="rerun"):
         question_upload.uploader(FILE)
-        st.radio(
-            "Use them as",
-            list(USES),
-            format_func=USES.__getitem__,
+        st.checkbox(
+            "Gold items",
             key="manage.more.gold",
-            help="The annotations of gold items are the right answers. People are shown them after a qualification item; gold items among the "
-            "work look like all others, and their results are on Quality.",
+            help="Their annotations are the right answers. Gold items look like all others, and their results are on Quality.",
         )
         if error := st.session_state.pop(REFUSED, None):
             shared.show_error(error)
@@ -239,7 +225,7 @@ def _add(project: Project, who: str) -> None:
     try:
         shared.store().people.require(who, "manager")
         questions = question_upload.questions(FILE)
-        report = shared.store().intake.add_items(who, project.id, questions, gold=state.get("manage.more.gold") or None)
+        report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
         say(question_upload.summary(report.added, report.known, report.linked))
         state[ADDING] = False
         question_upload.discard(FILE)

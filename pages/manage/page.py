@@ -45,7 +45,6 @@ def main() -> None:
     match section:
         case "Items":
             items.draw(project, who)
-            people.admit(project, who)
         case "Guidelines":
             guidelines.draw(project, who)
         case "Suggestions":

@@ -182,25 +182,6 @@ def _add(who: str) -> None:
     _submit(ADD, lambda: add(who, name, role, password=_secret(ADD), subject=subject), f"{name} was added.")
 
 
-def admit(project: Project, who: str) -> None:
-    """Who may work though (or may not, whatever) their qualification said."""
-    if not project.gold_first:
-        return
-    with (
-        st.expander("Qualification: admit or exclude a person"),
-        st.container(horizontal=True, vertical_alignment="bottom"),
-    ):
-        st.text_input("Name", key="manage.admit.name", max_chars=sign_in.NAME_CHARS)
-        for label, value in (("Admit", True), ("Exclude", False), ("Use their qualification result", None)):
-            st.button(
-                label,
-                key=f"manage.admit.{label}",
-                on_click=lambda value=value: _do(
-                    "Done.", lambda: shared.store().projects.admit(who, project.id, _value("manage.admit.name"), value)
-                ),
-            )
-
-
 def activity(project: Project | None, who: str) -> None:
     """The append-only log, the newest first."""
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -19,7 +19,7 @@ from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape
 from pages.ui.tables import table
 from storage.analysis.answering import Answering
-from storage.records.defaults import GOLD_PASS, LEASE_MINUTES, THRESHOLDS
+from storage.records.defaults import LEASE_MINUTES, THRESHOLDS
 from storage.records.enumerations import Order
 from storage.records.projects import MAX_GOLD_RATE, Project
 
@@ -34,7 +34,6 @@ ORDERS: dict[Order, str] = {
 NUMBERS: dict[str, tuple[str, str, int, int, float]] = {
     "annotators_per_item": ("number", "People per item", 1, 100, 1),
     "must_read": ("read", "Minimum passages to open before submitting", 0, 20, THRESHOLDS["must_read"]),
-    "gold_first": ("gold", "Qualification items per person (0 = none)", 0, 100, 0),
     "lease_minutes": ("lease", "Reserve an opened item for this many idle minutes", 1, 1440, LEASE_MINUTES),
     "alias_words": ("words", "Warn about answers of this many words or more", 2, 50, THRESHOLDS["alias_words"]),
     "min_seconds_no_pairs": (
@@ -89,9 +88,6 @@ def fields(key: str, project: Project | None) -> None:
         )
         _number(key, "must_read", project)
     with st.expander("More: gold items, error labels and time limits"):
-        _number(key, "gold_first", project)
-        share = project.gold_pass if project else GOLD_PASS
-        st.slider("Minimum share of qualification items to get right", 0.0, 1.0, share, key=f"{key}.pass")
         rate = round(100 * project.gold_rate) if project else 0
         st.slider(
             "Gold items among the work (%)",
@@ -129,7 +125,6 @@ def values(key: str, project: Project | None) -> dict[str, Any]:
         "systems": tuple(state[f"{key}.systems"]),
         "order": state[f"{key}.order"],
         "reference_date": state[f"{key}.date"],
-        "gold_pass": float(state[f"{key}.pass"]),
         "gold_rate": state[f"{key}.mixed"] / 100,
         "error_labels": tuple(line.strip() for line in state[f"{key}.errors"].splitlines() if line.strip()),
         "lease_minutes": float(numbers["lease_minutes"]),

@@ -25,7 +25,6 @@ ACTIONS = (
     "items added",
     "predictions linked",
     "items assigned",
-    "person admitted",
     "item leased",
     "item released",
     "item skipped",

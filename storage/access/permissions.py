@@ -68,9 +68,7 @@ ACTIONS: Mapping[Name, Action] = {
     "delete corpora": Action("delete a corpus with its index", "manager"),
     "run evaluations": Action("start, stop and go on with evaluations; upload question files; store a run", "manager"),
     "change evaluations": Action("rename or delete a stored evaluation", "manager"),
-    "manage projects": Action(
-        "make and change projects, their questions, guidelines and qualification; have a system answer them", "manager"
-    ),
+    "manage projects": Action("make and change projects, their questions and guidelines; have a system answer them", "manager"),
     "manage people": Action(
         "add people; set roles, passwords and subjects; make accounts inactive; see everybody's log", "manager"
     ),

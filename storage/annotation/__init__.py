@@ -1,1 +1,1 @@
-"""Projects, guidelines, items, queue, leases, drafts, submissions, reviews and qualification."""
+"""Projects, guidelines, items, queue, leases, drafts, submissions and reviews."""

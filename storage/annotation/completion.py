@@ -174,31 +174,15 @@ def lease(
     while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
         if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
             continue
-        take(session, project, queue, who, row, slot)
+        end = lease_end(project, moment)
+        if row is None:
+            new_task(session, queue, who.id, "leased", slot=slot, expires=end)
+        else:
+            row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
+            session.flush()
+        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
         return True
     return False
-
-
-def take(
-    session: Session,
-    project: workbench.Project,
-    queue: workbench.ItemStage,
-    who: Actor,
-    row: workbench.Task | None,
-    slot: int | None,
-) -> workbench.Task:
-    """Opens an item for this person, with this slot (None: qualification)."""
-    moment = engine.now()
-    end = lease_end(project, moment)
-    fresh = row is None or row.state != "leased"
-    if row is None:
-        row = new_task(session, queue, who.id, "leased", slot=slot, expires=end)
-    else:
-        row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
-        session.flush()
-    if fresh:
-        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
-    return row
 
 
 def renew(session: Session, place: Place) -> None:

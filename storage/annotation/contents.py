@@ -8,13 +8,13 @@ from typing import Any, TypeVar, cast
 
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import InputError
-from core.text import answer_key
+from core.metrics.agreement.answer_sets import answer_set, set_f1
+from core.text import answer_key, answer_keys
 from core.trace import from_json, to_json
 from core.types import Annotation
 from storage.records.annotation import (
     Content,
     GenerationWork,
-    Gold,
     JudgingWork,
     ValidationWork,
 )
@@ -73,24 +73,31 @@ def content_from_json(body: Mapping[str, Any], stage: str) -> Content:
     return cast(Content, from_json(_KINDS[stage], body))
 
 
-def gold_to_json(gold: Gold) -> dict[str, Any]:
-    return {
-        "annotations": [to_json(a) for a in gold.annotations],
-        "hint": gold.hint,
-    }
+def gold_from_json(body: Mapping[str, Any]) -> tuple[Annotation, ...]:
+    """The reference of a gold item: answer sets."""
+    return all_from_json(Annotation, body["annotations"])
 
 
-def gold_from_json(body: Mapping[str, Any]) -> Gold:
-    return Gold(all_from_json(Annotation, body["annotations"]), str(body["hint"]))
-
-
-def check_gold(gold: Gold) -> None:
+def check_gold(gold: Sequence[Annotation]) -> None:
     """Raises InputError for what cannot be stored, or says nothing."""
-    for annotation in gold.annotations:
+    for annotation in gold:
         check_annotation(annotation, complete=True)
-    check_text(gold.hint, "the hint", limit=MAX_NOTE_CHARS)
-    if not gold.annotations:
+    if not gold:
         raise InputError("a gold item needs a reference: the right answers")
+
+
+def gold_score(gold: Sequence[Annotation], content: Content, answers: Mapping[tuple[str, int], str]) -> float:
+    """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of judged answers that were
+    labelled correct where a reference has them and only there, duplicates aside.  `answers`: the text by (prediction id, position).
+    """
+    if isinstance(content, JudgingWork):
+        keys = answer_keys(alias for reference in gold for pair in reference.pairs for alias in pair.answers)
+        said = [
+            (a.verdict == "correct", answers[a.prediction_id, a.position]) for a in content.answers if a.verdict != "duplicate"
+        ]
+        return sum(yes == (answer_key(text) in keys) for yes, text in said) / len(said) if said else 1.0
+    own = answer_set(content.annotation)
+    return max((set_f1(answer_set(reference), own) for reference in gold), default=1.0)
 
 
 @dataclass(frozen=True, slots=True)

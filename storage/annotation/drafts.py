@@ -78,7 +78,7 @@ def _drafts_query() -> Any:
         )
         .scalar_subquery()
     )
-    over = (draft.open == True) & task.state.in_(("expired", "released")) & (task.slots > 0) & (live >= task.slots)  # noqa: E712
+    over = (draft.open == True) & task.state.in_(("expired", "released")) & (live >= task.slots)  # noqa: E712
     return (
         select(draft, item.public_id, workbench.Project.public_id, tables.Question.text, tables.Annotator.name, over)
         .join(item, item.id == draft.item_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,22 +19,19 @@ from core.types import Annotation, AnnotationType, Prediction, QAPair, Reference
 from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
-from storage.annotation.contents import Corrections, check_gold, gold_to_json
+from storage.annotation.contents import Corrections, check_gold
 from storage.annotation.linked_predictions import link, link_all
 from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
-from storage.records.annotation import Gold
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
 from storage.records.defaults import MIXED_SLOTS
-from storage.records.enumerations import GoldUse
 from storage.records.projects import ItemsReport
 from storage.results.predictions import plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
 
 MAX_ITEMS = 1_000_000  # of one project
 MAX_QUESTIONS = 20_000  # of one call: they are stored in one transaction, for which others wait
-GOLD_SLOTS: Mapping[GoldUse, int] = {"qualification": 0, "mixed": MIXED_SLOTS}
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
@@ -97,13 +94,11 @@ class Intake(engine.Part):
     """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
 
     @allowed_to("manage projects")
-    def add_items(
-        self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: GoldUse | None = None
-    ) -> ItemsReport:
+    def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
         """Adds questions at the end, all or none, and then links stored predictions.  A question that is there already, or comes twice, is
         left alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
 
-        `gold`: their annotations become the reference of gold items, done first or mixed into the work.  Raises NotAllowedError unless `by` is a manager,
+        `gold`: their annotations become the reference of gold items, which are mixed into the work.  Raises NotAllowedError unless `by` is a manager,
         NotFoundError, InputError for more than MAX_QUESTIONS at once, or naming the first wrong question by its number.
         """
         if len(questions) > MAX_QUESTIONS:
@@ -126,7 +121,7 @@ class Intake(engine.Part):
         project: str,
         questions: Sequence[ReferenceQuestion],
         bodies: Sequence[dict[str, Any]],
-        gold: GoldUse | None,
+        gold: bool,
     ) -> tuple[int, int] | None:
         """(the project's row, how many were added); None where somebody else added to the project since it was read."""
         with self.reading() as session:
@@ -183,7 +178,7 @@ class Intake(engine.Part):
         project: workbench.Project,
         questions: Sequence[ReferenceQuestion],
         bodies: Sequence[dict[str, Any]],
-        gold: GoldUse | None,
+        gold: bool,
     ) -> int:
         """Stores those of the questions that the project has not; returns how many."""
         item = workbench.ProjectItem
@@ -222,8 +217,8 @@ class Intake(engine.Part):
                 "project_id": project.id,
                 "item_id": number,
                 "stage": stage,
-                "gold": gold is not None,
-                "slots": GOLD_SLOTS[gold] if gold else 1 if stage == "validation" else project.annotators_per_item,
+                "gold": gold,
+                "slots": MIXED_SLOTS if gold else 1 if stage == "validation" else project.annotators_per_item,
                 "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
             }
             for number in made
@@ -234,7 +229,7 @@ class Intake(engine.Part):
         return len(rows)
 
     @staticmethod
-    def _checked(number: int, question: ReferenceQuestion, gold: GoldUse | None) -> dict[str, Any]:
+    def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
         where = f"question {number}"
         check_text(question.question, where, limit=MAX_QUESTION_CHARS, empty=False)
         check_text(question.id, f"the id of {where}", limit=MAX_ID_CHARS)
@@ -248,12 +243,11 @@ class Intake(engine.Part):
             raise InputError(f"{where}: its passages cannot be stored: {problem}")
         reference = None
         if gold:
-            wanted = Gold(question.annotations, str(question.extra.get("hint") or ""))
             try:
-                check_gold(wanted)
+                check_gold(question.annotations)
             except InputError as e:
                 raise InputError(f"{where}: {e}") from None
-            reference = gold_to_json(wanted)
+            reference = {"annotations": to_json(question.annotations)}
         return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
 
     @allowed_to("manage projects")
@@ -288,9 +282,9 @@ class Intake(engine.Part):
             kind: AnnotationType = "none" if not kept else "single" if len(kept) == 1 else "multiple"
             references = (Annotation(kind, pairs),) if "generation" not in row.stages and "validation" in row.stages else ()
             question = ReferenceQuestion(asked.source_id, asked.text, references)
-            body = self._checked(1, question, None)
+            body = self._checked(1, question, False)
             body["corrections"] = to_json(Corrections(prediction_id, len(answers), tuple(sorted(struck)), tuple(added)))
-            if not self._fresh(session, row, [question], [body]) or not self._put(session, row, [question], [body], None):
+            if not self._fresh(session, row, [question], [body]) or not self._put(session, row, [question], [body], False):
                 raise InputError("this question is in the project already")
             item = session.scalars(select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=asked.id)).one()
             link(session, [(item.id, side, prediction.id)])

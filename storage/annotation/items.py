@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import and_, case, false, func, or_, select
 from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
@@ -99,7 +99,7 @@ class Items(engine.Part):
             ids = [q.item_id for q, _, _ in rows]
             task = workbench.Task
             found = session.execute(
-                select(task.item_id, *tallies(engine.now(), mixed_count=True))
+                select(task.item_id, *tallies(engine.now(), gold_counts=True))
                 .where(task.item_id.in_(ids), task.stage == stage)
                 .group_by(task.item_id)
             )
@@ -140,7 +140,7 @@ class Items(engine.Part):
         self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
     ) -> dict[WorkStage, StageProgress]:
         """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
-        in SQL, items from an index.  One's own count gold items that are mixed in like others: nobody is to know them."""
+        in SQL, items from an index.  One's own count gold items like others: nobody is to know them."""
         with self.reading() as session:
             actor(session, by, "annotator" if annotator in (None, by) else "validator")
             row = project_row(session, project)
@@ -157,7 +157,7 @@ class Items(engine.Part):
                 .group_by(queue.stage, queue.state)
             ):
                 totals.setdefault(one, {})[state] = count
-            done = select(task.stage, *tallies(engine.now(), mixed_count=annotator == by)).where(
+            done = select(task.stage, *tallies(engine.now(), gold_counts=annotator == by)).where(
                 task.project_id == row.id, task.stage.in_(stages)
             )
             drafts = (
@@ -205,10 +205,10 @@ class Items(engine.Part):
 _TALLIED = ("submitted", "leased", "returned", "skipped", "over", "gold")
 
 
-def tallies(moment: Any, *, mixed_count: bool = False) -> list[Any]:
-    """Counts of tasks.  `mixed_count`: gold items that are mixed into the work count as submitted, not as gold."""
+def tallies(moment: Any, *, gold_counts: bool = False) -> list[Any]:
+    """Counts of tasks.  `gold_counts`: gold items count as submitted, not as gold."""
     task = workbench.Task
-    gold = task.slots == 0 if mixed_count else or_(task.slots == 0, task.slots == MIXED_SLOTS)
+    gold = false() if gold_counts else task.slots == MIXED_SLOTS
 
     def count(condition: Any, name: str) -> Any:
         return func.coalesce(func.sum(case((condition, 1), else_=0)), 0).label(name)
@@ -219,7 +219,7 @@ def tallies(moment: Any, *, mixed_count: bool = False) -> list[Any]:
         count(and_(task.state == "leased", task.expires > moment), "leased"),
         count(task.state == "returned", "returned"),
         count(task.state == "skipped", "skipped"),
-        count(and_(sent, task.slot.is_(None), task.slots > 0), "over"),
+        count(and_(sent, task.slot.is_(None)), "over"),
         count(and_(sent, gold), "gold"),
         func.coalesce(func.sum(case((or_(sent, task.version > 0), task.seconds), else_=0.0)), 0.0).label("seconds"),
     ]

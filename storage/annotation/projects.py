@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import date
-from typing import Unpack, cast, get_args
+from typing import Unpack, get_args
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -18,15 +18,13 @@ from sqlalchemy.orm import Session
 from core.errors import ConflictError, InputError
 from core.text import stored_name
 from core.trace import to_json
-from storage.access.actors import actor, refuse_confusable, rights_of
+from storage.access.actors import actor, refuse_confusable
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.contents import all_from_json
 from storage.annotation.linked_predictions import fill_margins
 from storage.annotation.places import latest_guidelines, project_row
-from storage.annotation.qualification import qualification_of
 from storage.annotation.slots import refresh_states
-from storage.records.annotation import Qualification
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
 from storage.records.defaults import MIXED_SLOTS, THRESHOLDS
@@ -49,7 +47,7 @@ def project_record(row: workbench.Project) -> Project:
         error_labels=tuple(row.error_labels),
         order=row.ordering,
         reference_date=date.fromisoformat(row.reference_date) if row.reference_date else None,
-        thresholds={**THRESHOLDS, **row.thresholds},
+        thresholds={name: row.thresholds.get(name, usual) for name, usual in THRESHOLDS.items()},
     )
 
 
@@ -262,38 +260,6 @@ class Projects(engine.Part):
             if version is not None:
                 query = query.where(line.version == version)
             return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit).offset(offset))]
-
-    # ---------------------------------------------------------------- qualification
-
-    @allowed_to("annotate")
-    def qualification(self, project: str, annotator: str) -> Qualification:
-        """Raises NotFoundError for an unknown project, NotAllowedError."""
-        with self.reading() as session:
-            who = actor(session, annotator)
-            return qualification_of(session, project_row(session, project), who.id)
-
-    @allowed_to("manage projects")
-    def admit(self, by: str, project: str, annotator: str, admitted: bool | None) -> Qualification:
-        """Lets somebody in or keeps them out whatever their gold items say; None leaves it to those again.
-
-        Raises NotAllowedError unless `by` is a manager, NotFoundError.
-        """
-        with self.writing() as session:
-            who = actor(session, by, "manager")
-            row = project_row(session, project)
-            whom = cast(int, session.execute(select(tables.Annotator.id).filter_by(name=annotator)).scalar_one_or_none())
-            if whom is None:
-                whom = rights_of(session, annotator).id
-            found = session.scalar(select(workbench.Admission).filter_by(project_id=row.id, annotator_id=whom))
-            if found is not None and admitted is None:
-                session.delete(found)
-            elif found is not None and admitted is not None:
-                found.admitted = admitted
-            elif admitted is not None:
-                session.add(workbench.Admission(project_id=row.id, annotator_id=whom, admitted=admitted, created=engine.now()))
-            session.flush()
-            note(session, who.id, "person admitted", project=row.id, details={"name": annotator, "admitted": admitted})
-            return qualification_of(session, row, whom)
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:

@@ -12,14 +12,12 @@ from storage.access.actors import Actor, actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.assignments import assigned_to, open_to
-from storage.annotation.completion import fill_free_slots, lease, take
+from storage.annotation.completion import fill_free_slots, lease
 from storage.annotation.places import NEEDED, Place, find_place, project_row
-from storage.annotation.qualification import qualification_of
 from storage.annotation.queue_order import queue_order
 from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
-from storage.records.annotation import NotQualifiedError, Task
+from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
-from storage.records.defaults import MIXED_SLOTS
 from storage.records.enumerations import TaskState, WorkStage
 from storage.schema import engine, tables, workbench
 
@@ -39,11 +37,10 @@ class Queue(engine.Part):
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
         """Leases the next item to this person, and returns their task; None when nothing is left for them.
 
-        In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, gold items
-        while they are not qualified, now and then a gold item as if it were another (at the project's `gold_rate`), what is assigned to
-        them, then the queue: what they never had before what they gave back, and for validators other people's items before those that
-        they annotated.  Raises NotQualifiedError after too many wrong gold items, InputError for
-        a closed project or a stage that it has not, NotFoundError, NotAllowedError.
+        In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, now and then a gold
+        item as if it were another (at the project's `gold_rate`), what is assigned to them, then the queue: what they never had before
+        what they gave back, and for validators other people's items before those that they annotated.  Raises InputError for a closed
+        project or a stage that it has not, NotFoundError, NotAllowedError.
         """
         check_choice(stage, WorkStage, "the stage")
         with self.writing() as session:
@@ -56,7 +53,7 @@ class Queue(engine.Part):
             _bring_back(session, row, stage)
             found = self._own(session, row, who, stage)
             if found is None and stage != "validation":
-                found = self._gold(session, row, who, stage) or self._mixed(session, row, who, stage)
+                found = self._gold(session, row, who, stage)
             if found is None:
                 found = self._open(session, row, who, stage)
             return load_task(session, found) if found else None
@@ -88,37 +85,8 @@ class Queue(engine.Part):
                 return row
         return None
 
-    def _gold(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        state = qualification_of(session, project, who.id, brief=True)
-        if state.passed is False:
-            raise NotQualifiedError(state)
-        if state.passed:
-            return None
-        queue, task = workbench.ItemStage, workbench.Task
-        had = (
-            select(task.id)
-            .where(task.item_id == queue.item_id, task.annotator_id == who.id, task.state.in_(("submitted", "skipped")))
-            .exists()
-        )
-        found = session.scalar(
-            select(queue)
-            .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
-            .where(
-                queue.project_id == project.id,
-                queue.stage == stage,
-                queue.slots == 0,
-                ~had,
-            )
-            .order_by(*queue_order(project))
-            .limit(1)
-        )
-        if found is None:  # the rest belongs to another stage, or was skipped
-            return None
-        row = task_row(session, found.item_id, stage, who.id)
-        return take(session, project, found, who, row, None)
-
     @staticmethod
-    def _mixed(session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+    def _gold(session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
         """A gold item that this person never had, after a share of their tasks.  After which ones, and which item, is drawn from the seed of
         the last task, which nobody is shown: who asks twice is not answered differently, and nobody can tell beforehand."""
         task, queue = workbench.Task, workbench.ItemStage
@@ -128,7 +96,7 @@ class Queue(engine.Part):
         if last is None or drawn >= project.gold_rate * 2**64:
             return None
         had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == who.id).exists()
-        query = select(queue).where(queue.project_id == project.id, queue.stage == stage, queue.slots == MIXED_SLOTS, ~had)
+        query = select(queue).where(queue.project_id == project.id, queue.stage == stage, queue.gold == True, ~had)  # noqa: E712
         if stage == "judging":
             query = query.where(_linked(queue.item_id) >= len(project.systems))
         found = session.scalars(query.order_by(queue.id)).all()
@@ -204,14 +172,6 @@ class Queue(engine.Part):
                 return load_task(session, row)
             if place.project.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
-            if not place.queue.slots:
-                return load_task(session, take(session, place.project, place.queue, place.who, row, None))
-            if stage != "validation":
-                state = qualification_of(session, place.project, place.who.id, brief=True)
-                if state.passed is False:
-                    raise NotQualifiedError(state)
-                if state.passed is None:
-                    raise InputError("qualification items come first: take the next item of the queue")
             if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
                 raise InputError("this item has no prediction to judge yet: a manager answers it first")
             _bring_back(session, place.project, stage)
@@ -278,7 +238,7 @@ class Queue(engine.Part):
             if state is not None:
                 query = query.where(task.state == state)
             if over is not None:
-                late = and_(task.state == "submitted", task.slot.is_(None), task.slots > 0)
+                late = and_(task.state == "submitted", task.slot.is_(None))
                 query = query.where(late if over else ~late)
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
             return [task_record(*row) for row in rows]

@@ -11,7 +11,7 @@ from core.errors import InputError
 from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
-from storage.annotation.completion import add_version, began_to_count, ceased_to_count, lease, retract_automatic, take
+from storage.annotation.completion import add_version, began_to_count, ceased_to_count, lease, retract_automatic
 from storage.annotation.places import Place, find_place
 from storage.annotation.tasks import lease_end, load_task, task_row
 from storage.records.annotation import Task
@@ -27,8 +27,8 @@ class Returns(engine.Part):
     def return_item(self, item: str, annotator: str, stage: WorkStage, reason: str, by: str) -> Task:
         """Sends submitted work back to its annotator: it keeps its slot, counts no longer, and comes first in their queue.
 
-        Raises InputError without a reason, for work that is not submitted, gold items, and a generation that a person validated
-        already; NotFoundError, NotAllowedError unless `by` is a validator.
+        Raises InputError without a reason, for work that is not submitted, and a generation that a person validated already;
+        NotFoundError, NotAllowedError unless `by` is a validator.
         """
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
         with self.writing() as session:
@@ -38,8 +38,6 @@ class Returns(engine.Part):
             row = task_row(session, place.item.id, stage, whom) if whom is not None else None
             if row is None or row.state != "submitted":
                 raise InputError(f"'{annotator[:80]}' has submitted nothing here that could be returned")
-            if not place.queue.slots:
-                raise InputError("a qualification item is answered once: it cannot be returned")
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
             was_counted = row.slot is not None
@@ -56,21 +54,17 @@ class Returns(engine.Part):
         """Takes the last step back.  After a submission: a new version equal to the one before; after the first one: reopened as
         a draft, its slot kept.  After a skip: open again, with a slot where one is free.
 
-        Raises InputError where there is nothing to undo, a person validated the item already, or it is a qualification item.
+        Raises InputError where there is nothing to undo, or a person validated the item already.
         """
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
             row = place.need_task()
             if row.state == "skipped":
-                if not place.queue.slots:
-                    take(session, place.project, place.queue, place.who, row, None)
-                elif not lease(session, place.project, place.queue, place.who, row):
+                if not lease(session, place.project, place.queue, place.who, row):
                     row.state, row.reason, row.updated = "expired", "", engine.now()
                 return load_task(session, row)
             if row.state != "submitted":
                 raise InputError("there is nothing to undo")
-            if not place.queue.slots:
-                raise InputError("a qualification item is answered once: its answer was shown")
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
             earlier = self._earlier(session, row)

@@ -60,7 +60,7 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
         .order_by(task.updated, task.id)
         .limit(1)
     )
-    return session.scalar(query) if queue.slots else None
+    return session.scalar(query)
 
 
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:

@@ -17,16 +17,14 @@ from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.annotation.contents import check_content, content_from_json, corrections_of, gold_from_json
+from storage.annotation.contents import check_content, content_from_json, corrections_of, gold_from_json, gold_score
 from storage.annotation.drafts import check_body, log_of, put_draft
 from storage.annotation.places import Place, find_place, project_row
-from storage.annotation.qualification import gold_score, qualification_of
 from storage.annotation.slots import free_slot
 from storage.annotation.tasks import side_order
 from storage.records.annotation import (
     Content,
     GenerationWork,
-    GoldFeedback,
     Interaction,
     InteractionLog,
     JudgingWork,
@@ -72,9 +70,7 @@ def _current() -> Any:
     return and_(workbench.Task.state == "submitted", workbench.Task.version == workbench.Submission.version)
 
 
-def _record(
-    row: Sequence[Any], log: InteractionLog, content: Content | None = None, feedback: GoldFeedback | None = None
-) -> Submission:
+def _record(row: Sequence[Any], log: InteractionLog, content: Content | None = None) -> Submission:
     """`row`: of `_rows_query`; `content`: the body's, where it is at hand."""
     sent, task, item, project, question_id, question, annotator = row
     current = task.state == "submitted" and task.version == sent.version
@@ -87,8 +83,6 @@ def _record(
         log=log,
         current=current,
         counted=current and task.slot is not None,
-        gold=task.slots == 0,
-        feedback=feedback,
     )
 
 
@@ -126,10 +120,10 @@ class Submissions(engine.Part):
 
         It counts if the person holds a slot or one is free; otherwise it is kept over the number (`counted` False).  Content
         equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
-        `draft_body`: what an undo reopens (default: the last draft).  For a qualification item `feedback` tells how it went.
+        `draft_body`: what an undo reopens (default: the last draft).
 
         Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a label),
-        a validated item, a qualification item that was answered; SubmissionConflictError when `expected_version` (0: none) is not the
+        a validated item; SubmissionConflictError when `expected_version` (0: none) is not the
         stored one; SourcesChangedError; NotFoundError, NotAllowedError.
         """
         check_choice(stage, WorkStage, "the stage")
@@ -148,8 +142,6 @@ class Submissions(engine.Part):
                 return _record(theirs, log)
             if expected_version is not None and expected_version != task.version:
                 raise SubmissionConflictError(content, _record(theirs, log) if theirs else None, expected_version)
-            if not place.queue.slots and task.state == "submitted":
-                raise InputError("a qualification item is answered once: its answer was shown")
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
             if task.state not in ("leased", "submitted", "returned"):  # a slot that is free, or none
@@ -164,7 +156,7 @@ class Submissions(engine.Part):
             details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
             note(session, place.who.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
             row = (sent, task, item, place.project.public_id, question.public_id, question.text, place.who.name)
-            return _record(row, log, content, _feedback(session, place, score))
+            return _record(row, log, content)
 
     @allowed_to("annotate")
     def submissions(
@@ -315,12 +307,3 @@ def _score(session: Session, place: Place, content: Content) -> float:
         .where(link.item_id == place.item.id)
     )
     return gold_score(gold_from_json(place.item.gold or {}), content, {(row[0], row[1]): row[2] for row in rows})
-
-
-def _feedback(session: Session, place: Place, score: float | None) -> GoldFeedback | None:
-    """Only of a qualification item: nobody is to know the gold items that are mixed into the work."""
-    if score is None or place.queue.slots:
-        return None
-    state = qualification_of(session, place.project, place.who.id)
-    right = score >= {**THRESHOLDS, **place.project.thresholds}["gold_score"]
-    return GoldFeedback(score, right, gold_from_json(place.item.gold or {}), state)

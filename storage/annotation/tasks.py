@@ -65,7 +65,7 @@ def tasks_query() -> Any:
 
 def task_record(row: workbench.Task, item: str, project: str, question_id: str, question: str, annotator: str) -> Task:
     of = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
-    return record_of(Task, row, gold=row.slots == 0, **of)
+    return record_of(Task, row, **of)
 
 
 def load_task(session: Session, row: workbench.Task) -> Task:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import get_args
 
 from storage.commands.base import Add, Result, add_manager, managed
 from storage.exchange.imports.question_files import questions_to_annotate
-from storage.records.enumerations import GoldUse
 from storage.store import Store
 
 
@@ -29,10 +27,4 @@ def add_parser(add: Add) -> None:
     )
     more.add_argument("file", type=Path, metavar="FILE", help="file to read")
     add_manager(more)
-    more.add_argument(
-        "--gold",
-        nargs="?",
-        const="qualification",
-        choices=get_args(GoldUse),
-        help="add them as gold items, whose answers are the right ones: for qualification (the default), or mixed into the work",
-    )
+    more.add_argument("--gold", action="store_true", help="add them as gold items, whose answers are the right ones")

@@ -27,7 +27,7 @@ from storage.records.results import check_judgment
 from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
 LAYOUT = 4
-EXCLUDED_TABLES = ("sign_in_wait", "sign_in", "export", "snapshot", "last_commit")
+EXCLUDED_TABLES = ("sign_in_wait", "sign_in", "export", "snapshot")
 SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
 TABLES: Mapping[str, Table] = {t.name: t for t in Base.metadata.sorted_tables if t.name not in EXCLUDED_TABLES}
 MAX_TEXT_CHARS = 1_000_000
@@ -81,8 +81,8 @@ def _rename(kind: str, row: Row, names: Names) -> None:
 # ---------------------------------------------------------------- in
 
 
-def check_line(line: Row) -> None:
-    """A line after the head.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
+def check_line(line: Row) -> Row:
+    """A line after the head, as it is.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
     kind, row = line.get("kind"), line.get("row")
     if kind == "ambiscope":
         raise FormatError("the header occurs twice: two exports in one file")
@@ -99,6 +99,7 @@ def check_line(line: Row) -> None:
     for field, read in READERS.get(table.name, {}).items():
         if row.get(field) is not None:
             _read(read, field, row)
+    return line
 
 
 def _check_value(column: Column[Any], value: Any) -> None:

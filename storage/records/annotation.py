@@ -19,8 +19,8 @@ from storage.records.enumerations import InteractionKind, SideName, SuggestionAc
 class Task:
     """One person's work on one item at one stage.
 
-    `slot` counts from 0; None: no slot is held (given back, skipped, expired, `gold`: a qualification item, or over the number).  `version` is that of
-    the last submission, 0 before the first.
+    `slot` counts from 0; None: no slot is held (given back, skipped, expired, or over the number).  `version` is that of the last
+    submission, 0 before the first.
     """
 
     item: str
@@ -32,7 +32,6 @@ class Task:
     state: TaskState
     slot: int | None
     expires: datetime | None
-    gold: bool
     reason: str  # of a skip or a return
     version: int
     seconds: float  # spent so far, over all submissions
@@ -41,7 +40,7 @@ class Task:
     @property
     def over(self) -> bool:
         """Submitted, but others had filled all slots: kept, not counted."""
-        return self.state == "submitted" and self.slot is None and not self.gold
+        return self.state == "submitted" and self.slot is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +167,6 @@ Content = GenerationWork | ValidationWork | JudgingWork
 
 
 @dataclass(frozen=True, slots=True)
-class GoldFeedback:
-    """At once after a qualification item.  `score`: see storage.annotation.qualification.gold_score."""
-
-    score: float
-    right: bool
-    gold: Gold
-    qualification: Qualification
-
-
-@dataclass(frozen=True, slots=True)
 class Submission:
     """One version of what a person submitted.  Versions are never changed; `current` marks the last one of a task that stands
     (not returned, not reopened); `counted` that it fills one of the item's slots."""
@@ -198,10 +187,8 @@ class Submission:
     score: float | None  # of a gold item
     current: bool
     counted: bool
-    gold: bool
     automatic: bool
     created: datetime
-    feedback: GoldFeedback | None = None  # only from `submit`
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,17 +274,6 @@ class SourcesChangedError(ConflictError):
     """Annotations changed while they were validated: load the input again."""
 
 
-class NotQualifiedError(NotAllowedError):
-    """Too few gold items were right."""
-
-    def __init__(self, qualification: Qualification) -> None:
-        self.qualification = qualification
-        super().__init__(
-            f"{qualification.right} of {qualification.done} qualification items were right, which is not enough: "
-            "read the guidelines, and ask the manager of the project to admit you"
-        )
-
-
 class FieldError(InputError):
     """One of the values that belong together is wrong: `field` says which (name, role, password, subject)."""
 
@@ -320,21 +296,3 @@ class SignedOutError(NotAllowedError):
 
     def __init__(self, why: str = "you are not signed in, or not any more: sign in again") -> None:
         super().__init__(why)
-
-
-@dataclass(frozen=True, slots=True)
-class Gold:
-    """The reference of a gold item: answer sets.  `hint` is shown with the feedback."""
-
-    annotations: tuple[Annotation, ...]
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Qualification:
-    """`passed` is None while gold items are left to do."""
-
-    done: int
-    needed: int
-    right: int
-    passed: bool | None

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LEASE_MINUTES = 30.0  # for which an opened item is reserved
-GOLD_PASS = 0.8  # share of the qualification items to get right
-MIXED_SLOTS = 1_000_000  # of a gold item that is mixed into the work: one for each person, never all taken
+MIXED_SLOTS = 1_000_000  # of a gold item: one for each person, never all taken
 THRESHOLDS: Mapping[str, float] = {
     "alias_words": 7,  # an alias of so many words gets a warning
     "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
     "must_read": 1,  # passages to open before submitting; 0 switches it off
-    "gold_score": 0.8,  # of a gold item that counts as right
 }

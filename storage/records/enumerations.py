@@ -17,7 +17,6 @@ ItemState = Literal["waiting", "open", "done"]
 # leased: open with its annotator; released: given back; expired: the lease ran out and another took the slot; returned: sent
 # back for rework; submitted and skipped: done with
 TaskState = Literal["leased", "released", "expired", "submitted", "skipped", "returned"]
-GoldUse = Literal["qualification", "mixed"]  # gold items: done first with feedback, or mixed into the work unnoticed
 SuggestionAction = Literal["accepted", "edited", "rejected"]
 SideName = Literal["a", "b"]
 InteractionKind = Literal["search", "view"]

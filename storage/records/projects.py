@@ -93,8 +93,6 @@ class Project:
     reference_date: date | None  # answers are of this day; None: no time-dependence warnings
     thresholds: Mapping[str, float]  # see THRESHOLDS
     lease_minutes: float
-    gold_first: int  # gold items that a person works on first; 0: no qualification
-    gold_pass: float  # share of them that must be right
     gold_rate: float  # how often a person gets a gold item in the place of an ordinary one
     error_labels: tuple[str, ...]  # that a judge may give beside ours
     state: ProjectState
@@ -114,8 +112,6 @@ class ProjectValues(TypedDict, total=False):
     reference_date: date | None
     thresholds: Mapping[str, float]
     lease_minutes: float
-    gold_first: int
-    gold_pass: float
     gold_rate: float
     error_labels: Sequence[str]
 
@@ -160,14 +156,6 @@ def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
             case "lease_minutes":
                 if not 0 < value <= 60 * 24 * 30:
                     raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
-                found[name] = float(value)
-            case "gold_first":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
-                    raise InputError(f"gold_first is {value!r}; use 0 to 1000")
-                found[name] = value
-            case "gold_pass":
-                if not 0 <= value <= 1:
-                    raise InputError(f"gold_pass is {value}; it must lie in 0..1")
                 found[name] = float(value)
             case "gold_rate":
                 if not 0 <= value <= MAX_GOLD_RATE:
@@ -242,11 +230,6 @@ class ItemSummary:
     assigned: tuple[str, ...]  # people
     comments: int
 
-    @property
-    def mixed(self) -> bool:
-        """A gold item that is mixed into the work, not one of qualification."""
-        return self.gold and self.slots > 0
-
 
 @dataclass(frozen=True, slots=True)
 class ItemsReport:
@@ -280,7 +263,7 @@ class StageProgress:
 @dataclass(frozen=True, slots=True)
 class PersonProgress:
     """One person at one stage.  `works`: they may work at it now; what is assigned to somebody who may not is open to everybody.
-    `submitted` as in `StageProgress`; `gold` with those mixed in."""
+    `submitted` as in `StageProgress`."""
 
     person: str
     stage: WorkStage

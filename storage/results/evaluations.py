@@ -181,7 +181,7 @@ class Evaluations(Part):
         column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[by]
         with self.reading() as session:
             query = _means(column).where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric == metric, column.is_not(None))
-            return _groups(session, query.group_by(_RUN.public_id, column).order_by(column))
+            return [GroupMean(*row) for row in session.execute(query.group_by(_RUN.public_id, column).order_by(column))]
 
     # ------------------------------------------------------------ two runs
 
@@ -269,10 +269,6 @@ def _means(group: Any) -> Select[Any]:
         .join(_ROW, at)
         .having(func.sum(_VALUE.weight) > 0)
     )
-
-
-def _groups(session: Session, query: Select[Any]) -> list[GroupMean]:
-    return [GroupMean(*row) for row in session.execute(query)]
 
 
 def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], ColumnElement[float], ColumnElement[int]]:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
-from sqlalchemy import REAL, CheckConstraint, DateTime, Dialect, Double, Integer, LargeBinary, MetaData, Text, TypeDecorator
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy import (
+    REAL,
+    CheckConstraint,
+    DateTime,
+    Dialect,
+    Double,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, declared_attr, mapped_column
 
 from core.json_io import dumps
-
-STRICT = {"sqlite_strict": True}
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -83,12 +94,9 @@ class PackedJson(TypeDecorator[Any]):
         return None if value is None else json.loads(zlib.decompress(value))
 
 
-def one_of(column: str, kind: Any) -> CheckConstraint:
-    """The column has one of a Literal's values."""
-    return CheckConstraint(f"{column} IN ({', '.join(map(repr, get_args(kind)))})", column, info={column: get_args(kind)})
-
-
 class Base(DeclarativeBase):
+    """A table has the name of its class; in SQLite it is STRICT.  A flag is 0 or 1, and a Literal has one of its values."""
+
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -100,10 +108,34 @@ class Base(DeclarativeBase):
     )
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         str: Text(),
-        Literal: Text(),  # an enumeration: see one_of
+        Literal: Text(),  # an enumeration
         bool: Flag(),
         datetime: UtcDateTime(),
         float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
         dict[str, Any]: JsonText(),
         list[Any]: JsonList(),
     }
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        if isinstance(table := cls.__dict__.get("__table__"), Table):
+            table.dialect_kwargs["sqlite_strict"] = True
+            for name, hint in get_type_hints(cls).items():
+                if name in table.columns:
+                    kind = next((k for k in (hint.__args__[0], *get_args(hint.__args__[0])) if get_origin(k) is Literal), None)
+                    values = get_args(kind) if kind else (0, 1) if isinstance(table.columns[name].type, Flag) else ()
+                    if values:
+                        rule = f"{name} IN ({', '.join(map(repr, values))})"
+                        table.append_constraint(CheckConstraint(rule, name, info={name: values} if kind else {}))
+
+
+class Row(Base):
+    """A table whose key is a number."""
+
+    __abstract__ = True
+
+    id: Mapped[int] = mapped_column(primary_key=True, sort_order=-1)

@@ -23,6 +23,8 @@ from sqlalchemy.engine import URL
 
 from core.disk import draft_name, why
 from core.errors import NewerDatabaseError, StorageError
+from storage.schema import tables, workbench
+from storage.schema.base import Base
 from storage.schema.engine import (
     DamagedError,
     accounts_file,
@@ -36,6 +38,7 @@ from storage.schema.engine import (
     writing_engine,
 )
 
+TABLES = (tables, workbench)  # modules whose import fills Base.metadata
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 LOCK_SECONDS = 60.0
 CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
@@ -84,10 +87,10 @@ def revision_of(path: Path) -> str | None:
     mode = "mode=ro" if wal.exists() else "immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=10)) as connection:
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables:
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not names:
                 return None
-            if "alembic_version" not in tables:
+            if "alembic_version" not in names:
                 raise StorageError(
                     f"{path}: this SQLite database is not Ambiscope's: use another file or another AMBISCOPE_HOME"
                 )
@@ -192,13 +195,17 @@ def backup_name(path: Path, label: str) -> Path:
 
 
 def create_tables(url: URL) -> None:
-    """The tables of this version's schema in an empty database, in one transaction."""
+    """The tables of this version's schema in an empty database, in one transaction; another start that came first is no error.
+
+    Source: Alembic's cookbook, "Building an Up to Date Database from Scratch".
+    """
     engine = make_engine(url)
     try:
         with writing_engine(engine).connect() as connection, connection.begin():
+            Base.metadata.create_all(connection)
             settings = _config()
             settings.attributes["connection"] = connection
-            command.upgrade(settings, "head")
+            command.stamp(settings, "head")
     finally:
         engine.dispose()
 

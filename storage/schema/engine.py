@@ -19,21 +19,20 @@ import secrets
 import sqlite3
 import threading
 import time
-import uuid
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.orm.exc import StaleDataError
 
 from core.errors import ConflictError, InputError, OutcomeUnknownError, StorageError
+from core.models.scheduling.turns import Turns
 
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
@@ -42,15 +41,6 @@ WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
 CHECK_SECONDS = 1.0  # between two looks at the identity of the database file
 _USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
 ACCOUNTS_FILE = "accounts_file"  # of a database session's info: where it is noted that the installation has accounts
-OUTCOME_SECONDS = 10.0  # for which a server that went away during a commit is asked what became of it
-OUTCOME_PAUSE = 0.2  # seconds between two such questions
-_NOTE_COMMIT = text(
-    "WITH forgotten AS (DELETE FROM last_commit WHERE updated < now() - interval '30 days' AND process <> :process) "
-    "INSERT INTO last_commit (process, token, updated) "
-    "SELECT CAST(:process AS text), CAST(:token AS text), now() WHERE txid_current_if_assigned() IS NOT NULL "
-    "ON CONFLICT (process) DO UPDATE SET token = excluded.token, updated = excluded.updated RETURNING txid_current_if_assigned()"
-)
-_LAST_COMMIT = text("SELECT token FROM last_commit WHERE process = :process")
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -269,6 +259,7 @@ _REASONS = {
     "disk i/o error": "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
 }
 _DAMAGE = ("malformed", "not a database")
+_CONNECTION_LOST = ("", "08", "57")  # classes of PostgreSQL's errors; none: the driver's own
 
 
 def _sqlstate(error: Exception) -> str:
@@ -301,41 +292,7 @@ def storage_errors(where: str) -> Iterator[None]:
         raise explain(e, where) from e
 
 
-class _Turn:
-    """The writers of this process come one after another, first come, first served.
-
-    SQLite's busy timeout polls, so that of many waiting threads some are never lucky; a plain lock may go to the one that has just
-    given it back.  Waiting here also holds no connection of the pool.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._busy = threading.Lock(), False
-        self._waiting: deque[threading.Event] = deque()
-
-    def acquire(self, timeout: float) -> bool:
-        with self._lock:
-            if not self._busy:
-                self._busy = True
-                return True
-            mine = threading.Event()
-            self._waiting.append(mine)
-        if mine.wait(timeout):
-            return True
-        with self._lock:
-            if mine.is_set():  # at the last moment
-                return True
-            self._waiting.remove(mine)
-            return False
-
-    def release(self) -> None:
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()  # still busy: handed over
-            else:
-                self._busy = False
-
-
-_turns: dict[str, _Turn] = {}  # by URL
+_turns: dict[str, Turns] = {}  # by URL: the writers of this process come one after another, first come, first served
 
 
 class Database:
@@ -350,8 +307,8 @@ class Database:
         self.watch = FileWatch(self.path) if self.path else None
         self.engine = make_engine(url, watch=self.watch)
         # attributes stay readable after the commit; no ORM row leaves the package anyway
-        self._process = uuid.uuid4().hex  # of its row in last_commit
-        self._turn = _turns.setdefault(url.render_as_string(hide_password=False), _Turn())
+        # SQLite's busy timeout polls, so that of many waiting threads some are never lucky.  Waiting here also holds no connection of the pool
+        self._turn = _turns.setdefault(url.render_as_string(hide_password=False), Turns())
         self.accounts_file = accounts_file(self.path) if self.path else None
         info = {ACCOUNTS_FILE: self.accounts_file}
         self._reads = sessionmaker(self.engine, expire_on_commit=False, info=info)
@@ -371,7 +328,7 @@ class Database:
     def writing(self) -> Iterator[Session]:
         """One write transaction: committed at the end, rolled back by any exception.
 
-        Raises ReplacedError, and OutcomeUnknownError where the server went away during the commit and does not come back to be asked.
+        Raises ReplacedError, and OutcomeUnknownError where the server went away during the commit.
         """
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise explain(TimeoutError("database is locked"), self.where)
@@ -395,47 +352,19 @@ class Database:
 
     @contextmanager
     def _committed(self, session: Session) -> Iterator[None]:
-        """One transaction, whose commit counts even where its acknowledgement was lost."""
-        number, token = None, uuid.uuid4().hex
+        """One transaction.  Raises OutcomeUnknownError."""
+        ending = False
         try:
             with session.begin():
                 yield
                 session.flush()
-                if self.url.get_backend_name() == "postgresql":
-                    number = session.scalar(_NOTE_COMMIT, {"process": self._process, "token": token})
-        except (SQLAlchemyError, ConnectionError):
-            if number is None or not self._was_committed(number, token):
-                raise
-
-    def _was_committed(self, number: int, token: str) -> bool:
-        """What became of a transaction of this process, the only one that it had under way.  Raises OutcomeUnknownError.
-
-        The number says when it is over, the token whether it took place: after a crash PostgreSQL gives the number of a transaction of which
-        nothing had reached the disk to another one.
-        """
-        end = time.monotonic() + OUTCOME_SECONDS
-        while True:
-            try:
-                if self._is_over(number):
-                    with self.engine.connect() as connection:
-                        return bool(connection.scalar(_LAST_COMMIT, {"process": self._process}) == token)
-            except (SQLAlchemyError, OSError):
-                pass  # it is still away
-            if time.monotonic() > end:
+                ending = self.url.get_backend_name() == "postgresql"
+        except (SQLAlchemyError, ConnectionError) as error:
+            if ending and _sqlstate(error)[:2] in _CONNECTION_LOST:
                 raise OutcomeUnknownError(
-                    f"{self.where}: the connection was lost while a change was being saved, and the database does not say whether "
-                    "it was saved: see whether it is there once the database is back, before you do it again"
-                )
-            time.sleep(OUTCOME_PAUSE)
-
-    def _is_over(self, number: int) -> bool:
-        """https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT (txid_status)"""
-        try:
-            with self.engine.connect() as connection:
-                return bool(connection.scalar(text("SELECT txid_status(:number)"), {"number": number}) != "in progress")
-        except SQLAlchemyError as e:
-            if _sqlstate(e)[:2] == "22":  # "in the future": nothing of it had reached the disk before a crash
-                return True
+                    f"{self.where}: the connection was lost while a change was being saved, and it is not known whether it was saved: see "
+                    "whether it is there once the database is back, before you do it again"
+                ) from error
             raise
 
     def gated(self, gate: Callable[[Session], None]) -> Database:

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import StorageError
-from storage.schema import tables, workbench
 from storage.schema.base import Base, JsonText, UtcDateTime
 from storage.schema.creation import SEAL, check_revision, checksum, create_tables, revision_of, verify
 from storage.schema.engine import DamagedError, explain, parse_url
 
-TABLES = (tables, workbench)  # modules whose import fills Base.metadata
 _WRITTEN_BY = slice(18, 20)  # bytes of a file: 1, 1 in a copy; 2, 2 once a store has opened it (WAL)
 _PART = 1024 * 1024  # bytes unpacked at a time
 _UNCHANGED = "nothing was changed; restore another backup"

@@ -24,14 +24,15 @@ from sqlalchemy.orm import Mapped, mapped_column
 from core.annotating.labels import Label
 from core.types import AnnotationType, Scope
 from storage.records.enumerations import ExportFormat, Stage, State
-from storage.schema.base import STRICT, Base, JsonText, PackedJson, one_of
+from storage.schema.base import Base, JsonText, PackedJson, Row
 
 
-class Question(Base):
-    __tablename__ = "question"
-    __table_args__ = (UniqueConstraint("text", "source_id"), CheckConstraint("length(text) > 0", "text"), STRICT)
+class Question(Row):
+    __table_args__ = (
+        UniqueConstraint("text", "source_id"),
+        CheckConstraint("length(text) > 0", "text"),
+    )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     public_id: Mapped[str] = mapped_column(unique=True)
     source_id: Mapped[str]  # the id it came with; empty for a question that a person typed
     text: Mapped[str]
@@ -39,11 +40,12 @@ class Question(Base):
     created: Mapped[datetime]
 
 
-class Prediction(Base):
-    __tablename__ = "prediction"
-    __table_args__ = (Index(None, "created", "id"), CheckConstraint("seconds >= 0", "seconds"), STRICT)
+class Prediction(Row):
+    __table_args__ = (
+        Index(None, "created", "id"),
+        CheckConstraint("seconds >= 0", "seconds"),
+    )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     public_id: Mapped[str] = mapped_column(unique=True)  # 32 hexadecimal digits, used in links
     key: Mapped[str | None] = mapped_column(unique=True)  # names one run, so that a rerun stores it once
     question_id: Mapped[int] = mapped_column(ForeignKey("question.id"), index=True)
@@ -60,18 +62,14 @@ class Prediction(Base):
     created: Mapped[datetime]
 
 
-class PredictedAnswer(Base):
-    __tablename__ = "predicted_answer"
+class PredictedAnswer(Row):
     __table_args__ = (
         UniqueConstraint("prediction_id", "position"),
         CheckConstraint("position >= 0", "position"),
         CheckConstraint("probability >= 0 AND probability <= 1", "probability"),
-        CheckConstraint("passed IN (0, 1)", "passed"),
         CheckConstraint("(clarified IS NULL) = (passed IS NULL)", "clarified"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     prediction_id: Mapped[int] = mapped_column(ForeignKey("prediction.id"))
     position: Mapped[int]  # from 0, in the order of the prediction's answers
     text: Mapped[str]
@@ -81,27 +79,20 @@ class PredictedAnswer(Base):
     passed: Mapped[bool | None]  # its round trip
 
 
-class Annotator(Base):
-    __tablename__ = "annotator"
-    __table_args__ = (CheckConstraint("length(name) > 0", "name"), STRICT)
+class Annotator(Row):
+    __table_args__ = (CheckConstraint("length(name) > 0", "name"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     created: Mapped[datetime]
 
 
-class Judgment(Base):
-    __tablename__ = "judgment"
+class Judgment(Row):
     __table_args__ = (
         UniqueConstraint("predicted_answer_id", "annotator_id"),
-        one_of("verdict", Label),
-        one_of("state", State),
         CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", "submitted"),
         CheckConstraint("version >= 1", "version"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
     verdict: Mapped[Label | None]
@@ -115,19 +106,11 @@ class Judgment(Base):
     __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
 
 
-class JudgmentRevision(Base):
+class JudgmentRevision(Row):
     """An earlier value of a judgment.  It names answer and annotator, not the judgment: it outlives a cleared one."""
 
-    __tablename__ = "judgment_revision"
-    __table_args__ = (
-        UniqueConstraint("predicted_answer_id", "annotator_id", "version"),
-        one_of("verdict", Label),
-        one_of("state", State),
-        CheckConstraint("cleared IN (0, 1)", "cleared"),
-        STRICT,
-    )
+    __table_args__ = (UniqueConstraint("predicted_answer_id", "annotator_id", "version"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     predicted_answer_id: Mapped[int] = mapped_column(ForeignKey("predicted_answer.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     verdict: Mapped[Label | None]
@@ -139,18 +122,12 @@ class JudgmentRevision(Base):
     cleared: Mapped[bool]  # replaced by nothing
 
 
-class Annotation(Base):
-    __tablename__ = "annotation"
+class Annotation(Row):
     __table_args__ = (
         UniqueConstraint("question_id", "annotator_id", "stage"),
-        one_of("type", AnnotationType),
-        one_of("stage", Stage),
-        one_of("state", State),
         CheckConstraint("version >= 1", "version"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
     stage: Mapped[Stage]
@@ -163,11 +140,12 @@ class Annotation(Base):
     __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
 
 
-class QaPair(Base):
-    __tablename__ = "qa_pair"
-    __table_args__ = (UniqueConstraint("annotation_id", "position"), CheckConstraint("position >= 0", "position"), STRICT)
+class QaPair(Row):
+    __table_args__ = (
+        UniqueConstraint("annotation_id", "position"),
+        CheckConstraint("position >= 0", "position"),
+    )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     annotation_id: Mapped[int] = mapped_column(ForeignKey("annotation.id", ondelete="CASCADE"))
     position: Mapped[int]
     question: Mapped[str]
@@ -175,11 +153,9 @@ class QaPair(Base):
     passage_ids: Mapped[list[Any]]
 
 
-class Evaluation(Base):
-    __tablename__ = "evaluation"
-    __table_args__ = (Index(None, "created", "id"), STRICT)
+class Evaluation(Row):
+    __table_args__ = (Index(None, "created", "id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     public_id: Mapped[str] = mapped_column(unique=True)
     system: Mapped[str]
     corpus: Mapped[str]
@@ -204,19 +180,15 @@ class Evaluation(Base):
     finished: Mapped[datetime | None]
 
 
-class EvaluationRow(Base):
+class EvaluationRow(Row):
     """One question of an evaluation.  The seven counts are core.metrics.errors' buckets; None where the run has none."""
 
-    __tablename__ = "evaluation_row"
     __table_args__ = (
         UniqueConstraint("evaluation_id", "position"),
         UniqueConstraint("evaluation_id", "question_id"),
         CheckConstraint("position >= 0", "position"),
-        CheckConstraint("ambiguous IN (0, 1)", "ambiguous"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"))
     position: Mapped[int]  # from 0, in the order of the question file
     question_id: Mapped[str]
@@ -241,8 +213,7 @@ class EvaluationRow(Base):
 class EvaluationValue(Base):
     """One metric of one question; what is undefined has no row.  Clustered by run and metric, as it is read."""
 
-    __tablename__ = "evaluation_value"
-    __table_args__ = ({"sqlite_strict": True, "sqlite_with_rowid": False},)
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
     evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
@@ -254,11 +225,7 @@ class EvaluationValue(Base):
 class EvaluationScore(Base):
     """The mean of a metric over a run with its 95% interval, as the report has it; `n` counts the questions that have a value."""
 
-    __tablename__ = "evaluation_score"
-    __table_args__ = (
-        one_of("scope", Scope),
-        {"sqlite_strict": True, "sqlite_with_rowid": False},
-    )
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
     evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
@@ -272,21 +239,16 @@ class EvaluationScore(Base):
 class EvaluationTrace(Base):
     """core.trace.to_json of a question's prediction, where the run kept it."""
 
-    __tablename__ = "evaluation_trace"
-    __table_args__ = (STRICT,)
-
     evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     trace: Mapped[dict[str, Any]] = mapped_column(PackedJson())
 
 
-class Export(Base):
+class Export(Row):
     """What went out, backups included."""
 
-    __tablename__ = "export"
-    __table_args__ = (one_of("format", ExportFormat), CheckConstraint("bytes >= 0", "bytes"), STRICT)
+    __table_args__ = (CheckConstraint("bytes >= 0", "bytes"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     format: Mapped[ExportFormat]
     file: Mapped[str]
     sha256: Mapped[str]
@@ -296,18 +258,15 @@ class Export(Base):
     created: Mapped[datetime] = mapped_column(index=True)
 
 
-class Snapshot(Base):
+class Snapshot(Row):
     """What a folder of files held when it was made; the files themselves lie outside the database."""
 
-    __tablename__ = "snapshot"
     __table_args__ = (
         CheckConstraint("number >= 1", "number"),
         CheckConstraint("bytes >= 0", "bytes"),
         CheckConstraint("length(sha256) = 64", "sha256"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     number: Mapped[int] = mapped_column(unique=True)
     sha256: Mapped[str]  # of the manifest, which holds those of the files
     bytes: Mapped[int]
@@ -315,16 +274,3 @@ class Snapshot(Base):
     filters: Mapped[dict[str, Any]]
     note: Mapped[str]
     created: Mapped[datetime]
-
-
-class LastCommit(Base):
-    """The latest commit of each process that writes to a PostgreSQL server, by a random token: where the acknowledgement of a commit was lost,
-    the token says whether it took place (storage.schema.engine).  A SQLite file has no rows here."""
-
-    __tablename__ = "last_commit"
-    __table_args__ = (STRICT,)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    process: Mapped[str] = mapped_column(unique=True)
-    token: Mapped[str]
-    updated: Mapped[datetime]

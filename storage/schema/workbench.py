@@ -12,27 +12,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import DDL, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, event
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage.records.defaults import GOLD_PASS, LEASE_MINUTES
+from storage.records.defaults import LEASE_MINUTES
 from storage.records.enumerations import InteractionKind, ItemState, Order, ProjectState, Role, TaskState, WorkStage
-from storage.schema.base import STRICT, Base, one_of
+from storage.schema.base import Base, Row
 
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity", "comment")
 
 
-class Account(Base):
+class Account(Row):
     """Role and ways to sign in of an annotator.  A name without an account has the role annotator."""
 
-    __tablename__ = "account"
-    __table_args__ = (
-        one_of("role", Role),
-        CheckConstraint("active IN (0, 1)", "active"),
-        STRICT,
-    )
+    __table_args__ = ()
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), unique=True)
     role: Mapped[Role]
     password: Mapped[str | None]  # argon2id, with its salt and parameters
@@ -42,25 +36,19 @@ class Account(Base):
     updated: Mapped[datetime]
 
 
-class SignInWait(Base):
+class SignInWait(Row):
     """Failed sign-ins of a name, known or not: the digest of its case-folded form."""
 
-    __tablename__ = "sign_in_wait"
-    __table_args__ = (CheckConstraint("failures >= 0", "failures"), STRICT)
+    __table_args__ = (CheckConstraint("failures >= 0", "failures"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(unique=True)
     failures: Mapped[int]
     until: Mapped[datetime] = mapped_column(index=True)
 
 
-class SignIn(Base):
+class SignIn(Row):
     """A sign-in that goes on (storage.access.visitors)."""
 
-    __tablename__ = "sign_in"
-    __table_args__ = (STRICT,)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     key: Mapped[str] = mapped_column(unique=True)
     secret: Mapped[str] = mapped_column(unique=True)  # digest of its code, then of its cookie's token
@@ -68,21 +56,15 @@ class SignIn(Base):
     expires: Mapped[datetime] = mapped_column(index=True)
 
 
-class Project(Base):
-    __tablename__ = "project"
+class Project(Row):
     __table_args__ = (
         CheckConstraint("length(name) > 0", "name"),
         CheckConstraint("annotators_per_item >= 1", "annotators_per_item"),
-        one_of("ordering", Order),
-        one_of("state", ProjectState),
-        CheckConstraint("gold_first >= 0 AND gold_pass >= 0 AND gold_pass <= 1", "gold"),
         CheckConstraint("gold_rate >= 0 AND gold_rate <= 0.5", "gold_rate"),
         CheckConstraint("lease_minutes > 0", "lease_minutes"),
         CheckConstraint("version >= 1", "version"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     public_id: Mapped[str] = mapped_column(unique=True)
     name: Mapped[str] = mapped_column(unique=True)
     stages: Mapped[list[Any]]
@@ -94,8 +76,6 @@ class Project(Base):
     reference_date: Mapped[str | None]  # ISO 8601, a day
     thresholds: Mapped[dict[str, Any]] = mapped_column(default=dict)
     lease_minutes: Mapped[float] = mapped_column(default=LEASE_MINUTES)
-    gold_first: Mapped[int] = mapped_column(default=0)
-    gold_pass: Mapped[float] = mapped_column(default=GOLD_PASS)
     gold_rate: Mapped[float] = mapped_column(default=0.0)
     error_labels: Mapped[list[Any]] = mapped_column(default=list)
     state: Mapped[ProjectState] = mapped_column(default="open")
@@ -104,11 +84,12 @@ class Project(Base):
     updated: Mapped[datetime]
 
 
-class Guideline(Base):
-    __tablename__ = "guideline"
-    __table_args__ = (UniqueConstraint("project_id", "version"), CheckConstraint("version >= 1", "version"), STRICT)
+class Guideline(Row):
+    __table_args__ = (
+        UniqueConstraint("project_id", "version"),
+        CheckConstraint("version >= 1", "version"),
+    )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     version: Mapped[int]
     text: Mapped[str]
@@ -117,17 +98,14 @@ class Guideline(Base):
     created: Mapped[datetime]
 
 
-class ProjectItem(Base):
-    __tablename__ = "project_item"
+class ProjectItem(Row):
     __table_args__ = (
         UniqueConstraint("project_id", "question_id"),
         UniqueConstraint("project_id", "position"),
         CheckConstraint("position >= 0", "position"),
         CheckConstraint("disagreement >= 0 AND disagreement <= 1", "disagreement"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     public_id: Mapped[str] = mapped_column(unique=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     question_id: Mapped[int] = mapped_column(ForeignKey("question.id"), index=True)
@@ -142,35 +120,30 @@ class ProjectItem(Base):
     created: Mapped[datetime]
 
 
-class ItemPrediction(Base):
+class ItemPrediction(Row):
     """The stored prediction of the project's system `side` (0 or 1) for an item."""
 
-    __tablename__ = "item_prediction"
-    __table_args__ = (UniqueConstraint("item_id", "side"), CheckConstraint("side IN (0, 1)", "side"), STRICT)
+    __table_args__ = (
+        UniqueConstraint("item_id", "side"),
+        CheckConstraint("side IN (0, 1)", "side"),
+    )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     side: Mapped[int]
     prediction_id: Mapped[int] = mapped_column(ForeignKey("prediction.id"), index=True)
 
 
-class ItemStage(Base):
+class ItemStage(Row):
     """An item in the queue of one stage; its place there is storage.annotation.queue_order's.  Gold items are for
-    everybody: qualification has no slots, those mixed into the work have MIXED_SLOTS."""
+    everybody: they have MIXED_SLOTS."""
 
-    __tablename__ = "item_stage"
     __table_args__ = (
         UniqueConstraint("item_id", "stage"),
         UniqueConstraint("item_id", "stage", "slots"),  # what task's foreign key refers to
         Index(None, "project_id", "stage", "gold", "state", "item_id"),
-        one_of("stage", WorkStage),
-        one_of("state", ItemState),
         CheckConstraint("slots >= 0", "slots"),
-        CheckConstraint("gold IN (0, 1)", "gold"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     stage: Mapped[WorkStage]
@@ -179,32 +152,30 @@ class ItemStage(Base):
     state: Mapped[ItemState]
 
 
-class Assignment(Base):
+class Assignment(Row):
     """Slots of an item are kept for the people whom it is assigned to (storage.annotation.assignments)."""
 
-    __tablename__ = "assignment"
-    __table_args__ = (UniqueConstraint("item_id", "stage", "annotator_id"), one_of("stage", WorkStage), STRICT)
+    __table_args__ = (UniqueConstraint("item_id", "stage", "annotator_id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     stage: Mapped[WorkStage]
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), index=True)
     created: Mapped[datetime]
 
 
-class Comment(Base):
-    __tablename__ = "comment"
-    __table_args__ = (CheckConstraint("length(text) > 0", "text"), Index(None, "item_id", "id"), STRICT)
+class Comment(Row):
+    __table_args__ = (
+        CheckConstraint("length(text) > 0", "text"),
+        Index(None, "item_id", "id"),
+    )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     text: Mapped[str]
     created: Mapped[datetime]
 
 
-class Task(Base):
-    __tablename__ = "task"
+class Task(Row):
     __table_args__ = (
         ForeignKeyConstraint(
             ["item_id", "stage", "slots"], ["item_stage.item_id", "item_stage.stage", "item_stage.slots"], onupdate="CASCADE"
@@ -212,17 +183,14 @@ class Task(Base):
         UniqueConstraint("item_id", "stage", "annotator_id"),
         UniqueConstraint("item_id", "stage", "slot"),  # NULLs are distinct
         CheckConstraint("slot >= 0 AND slot < slots", "slot"),
-        one_of("state", TaskState),
         CheckConstraint("state IN ('leased', 'submitted', 'returned') OR slot IS NULL", "holds"),
         CheckConstraint("state <> 'leased' OR expires IS NOT NULL", "expires"),
         CheckConstraint("version >= 0", "version"),
         CheckConstraint("seconds >= 0", "seconds"),
         Index(None, "annotator_id", "project_id", "stage", "state"),
         Index(None, "project_id", "stage", "state", "slot"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     stage: Mapped[WorkStage]
@@ -239,18 +207,13 @@ class Task(Base):
     updated: Mapped[datetime]
 
 
-class Draft(Base):
-    __tablename__ = "draft"
+class Draft(Row):
     __table_args__ = (
         UniqueConstraint("item_id", "stage", "annotator_id"),
-        one_of("stage", WorkStage),
-        CheckConstraint("open IN (0, 1)", "open"),
         CheckConstraint("version >= 1", "version"),
         Index(None, "annotator_id", "open", "updated"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     stage: Mapped[WorkStage]
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
@@ -261,22 +224,17 @@ class Draft(Base):
     updated: Mapped[datetime]
 
 
-class Submission(Base):
-    __tablename__ = "submission"
+class Submission(Row):
     __table_args__ = (
         UniqueConstraint("item_id", "stage", "annotator_id", "version"),
-        one_of("stage", WorkStage),
         CheckConstraint("version >= 1", "version"),
         CheckConstraint("restores IS NULL OR (restores >= 1 AND restores < version)", "restores"),
         CheckConstraint("seconds >= 0", "seconds"),
         CheckConstraint("score >= 0 AND score <= 1", "score"),
-        CheckConstraint("automatic IN (0, 1)", "automatic"),
         Index(None, "project_id", "stage", "id"),
         Index(None, "annotator_id"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     stage: Mapped[WorkStage]
@@ -291,18 +249,11 @@ class Submission(Base):
     created: Mapped[datetime]
 
 
-class Interaction(Base):
+class Interaction(Row):
     """A search or an opened passage."""
 
-    __tablename__ = "interaction"
-    __table_args__ = (
-        one_of("kind", InteractionKind),
-        one_of("stage", WorkStage),
-        Index(None, "item_id", "stage", "annotator_id", "id"),
-        STRICT,
-    )
+    __table_args__ = (Index(None, "item_id", "stage", "annotator_id", "id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
     stage: Mapped[WorkStage]
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
@@ -313,33 +264,35 @@ class Interaction(Base):
     created: Mapped[datetime]
 
 
-class Admission(Base):
-    """A manager's word on a person's qualification for a project, whatever the gold items say."""
-
-    __tablename__ = "admission"
-    __table_args__ = (UniqueConstraint("project_id", "annotator_id"), CheckConstraint("admitted IN (0, 1)", "admitted"), STRICT)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
-    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
-    admitted: Mapped[bool]
-    created: Mapped[datetime]
-
-
-class Activity(Base):
-    __tablename__ = "activity"
+class Activity(Row):
     __table_args__ = (
         CheckConstraint("length(action) > 0", "action"),
         Index(None, "project_id", "id"),
         Index(None, "annotator_id", "id"),
         Index(None, "item_id", "id"),
-        STRICT,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
     annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
     action: Mapped[str]
     project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id"))
     item_id: Mapped[int | None] = mapped_column(ForeignKey("project_item.id"))
     details: Mapped[dict[str, Any]]
     created: Mapped[datetime]
+
+
+def _refuse_changes(table: str) -> None:
+    words = f"rows of {table} are never changed or deleted"
+    statements = [
+        ("sqlite", f"CREATE TRIGGER refuse_{what}_{table} BEFORE {what} ON {table} BEGIN SELECT RAISE(ABORT, '{words}'); END")
+        for what in ("update", "delete")
+    ]
+    raises = f"BEGIN RAISE EXCEPTION '{words}' USING ERRCODE = 'integrity_constraint_violation'; END"
+    function = f"CREATE FUNCTION refuse_change_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ {raises} $$"
+    trigger = f"CREATE TRIGGER refuse_change_{table} BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
+    statements += [("postgresql", function), ("postgresql", f"{trigger} EXECUTE FUNCTION refuse_change_{table}()")]
+    for dialect, statement in statements:
+        event.listen(Base.metadata.tables[table], "after_create", DDL(statement).execute_if(dialect=dialect))
+
+
+for _table in APPEND_ONLY:
+    _refuse_changes(_table)

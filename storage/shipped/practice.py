@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,18 +18,14 @@ from core.datasets.ambignq import load
 from core.settings import ROOT
 from core.text import answer_keys
 from core.types import Annotation, QAPair, ReferenceQuestion
-from storage.annotation.qualification import gold_score
+from storage.annotation.contents import gold_score
 from storage.records.annotation import (
     Content,
     GenerationWork,
-    Gold,
-    GoldFeedback,
     JudgedAnswer,
     JudgingSheet,
     JudgingWork,
-    Qualification,
 )
-from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Project
 from storage.schema.creation import head
@@ -40,6 +37,7 @@ PEOPLE, PREDICTIONS = SHIPPED / "people.json", SHIPPED / "predictions.jsonl.xz"
 COMMAND = "python -m benchmarks.shipped_practice"
 MAKER = "Ambiscope"  # of the project; nobody works under this name
 PRACTICE, EXAMPLE = "Practice: twelve starter questions", "Example: three invented people on twelve starter questions"
+RIGHT_FROM = 0.8  # agreement with the reference
 ANSWERED = 4  # questions of the practice project that two people have answered already: they wait for validation
 
 
@@ -138,9 +136,18 @@ def judged_by(sheet: JudgingSheet, known: Sequence[Annotation]) -> JudgingWork:
     return JudgingWork(tuple(answers))
 
 
-def feedback(store: Store, item: str, who: str, stage: WorkStage, content: Content) -> GoldFeedback:
+@dataclass(frozen=True, slots=True)
+class PracticeFeedback:
+    """`score`: see storage.annotation.contents.gold_score."""
+
+    score: float
+    right: bool
+    references: tuple[Annotation, ...]
+
+
+def feedback(store: Store, item: str, who: str, stage: WorkStage, content: Content) -> PracticeFeedback:
     """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
-    gold = Gold(store.items.get_item(item, who).references)
+    references = store.items.get_item(item, who).references
     sides = store.reviews.judging_sheet(item, who).sides if stage == "judging" else ()
-    score = gold_score(gold, content, {(a.prediction_id, a.position): a.text for side in sides for a in side.answers})
-    return GoldFeedback(score, score >= THRESHOLDS["gold_score"], gold, Qualification(0, 0, 0, True))
+    score = gold_score(references, content, {(a.prediction_id, a.position): a.text for side in sides for a in side.answers})
+    return PracticeFeedback(score, score >= RIGHT_FROM, references)

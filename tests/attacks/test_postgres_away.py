@@ -20,7 +20,6 @@ from storage_samples import prediction
 from streamlit.testing.v1 import AppTest
 
 from core.errors import OutcomeUnknownError, StorageError
-from storage.schema import engine
 from storage.store import Store
 
 Open = Callable[..., AppTest]
@@ -148,77 +147,25 @@ def test_pages_say_so_and_come_back(open_app: Open, remote: Store, away: Cluster
         assert not app.error, (page, [e.value for e in app.error])
 
 
-LOST = [pg8000.InterfaceError("network error"), BrokenPipeError(32, "Broken pipe")]
-
-
-def lose_the_reply(
-    store: Store,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    before: Callable[[], None] = lambda: None,
-    after: Callable[[], None] = lambda: None,
-    error: Exception = LOST[0],
+@pytest.mark.parametrize("error", [pg8000.InterfaceError("network error"), BrokenPipeError(32, "Broken pipe")])
+def test_an_outcome_that_nobody_can_tell_is_not_called_unchanged(
+    remote: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """What happens `before` and `after` the next commit, whose acknowledgement is lost."""
-    dialect = store.database.engine.dialect
+    dialect, question = remote.database.engine.dialect, f"lost {type(error).__name__}?"
     commit = dialect.do_commit
 
     def do_commit(connection: Any) -> None:
         monkeypatch.setattr(dialect, "do_commit", commit)
-        before()
         commit(connection)
-        after()
         raise error
 
     monkeypatch.setattr(dialect, "do_commit", do_commit)
-
-
-def questions_of(store: Store) -> list[str]:
-    return [p.question for p in store.predictions.recent_predictions(500)]
-
-
-@pytest.mark.parametrize("error", LOST)
-def test_a_commit_whose_reply_is_lost_counts(
-    error: Exception, remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    question = f"lost {type(error).__name__}?"
-    lose_the_reply(remote, monkeypatch, after=away.restart, error=error)
-    saved = remote.predictions.save_prediction(prediction(question))
-    assert remote.predictions.get_prediction(saved).prediction.question.text == question
-
-
-def test_a_commit_that_never_arrived_changed_nothing(remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    lose_the_reply(remote, monkeypatch, before=away.restart)
-    assert "nothing was changed" in refused(lambda: remote.predictions.save_prediction(prediction("never arrived?")))
-    assert "never arrived?" not in questions_of(remote)
-
-
-def test_another_commit_is_not_taken_for_the_lost_one(remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a crash the server gives the number of a transaction that left no trace to the next one, which here is another process's."""
-    with Store(os.environ["AMBISCOPE_DATABASE_URL"].replace("127.0.0.1", "localhost")) as other:
-
-        def before() -> None:
-            away.restart()
-            other.predictions.save_prediction(prediction("the other one's?"))
-
-        lose_the_reply(remote, monkeypatch, before=before)
-        assert "nothing was changed" in refused(lambda: remote.predictions.save_prediction(prediction("the lost one?")))
-    assert "the other one's?" in questions_of(remote)
-    assert "the lost one?" not in questions_of(remote)
-
-
-def test_an_outcome_that_nobody_can_tell_is_not_called_unchanged(
-    remote: Store, away: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "OUTCOME_SECONDS", 0.0)
-    lose_the_reply(remote, monkeypatch, after=away.stop)
-    with pytest.raises(OutcomeUnknownError) as error:
-        remote.predictions.save_prediction(prediction("nobody knows?"), key="nobody-knows")
-    assert "nothing was changed" not in str(error.value)
-    assert "a-secret-word" not in str(error.value)
-    away.start()
-    saved = remote.predictions.save_prediction(prediction("nobody knows?"), key="nobody-knows")
-    assert questions_of(remote).count("nobody knows?") == 1
+    with pytest.raises(OutcomeUnknownError) as caught:
+        remote.predictions.save_prediction(prediction(question), key=question)
+    assert "nothing was changed" not in str(caught.value)
+    assert "a-secret-word" not in str(caught.value)
+    saved = remote.predictions.save_prediction(prediction(question), key=question)
+    assert [p.question for p in remote.predictions.recent_predictions(500)].count(question) == 1
     assert remote.predictions.get_prediction(saved)
 
 

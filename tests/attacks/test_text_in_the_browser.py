@@ -137,7 +137,6 @@ class House:
     project: Project
     items: list[str]
     second: Project
-    pictured: Project
 
 
 def work(note: bool = True) -> GenerationWork:
@@ -162,8 +161,6 @@ def furnish(made: Settings, store: Store) -> House:
         store.labels.judge(saved[which], 0, who, "wrong", TEXT["verdict-note"])
     second = store.projects.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
     store.intake.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
-    pictured = store.projects.create_project(me, "pictured", guidelines="Look: ![p](http://attack.invalid/p.png)")
-    store.intake.add_items(me, pictured.id, [t.ReferenceQuestion("", QUESTION, ())])
     answers = t.Annotation("single", (t.QAPair("", (TEXT["example-answer"],)),))
     stages: tuple[WorkStage, ...] = ("generation", "validation", "judging")
     project = store.projects.create_project(
@@ -225,7 +222,7 @@ def furnish(made: Settings, store: Store) -> House:
     folder.mkdir(parents=True)
     for name in ("run.json", "about.json", "rows.jsonl"):
         (folder / name).write_text("{}\n")
-    return House(made.home, saved[0], saved[1], project, items, second, pictured)
+    return House(made.home, saved[0], saved[1], project, items, second)
 
 
 @pytest.fixture(scope="module")
@@ -559,17 +556,6 @@ def is_seen(page: Any, name: str, fields: list[str]) -> None:
     assert not missing(), name
     if "guideline" in fields:
         assert "Readthis:guideline<imgsrc=x" in seen + read(page)
-
-
-def test_a_guideline_loads_no_remote_picture(page: Any, server: str, house: House) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{server}annotate?project={house.pictured.id}")
-    page.get_by_text("Guidelines", exact=False).first.click()
-    page.get_by_text("Look:").wait_for()
-    quiet(page)
-    page.wait_for_load_state("networkidle")
-    assert [u for u in asked if "attack.invalid" in u] == []
 
 
 def harmless(page: Any) -> list[str]:

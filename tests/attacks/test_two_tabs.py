@@ -52,27 +52,6 @@ def test_a_submission_in_one_tab_is_not_undone_by_the_other(annotate: Open, stor
     assert second.warning or second.error
 
 
-def test_an_item_skipped_in_one_tab_keeps_what_the_other_writes(annotate: Open, store: Store, project: Project) -> None:
-    first, second = annotate(), annotate()
-    write(first, "no idea", "reason")
-    click(first, "skip.it")
-    second = answered(second, "Rachel Zegler")
-    (item,) = store.items.items(project.id, "me", stage="generation")
-    draft = store.drafts.find_draft(item.id, "me", "generation")
-    assert draft is not None
-    assert "Rachel Zegler" in str(draft.body)
-
-
-def test_two_submissions_at_once_leave_one_and_tell_the_other(annotate: Open, store: Store, project: Project) -> None:
-    first = annotate()
-    answered(first, "Natalie Wood")
-    second = annotate()
-    click(first, "submit")
-    second = click(second, "submit")
-    assert sent(store, project) == ["Natalie Wood"]
-    assert not second.exception
-
-
 def test_guidelines_typed_in_two_tabs(open_app: Open, store: Store, project: Project) -> None:
     def guidelines(app: AppTest) -> AppTest:
         return app.segmented_control(key="manage.section").set_value("Guidelines").run()
@@ -146,16 +125,6 @@ def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
     from pages.session import shared
 
     assert "first" in shared.engine().corpus("same").passages()[0].text
-
-
-def test_the_same_name_is_given_to_a_project_in_two_tabs(open_app: Open, store: Store) -> None:
-    first, second = open_app("manage"), open_app("manage")
-    for tab in (first, second):
-        tab.text_input(key="manage.new.name").set_value("Twins").run()
-        find(tab.button, "manage.new.make").click().run()
-        assert not tab.exception
-    assert [p.name for p in store.projects.projects()] == ["Twins"]
-    assert second.error
 
 
 def test_a_project_closed_in_one_tab_stops_the_other_with_a_word(annotate: Open, store: Store, project: Project) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,25 +65,17 @@ def in_view(page: Any, question: str) -> bool:
     return bool(box and 0 < box["y"] < 700)
 
 
-def picture(page: Any, name: str) -> None:
-    if folder := os.environ.get("KEYS_PICTURES"):
-        page.screenshot(path=f"{folder}/{name}.png")
-
-
 def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(page: Any, store: Store) -> None:
     project = opened(page, store, "judging", ["Who played Maria?", "Who was Maria?"])
-    picture(page, "judging")
     first = page.locator("h3").first.inner_text()
     for key in "121233":
         page.keyboard.press(key)
     page.get_by_text("6 of 6 answers judged").wait_for()
     quiet(page, 400)
-    picture(page, "judged")
     page.keyboard.press("Control+Enter")
     page.keyboard.press("1")  # nobody has seen the next item yet
     page.get_by_text("0 of 6 answers judged").wait_for()
     quiet(page, 400)
-    picture(page, "next")
     second = ({"Who played Maria?", "Who was Maria?"} - {first}).pop()
     assert in_view(page, second)
     assert page.get_by_text("0 of 6 answers judged").is_visible()
@@ -102,7 +93,6 @@ def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any,
         page.keyboard.press(key)
     page.get_by_text("3 of 6 left").wait_for()
     quiet(page, 400)
-    picture(page, "generation")
     (item,) = store.items.items(project, "me", stage="generation")
     draft = store.drafts.find_draft(item.id, "me", "generation")
     assert draft is not None

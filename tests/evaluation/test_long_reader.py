@@ -36,10 +36,10 @@ def test_the_words_of_each_meaning_count() -> None:
     assert named is not None
     for readings, counted, other in ((named, ASQA, BUNDLED), (bundled, BUNDLED, ASQA)):
         example = Example(EXAMPLE.prompt, EXAMPLE.annotations, EXAMPLE.answers, readings=readings)
-        assert metric(counted).per_example(example) == 0.5  # all of Ada Lund, nothing of Bo
-        assert metric(other).per_example(example) is None
+        assert metric(counted)(example) == 0.5  # all of Ada Lund, nothing of Bo
+        assert metric(other)(example) is None
     assert read_long(Table(), "default", Example("Who?", EXAMPLE.annotations, ("Ada",))) is None  # not of ASQA
-    assert metric(ASQA).per_example(EXAMPLE) is None
+    assert metric(ASQA)(EXAMPLE) is None
 
 
 def test_no_reader_where_none_is_set() -> None:

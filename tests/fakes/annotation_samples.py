@@ -10,9 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from core import types as t
-from storage.annotation.contents import gold_to_json
 from storage.annotation.places import item_row
-from storage.records.annotation import GenerationWork, Gold, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
+from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Project
 from storage.schema import engine, tables, workbench
@@ -95,15 +94,6 @@ def judge_all(sheet: JudgingSheet, verdict: Any = "correct", errors: tuple[str, 
     )
 
 
-def make_gold(store: Store, item: str, gold: Gold) -> None:
-    """Turns an item into a qualification item."""
-    with store.database.writing() as session:
-        row = item_row(session, item)
-        row.gold = gold_to_json(gold)
-        for queue in session.scalars(select(workbench.ItemStage).filter_by(item_id=row.id)):
-            queue.gold, queue.slots = True, 0
-
-
 def states(store: Store, made: Project, stage: WorkStage = "generation", by: str = "Mia") -> Sequence[str]:
     return [i.state for i in store.items.items(made.id, by, stage=stage, limit=500)]
 
@@ -117,22 +107,19 @@ def fill_workbench(store: Store) -> None:
     made = store.projects.create_project(
         "Mia",
         "sample",
-        gold_first=1,
         guidelines="# Read",
         examples=[Example(True, "Who?", single(), "one")],
         systems=["ambigprompt"],
     )
-    store.intake.add_items(
-        "Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold="qualification"
-    )
-    first = take(store, made, "Ada")
+    store.intake.add_items("Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
+    gold = store.items.items(made.id, "Mia", stage="generation")[0].id
+    first = store.queue.claim_item(gold, "Ada", "generation")
     store.drafts.log_search(first.item, "Ada", "generation", "bridge")
     store.drafts.log_view(first.item, "Ada", "generation", "p1", "Title 1")
     store.drafts.save_draft(first.item, "Ada", "generation", {"text": "half"})
     store.submissions.submit(first.item, "Ada", "generation", work("1932"), seconds=4)
-    second = store.queue.claim_item(take(store, made, "Bob").item, "Bob", "generation")
+    second = store.queue.claim_item(gold, "Bob", "generation")
     store.drafts.save_draft(second.item, "Bob", "generation", {"text": "open"})
-    store.projects.admit("Mia", made.id, "Bob", True)
     store.comments.comment(first.item, "Ada", "Is it the bridge of 1932?")
     with store.database.writing() as session:  # every question here is gold, and gold is assigned to nobody
         item = item_row(session, second.item)

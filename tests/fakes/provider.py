@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect on 127.0.0.1: it vouches for whoever comes, and lies where it is told to."""
+"""A provider of OpenID Connect on 127.0.0.1: it vouches for whoever comes."""
 
 from __future__ import annotations
 
@@ -21,29 +21,21 @@ CLIENT, SECRET = "ambiscope", "the client's secret"
 
 @dataclass
 class Provider:
-    """`claims` go over the true ones of each ID token; `forged`: it is signed with a key that the provider does not publish."""
-
     address: str = ""
     subject: str = "stranger"
-    claims: dict[str, Any] = field(default_factory=dict)
-    forged: bool = False
-    callbacks: list[str] = field(default_factory=list)  # where browsers were sent back to, with code and state
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"}))
     codes: dict[str, str] = field(default_factory=dict)  # code -> nonce
 
     def token(self, nonce: str) -> str:
         now = int(time.time())
         claims = {"iss": self.address, "aud": CLIENT, "sub": self.subject, "nonce": nonce, "iat": now, "exp": now + 300}
-        key = RSAKey.generate_key(2048, {"kid": "k1"}) if self.forged else self.key
-        return jwt.encode({"alg": "RS256", "kid": "k1"}, claims | self.claims, key)
+        return jwt.encode({"alg": "RS256", "kid": "k1"}, claims, self.key)
 
     def authorize(self, asked: dict[str, str]) -> str:
         """Where the browser goes next: back at once, as after a sign-in."""
         code = secrets.token_urlsafe(8)
         self.codes[code] = asked.get("nonce", "")
-        back = asked["redirect_uri"] + "?" + urlencode({"code": code, "state": asked["state"]})
-        self.callbacks.append(back)
-        return back
+        return asked["redirect_uri"] + "?" + urlencode({"code": code, "state": asked["state"]})
 
     def exchange(self, form: dict[str, str]) -> dict[str, Any] | None:
         """A code is worth one token."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from core import types as t
-from core.metrics import metric
+from core.metrics import metric, weights_of
 from core.metrics.base import Example
 from core.metrics.calibration import by_chance, ends_of, judged, reliability
 
@@ -24,10 +24,10 @@ def test_each_answer_is_judged_by_the_references_and_an_answer_said_twice_is_rig
 
 def test_the_brier_score_counts_answers_and_not_questions() -> None:
     record = metric("Brier")
-    assert record.per_example(example(Rome=1.0, Bern=0.0)) == 0.0
-    assert record.per_example(example(Rome=0.5, Bern=0.5)) == 0.25
-    assert record.per_example(example()) is None
-    assert record.weight(example(Rome=0.5, Bern=None)) == 1.0
+    assert record(example(Rome=1.0, Bern=0.0)) == 0.0
+    assert record(example(Rome=0.5, Bern=0.5)) == 0.25
+    assert record(example()) is None
+    assert weights_of(example(Rome=0.5, Bern=None))["Brier"] == 1.0
 
 
 def test_eoi_is_right_where_every_reference_was_given() -> None:

@@ -64,7 +64,7 @@ def prediction(*said: t.Interpretation) -> t.Prediction:
 def values(grounding: Grounding | None) -> dict[str, Any]:
     names = ("interpretations", "Sufficient%", "ungrounded precision", "ungrounded recall", "G-precision", "G-recall", "G-F1")
     example = Example("Who won?", REFERENCE.annotations, (), grounding=grounding)
-    return {name: metric(name).per_example(example) for name in names}
+    return {name: metric(name)(example) for name in names}
 
 
 def test_the_references_judge() -> None:
@@ -255,9 +255,9 @@ def test_long_answers() -> None:
         ("Who won in 1990?", "Who won in 2000?"),
         long_answers=("In 1990 Ada won, and in 2000 Bo.", "nothing like it"),
     )
-    assert metric("STR-EM").per_example(example) == 0.5  # Ada and Bo of four meanings
-    rouge = metric("ROUGE-L").per_example(example)
+    assert metric("STR-EM")(example) == 0.5  # Ada and Bo of four meanings
+    rouge = metric("ROUGE-L")(example)
     assert 0.3 < rouge < 1
     bare = Example("Who won?", REFERENCE.annotations, ("Ada",))
-    assert metric("STR-EM").per_example(bare) is None
-    assert metric("ROUGE-L").per_example(bare) is None
+    assert metric("STR-EM")(bare) is None
+    assert metric("ROUGE-L")(bare) is None

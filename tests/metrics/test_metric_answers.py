@@ -15,7 +15,7 @@ def annotation(*answers: list[str]) -> Annotation:
 
 
 def value(name: str, example: Example) -> float | None:
-    return metric(name).per_example(example)
+    return metric(name)(example)
 
 
 def example(predictions: list[str], *annotations: Annotation) -> Example:
@@ -58,10 +58,5 @@ def test_a_question_without_reference_answers_is_undefined() -> None:
         assert value(name, Example("q", (Annotation("none"),), ("Rome",), ("q",), None, ("Rome",), 1, ())) is None
 
 
-def test_every_registered_metric_is_a_record_of_its_name() -> None:
-    for name in METRICS:
-        record = metric(name)
-        assert record.name == name
-        assert record.source
-        assert record.direction in ("higher", "lower", "neither")
-        assert record.aggregate([None, None]) is None
+def test_every_registered_metric_is_there() -> None:
+    assert [name for name in METRICS if not callable(metric(name))] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.metrics import metric
+from core.metrics import metric, weights_of
 from core.metrics.base import Example, aggregate
 from core.types import Annotation, QAPair
 
@@ -14,7 +14,7 @@ def retrieved(*passages: str, k: int | None = None) -> Example:
 
 
 def value(name: str, example: Example) -> float | None:
-    return metric(name).per_example(example)
+    return metric(name)(example)
 
 
 def test_r_at_k_wants_one_answer_and_mrecall_all_or_k() -> None:
@@ -71,12 +71,11 @@ def test_ramdocs_in_text_finds_answers_in_longer_ones_and_wrong_ones_too() -> No
 def test_the_clarified_share_is_of_right_answers() -> None:
     gold = Annotation("multiple", (QAPair("", ("Rome",)), QAPair("", ("Oslo",))))
     record = metric("clarified")
-    assert record.weight is not None
     two = Example("q", (gold,), ("Bonn", "Rome", "Oslo"), passed=(True, True, False))
     one = Example("q", (gold,), ("Rome",), passed=(True,))
     none_right = Example("q", (gold,), ("Bonn",), passed=(True,))
     unclarified = Example("q", (gold,), ("Rome",), passed=(None,))
-    values = [record.per_example(e) for e in (two, one, none_right, unclarified)]
+    values = [record(e) for e in (two, one, none_right, unclarified)]
     assert values == [0.5, 1.0, None, None]
     # two of three right answers, not the mean of the questions' shares
-    assert aggregate(values, [record.weight(e) for e in (two, one, none_right, unclarified)]) == 2 / 3
+    assert aggregate(values, [weights_of(e)["clarified"] for e in (two, one, none_right, unclarified)]) == 2 / 3

@@ -41,20 +41,20 @@ def test_pairs_are_taken_from_the_most_similar_and_each_side_once() -> None:
         "multiple", (QAPair("Who won in 2010?", ("Spain",)), QAPair("Who won the cup in 1964?|Who won in 1964?", ("Spain",)))
     )
     said = Example("Who won?", (annotation,), ("Spain", "spain"), ("Who won in 1964?", "Who won in 2010?"))
-    assert metric("F1 edit-f1").per_example(said) == 1.0
+    assert metric("F1 edit-f1")(said) == 1.0
     once = Example("Who won?", (annotation,), ("Spain",), ("Who won in 1964?",))
-    assert metric("F1 edit-f1").per_example(once) == pytest.approx(2 / 3)
+    assert metric("F1 edit-f1")(once) == pytest.approx(2 / 3)
 
 
 def test_a_single_answer_annotation_counts_with_f1_answer() -> None:
     single = Annotation("single", (QAPair("Who won?", ("Spain",)),))
     said = Example("Who won?", (single,), ("Spain", "Italy"), ("a", "b"))
-    assert metric("F1 bleu4").per_example(said) == pytest.approx(2 / 3)
+    assert metric("F1 bleu4")(said) == pytest.approx(2 / 3)
 
 
 def test_without_questions_on_either_side_the_metric_is_undefined() -> None:
     asked = Annotation("multiple", (QAPair("Who won in 2010?", ("Spain",)), QAPair("Who won in 2014?", ("Germany",))))
     silent = Annotation("multiple", (QAPair("", ("Spain",)), QAPair("", ("Germany",))))
     for name in ("F1 bleu1", "F1 edit-f1"):
-        assert metric(name).per_example(Example("Who won?", (asked,), ("Spain",))) is None
-        assert metric(name).per_example(Example("Who won?", (silent,), ("Spain",), ("Who won in 2010?",))) is None
+        assert metric(name)(Example("Who won?", (asked,), ("Spain",))) is None
+        assert metric(name)(Example("Who won?", (silent,), ("Spain",), ("Who won in 2010?",))) is None

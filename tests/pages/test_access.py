@@ -11,9 +11,7 @@ import pytest
 from annotate_helpers import predict
 from argon2 import PasswordHasher
 from page_helpers import QUESTION, TIMEOUT, button, texts
-from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from test_evaluate import save
 
 from core.errors import StorageError
@@ -183,30 +181,6 @@ def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> Non
     button(app, "Sign in").click().run()
     assert "**Mia**" in texts(app)
     assert "left.behind" not in app.session_state
-
-
-def test_a_session_taken_over_by_another_browser_is_signed_out(
-    filled: str, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page, look, do = STEPS["deletes a corpus"]
-    store.people.add_person("me", "Mia", "manager", PASSWORD)
-    cookies = {"_streamlit_xsrf": generate_xsrf_token_string(b"the browser of Mia", 1)}
-    monkeypatch.setattr(ContextProxy, "cookies", property(lambda self: cookies))
-    app = tab(None)
-    app.text_input(key="signin.typed").set_value("Mia")
-    app.text_input(key="signin.password").set_value(PASSWORD)
-    button(app, "Sign in").click().run()
-    cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"the browser of Mia", 1)  # masked anew: the same
-    app = look(app.switch_page(f"pages/{page}/page.py").run())
-    assert "**Mia**" in texts(app)
-    before = everything(store, settings)
-    do(app, store)
-    cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"another browser...", 1)
-    app.run()
-    assert "signin.typed" in [t.key for t in app.text_input]
-    assert everything(store, settings) == before
-    cookies["_streamlit_xsrf"] = generate_xsrf_token_string(b"the browser of Mia", 1)
-    assert "signin.typed" in [t.key for t in app.run().text_input]  # nor does it come back
 
 
 # ---------------------------------------------------------------- roles

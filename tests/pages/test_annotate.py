@@ -8,7 +8,6 @@ import pytest
 from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, read_something, write
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
-from test_manage import section
 
 from core.types import Annotation, QAPair, ReferenceQuestion
 from storage.records.annotation import GenerationWork, JudgingWork, SuggestionUse, ValidationWork
@@ -26,19 +25,6 @@ def test_launches_on_an_empty_database(open_app: Open) -> None:
     app = open_app("annotate")
     fine(app)
     assert "There is no open project yet" in texts(app)
-
-
-def test_guidelines_show_no_picture_to_annotators_and_managers(annotate: Open, store: Store) -> None:
-    """`![` begins every picture of Markdown, with its address in place or further down."""
-    text = "# Look\n![one](http://127.0.0.1:9/x.png) ![two][r]\n\n## Answers\n[![three](x.png)](y)\n\n[r]: http://127.0.0.1:9/y.png"
-    make_project(store, guidelines=text)
-    app = annotate()
-    drawn = [m.value for m in app.markdown if "127.0.0.1:9" in m.value]
-    assert drawn
-    assert not [m.value for m in app.markdown if "![" in m.value]
-    preview = [m.value for m in section(app.switch_page("pages/manage/page.py").run(), "Guidelines").markdown]
-    assert [m for m in preview if "127.0.0.1:9" in m]
-    assert not [m for m in preview if "![" in m]
 
 
 def test_a_new_annotator_sees_the_guidelines_and_the_keys(annotate: Open, store: Store) -> None:
@@ -222,30 +208,6 @@ def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
     click(app, "open", "x1")
     assert "Anna met Ben in Rome." in texts(app)
     fine(app)
-
-
-# ---------------------------------------------------------------- qualification
-
-
-def test_a_gold_item_gives_feedback_at_once(annotate: Open, store: Store) -> None:
-    project = make_project(store, gold_first=1, questions=(SECOND,))
-    answer = Annotation("single", (QAPair("", ("Natalie Wood",)),))
-    gold = ReferenceQuestion("g", QUESTION, (answer,), extra={"hint": "See the 1961 film."})
-    store.intake.add_items("me", project.id, [gold], gold="qualification")
-    app = annotate(project=project.id)
-    assert "qualification" in texts(app)
-    read_something(app)
-    click(app, "kind", "single")
-    write(app, "Rachel Zegler", "answers", 0)
-    click(app, "submit")
-    assert not app.exception
-    shown = texts(app)
-    assert "Not quite" in shown
-    assert "See the 1961 film." in shown
-    assert "**Natalie Wood**" in shown
-    assert "**Rachel Zegler**" in shown
-    app.button(key="annotate.go_on").click().run()
-    assert "not enough" in app.error[0].value  # the only gold item was wrong
 
 
 # ---------------------------------------------------------------- validation

@@ -106,11 +106,11 @@ def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     assert "no file is selected" in app.error[0].value
     assert is_open(app, "Add questions")
     app.file_uploader(key="manage.more").set_value(("q.txt", b"Who wrote it?\n", "text/plain")).run()
-    app.radio(key="manage.more.gold").set_value("qualification").run()
+    app.checkbox(key="manage.more.gold").check().run()
     click(app, "manage.more.add")
-    assert app.error  # a qualification item needs its right answer
+    assert app.error  # a gold item needs its right answer
     assert is_open(app, "Add questions")
-    app.radio(key="manage.more.gold").set_value("").run()
+    app.checkbox(key="manage.more.gold").uncheck().run()
     click(app, "manage.more.add")
     fine(app)
     assert "1 question added" in app.success[0].value

@@ -59,21 +59,3 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     visitor.switch_page("pages/annotate/page.py").run()
     fine(visitor)
     assert QUESTION in texts(visitor)
-
-
-def test_open_id_connect(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages.session import connection
-
-    store.people.add_person("me", "Mia", "manager", subject="https://id.example abc")
-    monkeypatch.setattr(connection, "provider", lambda: True)
-    known = {"who": ""}
-    monkeypatch.setattr(connection, "subject", lambda: known["who"])
-    app = open_app("explore")
-    assert "Sign in with your organisation" in [b.label for b in app.button]
-    known["who"] = "https://id.example stranger"
-    app = open_app("explore")
-    assert "have no account here" in app.warning[0].value
-    known["who"] = "https://id.example abc"
-    app = open_app("manage")
-    fine(app)
-    assert "**Mia**" in texts(app)

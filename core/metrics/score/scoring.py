@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import InputError
-from core.metrics import SCORE_METRICS, metric
-from core.metrics.base import Example, Value
+from core.metrics import HARMONIC, SCORE_METRICS, metric
+from core.metrics.base import Example, Value, aggregate
 from core.metrics.grounding import harmonic
 from core.metrics.score.files import Predicted, read_predictions, read_references
 from core.types import ReferenceQuestion
@@ -30,7 +30,7 @@ class Scores:
 
 def values_of(example: Example, names: Sequence[str]) -> dict[str, Value]:
     """One question's value of each metric."""
-    return {name: metric(name).per_example(example) for name in names}
+    return {name: metric(name)(example) for name in names}
 
 
 def table(
@@ -46,16 +46,15 @@ def table(
     """
     found: Table = {}
     for name in names:
-        record = metric(name)
-        if record.harmonic_of is not None:
-            a, b = (table(rows, ambiguous, [part])[part] for part in record.harmonic_of)
+        if parts := HARMONIC.get(name):
+            a, b = (table(rows, ambiguous, [part])[part] for part in parts)
             found[name] = {scope: harmonic(a[scope], b[scope]) for scope in ("all", "multi")}
             continue
         values = [row.get(name) for row in rows]
         weight = (weights or {}).get(name)
         some = [i for i, yes in enumerate(ambiguous) if yes]
-        multi = record.aggregate([values[i] for i in some], [weight[i] for i in some] if weight else None)
-        found[name] = {"all": record.aggregate(values, weight), "multi": multi}
+        multi = aggregate([values[i] for i in some], [weight[i] for i in some] if weight else None)
+        found[name] = {"all": aggregate(values, weight), "multi": multi}
     return found
 
 

@@ -32,15 +32,25 @@ class Turns:
     def waiting(self) -> int:
         return max(0, len(self._order) - 1)
 
-    def __enter__(self) -> None:
+    def acquire(self, timeout: float | None = None) -> bool:
+        """False where `timeout` seconds were not enough."""
         me = threading.get_ident()
         with self._changed:
             if not self._order or self._order[0] != me:
                 self._order.append(me)
-                self._changed.wait_for(lambda: self._order[0] == me)
+                if not self._changed.wait_for(lambda: self._order[0] == me, timeout):
+                    self._order.remove(me)
+                    return False
             self._depth += 1
+            return True
+
+    def __enter__(self) -> None:
+        self.acquire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
         with self._changed:
             self._depth -= 1
             if not self._depth:

@@ -1,15 +1,14 @@
-"""Files that are whole or not there: written beside their place, digested on the way, renamed at the end; and their manifests."""
+"""Files that are whole or not there: written beside their place and renamed at the end; their digests and manifests."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import TextIO
 
 from core import disk
 from core.errors import InputError, StorageError
@@ -18,72 +17,19 @@ from storage.schema import tables
 from storage.schema.engine import Database
 
 
-class HashedWriter(io.RawIOBase):
-    """Text or bytes into a file, counted and digested on the way.  A binary file of its own, so that Parquet's writer takes it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__()
-        self._file, self._hash, self.bytes = file, hashlib.sha256(), 0
-
-    def write(self, data: Any) -> int:
-        raw = data.encode("utf-8") if isinstance(data, str) else bytes(data)
-        self._file.write(raw)
-        self._hash.update(raw)
-        self.bytes += len(raw)
-        return len(raw)
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.bytes
-
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
-
-
 @contextmanager
-def replacing(path: Path) -> Iterator[HashedWriter]:
+def replacing(path: Path) -> Iterator[TextIO]:
     """Writes beside `path` and renames at the end; at any exception `path` is as it was.
 
     Raises StorageError for the disk's.
     """
-    with disk.replacing(path) as draft, draft.open("wb") as file:
-        yield HashedWriter(file)
-
-
-class HashedFolder:
-    """Files into a folder.  Its digest is that of the lines `sha256  name`, by name; `sha256sum` writes the same."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._files: dict[str, HashedWriter] = {}
-
-    @contextmanager
-    def file(self, name: str) -> Iterator[HashedWriter]:
-        """A new file; `name` may have folders."""
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
-            self._files[name] = HashedWriter(file)
-            yield self._files[name]
-            file.flush()
-            os.fsync(file.fileno())
-
-    @property
-    def bytes(self) -> int:
-        return sum(one.bytes for one in self._files.values())
-
-    @property
-    def sha256(self) -> str:
-        lines = "".join(f"{self._files[name].sha256}  {name}\n" for name in sorted(self._files))
-        return hashlib.sha256(lines.encode()).hexdigest()
+    with disk.replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        yield file
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[HashedFolder]:
-    """Writes beside `path` and renames at the end; at any exception nothing is left.
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder beside `path`, renamed at the end; at any exception nothing is left.
 
     Raises InputError where `path` holds something already, StorageError for the disk's.
     """
@@ -92,12 +38,27 @@ def new_folder(path: Path) -> Iterator[HashedFolder]:
     draft = disk.draft_name(path)
     try:
         draft.mkdir(parents=True)
-        yield HashedFolder(draft)
+        yield draft
+        for file in _files(draft):
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
         draft.replace(path)
     except OSError as e:
         raise StorageError(f"{path} cannot be written ({disk.why(e, path)}); nothing was left behind") from e
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def measured(path: Path) -> tuple[int, str]:
+    """(bytes, digest) of a file or a folder.  A folder's digest is that of the lines `sha256  name`, by name; `sha256sum` writes the same."""
+    if path.is_file():
+        return path.stat().st_size, digest(path)
+    lines = "".join(f"{digest(file)}  {file.relative_to(path).as_posix()}\n" for file in _files(path))
+    return sum(file.stat().st_size for file in _files(path)), hashlib.sha256(lines.encode()).hexdigest()
 
 
 def digest(path: Path) -> str:

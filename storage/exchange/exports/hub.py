@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
@@ -21,7 +22,6 @@ from core import __version__
 from core.errors import InputError
 from core.text import question_key
 from storage.exchange.consensus import RULE
-from storage.exchange.exports.files import HashedFolder
 from storage.exchange.exports.writing import Folder, Rows
 from storage.exchange.filters import Filters, Names
 from storage.schema import tables
@@ -80,17 +80,17 @@ def _rows(texts: Iterator[str]) -> Iterator[dict[str, Any]]:
 def folder_of(rows: Rows) -> Folder:
     """Writes `data/SPLIT.parquet` for each split that has a row, and README.md.  Raises InputError where none has: that cannot be loaded."""
 
-    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: HashedFolder) -> None:
+    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         shape = schema()
+        (out / "data").mkdir()
         with ExitStack() as stack:
 
             @lru_cache(maxsize=8)  # one a split
             def writer(split: str) -> Any:
-                file = pa.PythonFile(stack.enter_context(out.file(f"data/{split}.parquet")), mode="w")
-                return stack.enter_context(parquet.ParquetWriter(file, shape, compression="zstd"))
+                return stack.enter_context(parquet.ParquetWriter(out / f"data/{split}.parquet", shape, compression="zstd"))
 
             def flush(split: str, found: list[dict[str, Any]]) -> None:
                 writer(split).write_table(pa.Table.from_pylist(found, schema=shape))
@@ -108,8 +108,7 @@ def folder_of(rows: Rows) -> Folder:
                     flush(split, found)
         if not waiting:
             raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
-        with out.file("README.md") as card:
-            card.write(_card(session, filters.to_json(names), counts))
+        (out / "README.md").write_text(_card(session, filters.to_json(names), counts), encoding="utf-8")
 
     return write
 

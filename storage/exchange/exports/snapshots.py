@@ -18,7 +18,7 @@ from core.json_io import dumps
 from storage.access.permissions import allowed_to
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing
+from storage.exchange.exports.files import digest, manifest_path, measured, new_folder, note_export, replacing
 from storage.exchange.exports.writing import Formats, check_format, write_rows
 from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
@@ -54,11 +54,12 @@ class Exports(Part):
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
             counts = write_rows(session, made, writer, chosen, names)
+        size, sha256 = measured(out)
         manifest = Manifest(
             format=format,
             file=out.name,
-            sha256=writer.sha256,
-            bytes=writer.bytes,
+            sha256=sha256,
+            bytes=size,
             counts=counts,
             filters=chosen.to_json(names),
             rule=RULE,
@@ -120,9 +121,8 @@ class Exports(Part):
                 path = draft / f"{name}{self._formats[name].suffix}"
                 with replacing(path) as writer:
                     counts = write_rows(session, self._formats[name], writer, chosen, names)
-                files.append(
-                    {"format": name, "file": path.name, "sha256": writer.sha256, "bytes": writer.bytes, "counts": counts}
-                )
+                size, sha256 = measured(path)
+                files.append({"format": name, "file": path.name, "sha256": sha256, "bytes": size, "counts": counts})
             return files, chosen.to_json(names)
 
     def _publish(self, folder: Path, draft: Path, files: list[dict[str, Any]], seen: dict[str, Any], note: str) -> Snapshot:
@@ -150,7 +150,7 @@ class Exports(Part):
                 target = place
                 row = SnapshotRow(
                     number=number,
-                    sha256=writer.sha256,
+                    sha256=digest(place / MANIFEST),
                     bytes=sum(f["bytes"] for f in files),
                     counts={f["format"]: f["counts"] for f in files},
                     filters=seen,

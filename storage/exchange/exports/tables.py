@@ -8,16 +8,14 @@ skip).  Parquet holds the texts as they are.  Its schema is written down here an
 from __future__ import annotations
 
 import csv
-import io
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 from sqlalchemy.orm import Session
 
-from storage.exchange.exports.files import HashedWriter
 from storage.exchange.filters import Filters, Names
 from storage.exchange.votes import chunks, contributions, said
 from storage.results.standing import Annotated, Labelled
@@ -134,20 +132,14 @@ def _count(row: dict[str, Any], counts: Counter[str]) -> None:
     counts[row["stage"]] += 1
 
 
-def write_csv(session: Session, filters: Filters, names: Names, counts: Counter[str], out: HashedWriter) -> None:
+def write_csv(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
     """UTF-8 with a byte order mark, so that spreadsheets read accents; every cell quoted; several aliases joined by ` | `."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     out.write("\ufeff")
     writer.writerow([name for name, _ in COLUMNS])
-    for number, row in enumerate(statements(session, filters, names), 1):
+    for row in statements(session, filters, names):
         _count(row, counts)
         writer.writerow([_cell(row.get(name), kind) for name, kind in COLUMNS])
-        if number % 500 == 0:
-            out.write(buffer.getvalue())
-            buffer.seek(0)
-            buffer.truncate()
-    out.write(buffer.getvalue())
 
 
 def _cell(value: Any, kind: str) -> str:
@@ -175,7 +167,7 @@ def schema() -> Any:
     return pa.schema([pa.field(name, kinds[kind], nullable=name not in required) for name, kind in COLUMNS])
 
 
-def write_parquet(session: Session, filters: Filters, names: Names, counts: Counter[str], out: HashedWriter) -> None:
+def write_parquet(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
     """Row groups of ROWS rows, compressed with zstd."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -185,7 +177,7 @@ def write_parquet(session: Session, filters: Filters, names: Names, counts: Coun
     def group(rows: list[dict[str, Any]]) -> Any:
         return pa.Table.from_pylist(rows, schema=shape)
 
-    with parquet.ParquetWriter(pa.PythonFile(out, mode="w"), shape, compression="zstd") as writer:
+    with parquet.ParquetWriter(pa.PythonFile(out.buffer, mode="w"), shape, compression="zstd") as writer:
         waiting: list[dict[str, Any]] = []
         for row in statements(session, filters, names):
             _count(row, counts)

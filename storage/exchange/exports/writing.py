@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
 
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
-from storage.exchange.exports.files import HashedFolder, HashedWriter
 from storage.exchange.filters import Filters, Names
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
-Whole = Callable[[Session, Filters, Names, Counter[str], HashedWriter], None]
-Folder = Callable[[Session, Filters, Names, Counter[str], HashedFolder], None]
+Whole = Callable[[Session, Filters, Names, Counter[str], TextIO], None]
+Folder = Callable[[Session, Filters, Names, Counter[str], Path], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,10 @@ def check_format(formats: Formats, name: str, filters: Filters) -> Format:
     return formats[name]
 
 
-def write_rows(
-    session: Session, format: Format, out: HashedWriter | HashedFolder, filters: Filters, names: Names
-) -> dict[str, int]:
-    """Streams one format; returns the counts.  An empty database gives a valid file without rows."""
+def write_rows(session: Session, format: Format, out: TextIO | Path, filters: Filters, names: Names) -> dict[str, int]:
+    """Streams one format into a file or a folder; returns the counts.  An empty database gives a valid file without rows."""
     counts: Counter[str] = Counter(dict.fromkeys(format.counts, 0))
-    if isinstance(out, HashedFolder):
+    if isinstance(out, Path):
         assert format.folder is not None
         format.folder(session, filters, names, counts, out)
         return dict(counts)

@@ -7,8 +7,7 @@
 | `predictions` | JSON lines: traces, `ask --json`, or {question, system, answers} (storage.exchange.imports.predictions) | predictions |
 | `questions` | a list or lines of {question, id}; other fields are let by | questions |
 
-A file is read twice: first every row is checked, without any lock on the database, and the wrong ones are collected by line; then all of it
-is stored in one transaction.  Importing the same answer sets again stores nothing.  A row that contradicts what is stored is refused, never merged.
+A file is read once, in one transaction: the wrong rows are collected by line, and where there are some, nothing is stored.  Importing the same answer sets again stores nothing.  A row that contradicts what is stored is refused, never merged.
 `fid`, `training` and the tables are derived and not read back.
 """
 
@@ -27,7 +26,7 @@ from sqlalchemy.orm import Session
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
 from core.metrics.score.files import parse_reference
-from core.types import Annotation, QAPair, Question, ReferenceQuestion
+from core.types import Annotation, Prediction, QAPair, Question, ReferenceQuestion
 from storage.access.actors import annotator_row
 from storage.access.permissions import operator_only
 from storage.exchange.dump import LAYOUT, advance_sequences, check_line, require_empty, store_line
@@ -116,57 +115,19 @@ def ambignq_of(row: Row) -> ReferenceQuestion:
     return found
 
 
-_CHECKS: dict[str, Callable[[Row], Any]] = {
-    "ambignq": ambignq_of,
-    "questions": question_of,
-    "predictions": prediction_of,
-    "jsonl": check_line,
-}
-
-
-def check_file(path: Path, format: str) -> None:
-    """Reads all of it.  Raises RejectedRowsError with every wrong row, FormatError where the syntax ends."""
-    rejects = _Rejects(path)
-    seen_header = False
-    for line, value, problem in _rows(path, format):
-        try:
-            if problem:
-                raise FormatError(problem)
-            if not isinstance(value, dict):
-                raise FormatError("expected an object")
-            if format == "jsonl" and not seen_header:
-                seen_header = True
-                _check_header(value, path, line)
-                continue
-            _CHECKS[format](value)
-        except RejectedHeaderError:
-            raise
-        except AmbiscopeError as e:
-            seen_header = True  # a broken first line is one wrong row, not a foreign file
-            rejects.add(line, str(e))
-    rejects.settle()
-
-
-class RejectedHeaderError(FormatError):
-    """The file is not Ambiscope's jsonl, or of a newer layout."""
-
-
-def _check_header(row: Row, path: Path, line: int) -> None:
-    if row.get("kind") != "ambiscope":
-        hint = " (a training file is derived; import the jsonl it came from)" if "answers" in row else ""
-        raise RejectedHeaderError(f"this is not a jsonl export of Ambiscope{hint}", file=path, line=line)
-    layout = row.get("layout")
-    if layout != LAYOUT:
-        raise RejectedHeaderError(f"layout {layout!r}; this Ambiscope reads {LAYOUT}", file=path, line=line, field="layout")
-
-
-def fingerprint(path: Path) -> tuple[int, int]:
-    """Size and time of change, to see that the file that is stored is the one that was checked."""
-    try:
-        stat = path.stat()
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from None
-    return stat.st_size, stat.st_mtime_ns
+def _after_header(rows: Rows, path: Path) -> Rows:
+    """The lines of a dump after its head.  Raises FormatError for a file that is not Ambiscope's jsonl, or of another layout."""
+    for first in rows:
+        line, row, problem = first
+        if problem or not isinstance(row, dict):  # a broken first line is one wrong row, not a foreign file
+            yield first
+        elif row.get("kind") != "ambiscope":
+            hint = " (a training file is derived; import the jsonl it came from)" if "answers" in row else ""
+            raise FormatError(f"this is not a jsonl export of Ambiscope{hint}", file=path, line=line)
+        elif (layout := row.get("layout")) != LAYOUT:
+            raise FormatError(f"layout {layout!r}; this Ambiscope reads {LAYOUT}", file=path, line=line, field="layout")
+        break
+    yield from rows
 
 
 class _Importer:
@@ -181,13 +142,11 @@ class _Importer:
         (self.stored if new else self.known)[kind] += 1
 
     def line(self, row: Row) -> None:
-        """Of a dump; its head is passed over."""
-        if row["kind"] != "ambiscope":
-            store_line(self.session, row)
-            self.count(row["kind"], True)
+        """Of a dump."""
+        store_line(self.session, row)
+        self.count(row["kind"], True)
 
-    def ambignq(self, row: Row) -> None:
-        found = ambignq_of(row)
+    def ambignq(self, found: ReferenceQuestion) -> None:
         question = self._question(Question(found.question, id=found.id))
         for number, annotation in enumerate(found.annotations, 1):
             self.count("annotation", self._annotation(question, f"{self.prefix} {number}", annotation))
@@ -210,8 +169,8 @@ class _Importer:
         write_pairs(self.session, row, annotation.pairs)
         return True
 
-    def question(self, row: Row) -> None:
-        self._question(question_of(row))
+    def question(self, question: Question) -> None:
+        self._question(question)
 
     def _question(self, question: Question) -> int:
         """The row of the question, which is stored where it is new."""
@@ -222,9 +181,8 @@ class _Importer:
         self.count("question", found is None)
         return question_row(self.session, question).id if found is None else found
 
-    def prediction(self, row: Row) -> None:
+    def prediction(self, made: Prediction) -> None:
         """A prediction of another program: known by its content."""
-        made = prediction_of(row)
         key = content_key(made)
         new = self.session.scalar(select(tables.Prediction.id).filter_by(key=key)) is None
         if new:
@@ -250,21 +208,29 @@ def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair
 
 
 def store_file(session: Session, path: Path, format: str, annotator: str) -> ImportReport:
-    """Stores a checked file inside the caller's transaction.  Raises RejectedRowsError with every row that contradicts the database,
-    InputError for a dump where it is not empty; the caller rolls back.
+    """Stores a file inside the caller's transaction.  Raises RejectedRowsError with every row that is wrong or contradicts the database,
+    FormatError where the syntax ends, InputError for a dump where the database is not empty; the caller rolls back.
     """
+    importer, rejects, rows = _Importer(session, annotator), _Rejects(path), _rows(path, format)
+    steps: dict[str, tuple[Callable[[Row], Any], Callable[[Any], None]]] = {  # what checks and reads a row, and what stores it
+        "ambignq": (ambignq_of, importer.ambignq),
+        "questions": (question_of, importer.question),
+        "predictions": (prediction_of, importer.prediction),
+        "jsonl": (check_line, importer.line),
+    }
+    read, store = steps[format]
     if format == "jsonl":
         require_empty(session)
-    importer, rejects = _Importer(session, annotator), _Rejects(path)
-    store: dict[str, Callable[[Row], None]] = {
-        "ambignq": importer.ambignq,
-        "questions": importer.question,
-        "predictions": importer.prediction,
-        "jsonl": importer.line,
-    }
-    for line, row, _ in _rows(path, format):
+        rows = _after_header(rows, path)
+    for line, value, problem in rows:
         try:
-            store[format](row)
+            if problem:
+                raise FormatError(problem)
+            if not isinstance(value, dict):
+                raise FormatError("expected an object")
+            made = read(value)
+            if format != "jsonl" or not rejects.total:  # else it may refer to a row that was refused
+                store(made)
         except IntegrityError as e:  # a rule that only the database knows; the transaction is over
             rejects.add(line, f"the database refused it ({e.orig})")
             break
@@ -292,10 +258,5 @@ class Imports(Part):
             known = ", ".join(FORMATS)
             raise InputError(f"format '{format}' cannot be imported; use {known} (training files and tables are derived)")
         chosen = detect_format(path) if format == "auto" else format
-        before = fingerprint(path)
-        check_file(path, chosen)
         with self.writing() as session:
-            report = store_file(session, path, chosen, annotator)
-            if fingerprint(path) != before:
-                raise InputError(f"{path} was changed while it was read: nothing was stored; import it again")
-        return report
+            return store_file(session, path, chosen, annotator)

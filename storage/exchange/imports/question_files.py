@@ -25,7 +25,7 @@ from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.json_io import array_rows, jsonl_rows, opened, read_text
 from core.text import word_tokens
 from core.types import ReferenceQuestion
-from storage.exchange.imports.importing import check_file
+from storage.exchange.imports.importing import ambignq_of
 from storage.records.checks import MAX_QUESTION_CHARS, check_text, storable
 from storage.records.results import RejectedRowsError
 
@@ -108,7 +108,7 @@ def _read(path: Path, shown: str) -> list[ReferenceQuestion]:
         return datasets.load(path)
     except FormatError:
         if first is not None and isinstance(first[1], dict) and "annotations" in first[1]:
-            check_file(path, "ambignq")
+            _each(_rows(path, text, listed), shown, lambda line: ambignq_of(line.row))
         elif first is not None and isinstance(first[1], dict) and first[1].get("answers") is not None:
             _each(_rows(path, text, listed), shown, _checked_row)
         raise  # of the others, the first wrong line is told

@@ -69,31 +69,19 @@ def test_nobody_is_locked_out_by_the_first_way_to_sign_in(store: Store) -> None:
     assert not store.people.accounts_in_use()
 
 
-def test_each_call_checks_the_role(store: Store) -> None:
+def test_what_is_of_others_needs_a_role(store: Store) -> None:
     store.people.add_person("Ada", "Ada", "manager", SECRET)
     store.people.add_person("Ada", "Bob", "annotator", SECRET)
     store.people.add_person("Ada", "Val", "validator", SECRET)
     made = project(store, 2, by="Ada", stages=("generation", "validation"))
     item = do(store, made, "Bob", "x").item
     for call in (
-        lambda: store.projects.create_project("Val", "mine"),
-        lambda: store.projects.update_project("Bob", made.id, 1, name="mine"),
-        lambda: store.intake.add_items("Val", made.id, []),
-        lambda: store.intake.link_predictions("Bob", made.id),
-        lambda: store.projects.save_guidelines("Val", made.id, "x"),
-        lambda: store.people.add_person("Val", "Eve", "manager"),
-        lambda: store.people.set_role("Bob", "Bob", "manager"),
         lambda: store.people.set_password("Bob", "Ada", SECRET),
-        lambda: store.projects.admit("Val", made.id, "Bob", True),
-        lambda: store.people.people("Bob"),
-        lambda: store.items.items(made.id, "Bob", stage="generation"),
         lambda: store.items.progress(made.id, "Bob", "Val"),
         lambda: store.queue.tasks(made.id, "Bob"),
         lambda: store.submissions.submissions(made.id, "Bob"),
         lambda: store.submissions.submission_history(item, "Val", "generation", "Bob"),
         lambda: store.queue.next_item(made.id, "Bob", "validation"),
-        lambda: store.reviews.validation_input(item, "Bob"),
-        lambda: store.returns.return_item(item, "Bob", "generation", "x", by="Bob"),
         lambda: store.submissions.submit(item, "Eve", "generation", work("x"), seconds=0),
     ):
         with pytest.raises(NotAllowedError):

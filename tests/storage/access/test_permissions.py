@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotation_samples import project, work
+from annotation_samples import work
 from argon2 import PasswordHasher
 from storage_samples import prediction
 
@@ -65,7 +65,6 @@ CALLS: dict[str, Call] = {
     "get_project": lambda s, who, folder: s.projects.get_project(NOWHERE),
     "find_project_named": lambda s, who, folder: s.projects.find_project_named(NOWHERE),
     "guidelines": lambda s, who, folder: s.projects.guidelines(NOWHERE),
-    "qualification": lambda s, who, folder: s.projects.qualification(NOWHERE, who),
     "next_item": lambda s, who, folder: s.queue.next_item(NOWHERE, who, "generation"),
     "claim_item": lambda s, who, folder: s.queue.claim_item(NOWHERE, who, "generation"),
     "release_item": lambda s, who, folder: s.queue.release_item(NOWHERE, who, "generation"),
@@ -112,7 +111,6 @@ CALLS: dict[str, Call] = {
     "add_prediction": lambda s, who, folder: s.intake.add_prediction(who, NOWHERE, NOWHERE),
     "assign": lambda s, who, folder: s.assignments.assign(who, NOWHERE, "generation", {0: ["Ann"]}),
     "unassign": lambda s, who, folder: s.assignments.unassign(who, NOWHERE, "Ann"),
-    "admit": lambda s, who, folder: s.projects.admit(who, NOWHERE, "Ann", True),
     "create_manager": lambda s, who, folder: s.people.create_manager(who, f"First by {who}", SECRET),
     "add_person": lambda s, who, folder: s.people.add_person(who, f"New by {who}", "manager"),
     "set_role": lambda s, who, folder: s.people.set_role(who, "Nobody", "manager"),
@@ -274,7 +272,6 @@ def test_nothing_is_done_in_anothers_name(house: tuple[Store, dict[str, Visitor]
             call()
     mia.labels.judge(saved, 0, "Mia", "correct")
     assert [j.annotator for j in store.labels.judgments(saved)] == ["Mia"]
-    assert mia.projects.admit("Mia", project(store, 0, by="Mia").id, "Ann", True).passed  # about somebody is not as somebody
 
 
 def test_an_open_house_stays_as_easy_as_it_was(store: Store) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
-from annotation_samples import Clock, do, multiple, project, questions, states, take, task_of, validate, work
+from annotation_samples import Clock, do, multiple, project, states, take, task_of, validate, work
 from sqlalchemy import select, text
 
 from core.errors import ConflictError, InputError, NotAllowedError, NotFoundError, StorageError
-from storage.records.annotation import GenerationWork, NotQualifiedError
+from storage.records.annotation import GenerationWork
 from storage.results.standing import annotated, submitted
 from storage.schema import tables
 from storage.store import Store
@@ -249,31 +249,6 @@ def test_closed_projects_lease_nothing_and_take_what_is_open(store: Store) -> No
     with pytest.raises(InputError, match="closed"):
         store.queue.next_item(made.id, "Bob", "generation")
     assert store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1).counted
-
-
-def test_gold_items_qualify_with_feedback(store: Store) -> None:
-    made = project(store, 2, gold_first=2, gold_pass=1.0)
-    store.intake.add_items("Mia", made.id, questions(2, start=10), gold="qualification")
-    for name, answers in (("Ada", ("Somebody", "somebody!")), ("Bob", ("Somebody", "Nobody"))):
-        scores = []
-        for answer in answers:
-            task = take(store, made, name)
-            assert (task.gold, task.slot) == (True, None)
-            feedback = store.submissions.submit(task.item, name, "generation", work(answer), seconds=1).feedback
-            assert feedback.gold.annotations[0].pairs[0].answers == ("Somebody",)
-            scores.append(feedback.score)
-            with pytest.raises(InputError, match="answered once"):
-                store.returns.undo(task.item, name, "generation")
-        assert scores == ([1.0, 1.0] if name == "Ada" else [1.0, 0.0])
-    assert not take(store, made, "Ada").gold
-    with pytest.raises(NotQualifiedError, match="1 of 2"):
-        store.queue.next_item(made.id, "Bob", "generation")
-    assert store.projects.qualification(made.id, "Bob").passed is False
-    assert store.projects.admit("Mia", made.id, "Bob", True).passed
-    assert not take(store, made, "Bob").gold
-    progress = store.items.progress(made.id, "Mia")["generation"]
-    assert (progress.items, progress.submitted, progress.gold) == (2, 0, 4)  # gold is no item, and not counted
-    assert store.maintenance.counts()["annotation"] == 0
 
 
 def test_validated_items_stay_as_they_are(store: Store) -> None:

@@ -11,7 +11,6 @@ import pytest
 from annotation_samples import (
     do,
     judge_all,
-    make_gold,
     multiple,
     project,
     single,
@@ -28,7 +27,6 @@ from storage.analysis.answering import Answering
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
-    Gold,
     JudgingWork,
     MissingAnswer,
     SourcesChangedError,
@@ -71,7 +69,7 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         {"name": "x", "systems": ("a", "b", "c")},
         {"name": "x\0"},
         {"name": "x", "lease_minutes": 0},
-        {"name": "x", "gold_pass": 2},
+        {"name": "x", "gold_rate": 2},
     ):
         with pytest.raises(InputError):
             store.projects.create_project("Mia", **wrong)  # type: ignore[arg-type]
@@ -359,17 +357,6 @@ def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
     assert len(store.submissions.submission_history(item, "Ada", "judging", "Ada")) == 3
     store.returns.return_item(item, "Ada", "judging", "again", by="Vera")
     assert store.labels.judgments(saved) == []
-
-
-def test_gold_verdicts(store: Store) -> None:
-    store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
-    made = project(store, 1, stages=("judging",), systems=("fid",), gold_first=1)
-    item = store.items.items(made.id, "Mia", stage="judging")[0].id
-    make_gold(store, item, Gold((single("a"),)))
-    assert take(store, made, "Ada", "judging").item == item
-    sent = store.submissions.submit(item, "Ada", "judging", judge_all(store.reviews.judging_sheet(item, "Ada")), seconds=1)
-    assert (sent.feedback.score, sent.feedback.right, sent.counted) == (0.5, False, False)
-    assert store.maintenance.counts()["judgment"] == 0
 
 
 def test_items_that_nobody_can_judge_yet(store: Store) -> None:

@@ -109,7 +109,7 @@ def test_progress_by_person_and_stage(team: Store) -> None:
 
 def test_wrong_assignments_change_nothing(team: Store) -> None:
     made = project(team, 2)
-    team.intake.add_items("Mia", made.id, questions(1, start=10), gold="mixed")
+    team.intake.add_items("Mia", made.id, questions(1, start=10), gold=True)
     assign = team.assignments.assign
     refused: list[tuple[type[Exception], Callable[[], None]]] = [
         (InputError, lambda: assign("Mia", made.id, "generation", {0: ["Bob"], 1: ["Ada", "Bob"]})),  # one slot
@@ -171,17 +171,17 @@ def test_a_manager_who_writes_answers_is_as_blind(team: Store) -> None:
 
 def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
     made = project(team, 40, gold_rate=0.5)
-    team.intake.add_items("Mia", made.id, questions(10, start=100), gold="mixed")
-    gold = {i.id for i in team.items.items(made.id, "Mia", stage="generation", limit=100) if i.mixed}
+    team.intake.add_items("Mia", made.id, questions(10, start=100), gold=True)
+    gold = {i.id for i in team.items.items(made.id, "Mia", stage="generation", limit=100) if i.gold}
     seen: list[bool] = []
     for _ in range(20):
         task = take(team, made, "Ada")
         assert take(team, made, "Ada").item == task.item
-        assert (task.gold, task.slot, team.items.get_item(task.item, "Ada").gold) == (False, 0, False)
+        assert (task.slot, team.items.get_item(task.item, "Ada").gold) == (0, False)
         before = team.items.progress(made.id, "Ada", "Ada")["generation"]
         sent = team.submissions.submit(task.item, "Ada", "generation", work("Somebody"), seconds=1)
         after = team.items.progress(made.id, "Ada", "Ada")["generation"]
-        assert (sent.counted, sent.feedback, after.submitted - before.submitted, after.gold) == (True, None, 1, 0)
+        assert (sent.counted, after.submitted - before.submitted, after.gold) == (True, 1, 0)
         seen.append(task.item in gold)
     assert not seen[0]
     assert 2 <= sum(seen) <= 10
@@ -201,8 +201,8 @@ def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
 
 def test_a_gold_item_that_was_given_back_comes_again_like_others_and_others_comments_on_it_stay_hidden(team: Store) -> None:
     made = project(team, 1, gold_rate=0.5)
-    team.intake.add_items("Mia", made.id, questions(1, start=100), gold="mixed")
-    (gold,) = (i.id for i in team.items.items(made.id, "Mia", stage="generation") if i.mixed)
+    team.intake.add_items("Mia", made.id, questions(1, start=100), gold=True)
+    (gold,) = (i.id for i in team.items.items(made.id, "Mia", stage="generation") if i.gold)
     for name in ("Ada", "Bob"):
         assert team.queue.claim_item(gold, name, "generation") is not None
         team.comments.comment(gold, name, f"from {name}")
@@ -216,7 +216,7 @@ def test_a_gold_item_that_was_given_back_comes_again_like_others_and_others_comm
 def test_gold_in_judging_compares_labels_with_the_right_answers(store: Store) -> None:
     store.predictions.save_prediction(prediction("Who played part 5?", ["Somebody", "b"], id="q5", system="fid"))
     made = project(store, 0, stages=("judging",), systems=("fid",))
-    store.intake.add_items("Mia", made.id, questions(1, start=5), gold="mixed")
+    store.intake.add_items("Mia", made.id, questions(1, start=5), gold=True)
     (item,) = items(store, made)
     store.queue.claim_item(item, "Ada", "judging")
     sheet = store.reviews.judging_sheet(item, "Ada")

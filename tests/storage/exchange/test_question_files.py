@@ -125,7 +125,7 @@ def test_gold_and_checking_need_answers(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold="qualification")
+        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
     checking = project(store, 0, name="checking", stages=("validation",))
     with pytest.raises(InputError, match="question 1 has no answers"):
         store.intake.add_items("Mia", checking.id, questions_to_annotate(file))

@@ -15,7 +15,7 @@ from core.errors import InputError, StorageError
 from core.training.data.examples import read_multi
 from storage.exchange import dump
 from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
-from storage.exchange.exports import files
+from storage.exchange.exports.files import manifest_path
 from storage.exchange.filters import Filters
 from storage.schema.creation import head
 from storage.schema.engine import now
@@ -312,7 +312,7 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     out = tmp_path / "out"
     manifest = store.exports.export(format, out)
     assert {p.name for p in tmp_path.iterdir()} == {"home", "out", "out.manifest.json"}
-    found = json.loads(files.manifest_path(out).read_text())
+    found = json.loads(manifest_path(out).read_text())
     assert found == json.loads(json.dumps(manifest.to_json()))
     assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
     assert found["bytes"] == out.stat().st_size
@@ -339,24 +339,6 @@ def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "during.jsonl").read_bytes() == (tmp_path / "before.jsonl").read_bytes()
     assert [j.annotator for j in store.labels.judgments(first)][-1] != "Late"
     assert any(j.annotator == "Late" for j in store.labels.judgments(first))
-
-
-def test_an_export_is_streamed(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows reach the file while later ones are still in the database."""
-    for number in range(60):
-        store.predictions.save_prediction(prediction(f"Question {number}?"))
-    sizes: list[int] = []
-    write = files.HashedWriter.write
-
-    def spy(self: files.HashedWriter, text: str) -> None:
-        sizes.append(len(text))
-        write(self, text)
-
-    monkeypatch.setattr(files.HashedWriter, "write", spy)
-    store.exports.export("jsonl", tmp_path / "out")
-    total = (tmp_path / "out").stat().st_size
-    assert len(sizes) > 120
-    assert max(sizes) < total / 20
 
 
 def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:

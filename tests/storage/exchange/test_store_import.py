@@ -103,15 +103,6 @@ def test_what_contradicts_the_database_is_refused_whole(store: Store, tmp_path: 
     assert store.imports.import_file(tmp_path / "c.json", annotator="second team").stored == {"annotation": 1}
 
 
-def test_a_file_that_changes_while_it_is_read(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = put(tmp_path / "a.json", [GOOD])
-    prints = iter([(1, 1), (1, 2)])
-    monkeypatch.setattr("storage.exchange.imports.importing.fingerprint", lambda _: next(prints))
-    with pytest.raises(InputError, match="was changed while it was read"):
-        store.imports.import_file(file)
-    assert empty(store)
-
-
 # ---------------------------------------------------------------- strict JSON
 
 ROW = '{"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": [%s]}]%s}'

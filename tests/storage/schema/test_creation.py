@@ -12,8 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from annotation_samples import fill_workbench
 from postgres_databases import database
 from sqlalchemy import text
@@ -31,12 +29,6 @@ from storage.store import Store
 def digest(path: Path) -> dict[str, str]:
     """Of every file beside the database, so that nothing is written unnoticed."""
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(path.parent.iterdir()) if p.is_file()}
-
-
-def test_the_migration_makes_exactly_the_tables(store: Store) -> None:
-    with store.database.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        assert compare_metadata(context, models.Base.metadata) == []
 
 
 def test_every_table_is_strict_and_every_constraint_named(store: Store, path: Path) -> None:

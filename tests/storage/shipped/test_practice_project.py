@@ -54,7 +54,7 @@ def test_work_is_compared_with_the_reference(file: Path) -> None:
         task = store.queue.next_item(project.id, "Eve", "generation")
         references = store.items.get_item(task.item, "Eve").references
         right = practice.feedback(store, task.item, "Eve", "generation", GenerationWork(references[0]))
-        assert (right.score, right.right, right.gold.annotations) == (1.0, True, references)
+        assert (right.score, right.right, right.references) == (1.0, True, references)
         wrong = Annotation("single", (QAPair("", ("nobody",)),))
         assert practice.feedback(store, task.item, "Eve", "generation", GenerationWork(wrong)).score == 0.0
         task = store.queue.next_item(project.id, "Eve", "judging")
