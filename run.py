@@ -221,7 +221,7 @@ class Environment:
         python("-c", TRY)
         holds = python("-m", "core.installation.distributions", "holds", *files).split("\n")
         if folder is None:
-            say(f"the verifier's model is not ready: {why}. The app works without it; `python3 run.py setup` tries again")
+            say(f"the strong reader's base is not ready: {why}. The app works without it; `python3 run.py setup` tries again")
         self.keep(**wanted, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
 
 

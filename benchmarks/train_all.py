@@ -175,7 +175,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     strong = f"--batch-tokens {tokens} --save-minutes 5"
     started = made.train(
         "first-mpnet",
-        "reader-mpnet",
+        "mpnet",
         f"reader --base mpnet --rank 16 --lr 2.5e-4 --head-lr 3e-4 {strong}",
         everything,
         2000,
@@ -183,8 +183,8 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         keep=False,
     )
     made.train(
-        "reader-mpnet",
-        "reader-mpnet",
+        "mpnet",
+        "mpnet",
         f"answerer --stage joint --init {started.weights} --limit {most(4000)} --context {4 if tiny else 6} --lr 2e-4 --head-lr 2e-4 {strong}",
         everything,
         5000,
@@ -195,15 +195,14 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     made.train(
         "passages",
         "passages",
-        f"passages --reader {out / 'reader-mpnet'} --limit {most(450)} --pool {6 if tiny else 20} --head-lr 1e-3",
+        f"passages --reader {out / 'mpnet'} --limit {most(450)} --pool {6 if tiny else 20} --head-lr 1e-3",
         ("annotated",),
         400,
-        ["reader-mpnet"],
+        ["mpnet"],
         ASKED * 650,  # reading the pools; the network itself is small
     )
-    # a reader that learned for two steps says nothing that could be calibrated
-    calibrated = f"calibration --systems {'ambigprompt' if tiny else 'ambiscope'} --limit {most(440)}"
-    made.fit("calibration", "answerer", calibrated, ("annotated",), 440, ["answerer", "reader-mpnet"], out=".")
+    if not tiny:  # a network that learned for two steps says nothing that could be calibrated
+        made.fit("calibration", "mpnet", "calibration --limit 440", ("annotated",), 440, ["mpnet"], out=".")
     made.train(
         "retriever",
         "retriever",
@@ -278,7 +277,7 @@ def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
 
 def settings_of(out: Path) -> dict[str, str]:
     """With what systems use the weights of OUT."""
-    return {"reader": str(out / "reader-mpnet"), "answerer": str(out / "answerer")}
+    return dict.fromkeys(("reader", "answerer"), str(out / "mpnet"))
 
 
 def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, Any]:

@@ -22,7 +22,8 @@ settings.register_profile("search", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
-os.environ["AMBISCOPE_READER"] = "reader"  # the small one, in processes that tests start too: it reads five times as fast
+# the small networks, in processes that tests start too: they read five times as fast
+os.environ |= {"AMBISCOPE_READER": "reader", "AMBISCOPE_ANSWERER": "answerer"}
 finding.STRONG.clear()
 
 # below tests/: what starts browsers, Ray, servers or processes, trains, or reads the bundled weights

@@ -164,13 +164,14 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
     assert in_process == [stage.name for stage in stages]
 
     bundled = {f.relative_to(ROOT / "checkpoints") for f in (ROOT / "checkpoints").rglob("*") if f.is_file()}
+    bundled.discard(Path("mpnet", "calibration.json"))  # a network that learned for two steps is not calibrated
     made = {f.relative_to(out) for f in out.rglob("*") if f.is_file()}
     assert bundled <= made  # every bundled file, its model card among them, has its counterpart
 
     for system in ("ambigprompt", "jpr", "verdict"):
         found = ask(out, system, "Who won race 3?")
         assert found.steps or found.interpretations, system
-        assert str(out / "reader-mpnet") in f"{found.system}" or found.system.checkpoint == str(out / "answerer"), system
+        assert str(out / "mpnet") in f"{found.system}", system
     assert find_fid(str(out / "fid"))
     assert load_ambiguity(str(out / "ambiguity"), "cpu")[1]
 

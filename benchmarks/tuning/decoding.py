@@ -1,4 +1,4 @@
-"""Chooses the decoding of the answerer (retrieval prior, [EOI] bias) on practice questions held out from training; never on a test set.
+"""Chooses the decoding of the answerer (weight of the reader, [EOI] bias) on practice questions held out from training; never on a test set.
 
     python -m benchmarks.tuning.decoding [--answerer FOLDER] [--limit 60]       # of ambiscope
     python -m benchmarks.tuning.decoding --paper [--limit 60]                    # of ambigprompt: the bias of [EOI] alone, no prior, no filter
@@ -28,9 +28,9 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.held_out import answer_f1
 from core.types import RetrievedPassage
 
-PRIORS = (0.0, 4.0, 8.0)
-BIASES = (-6.0, -5.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0)
-READER_WEIGHTS = (0.0, 0.5, 1.0)
+BIASES = (-6.0, -4.0, -2.0, -1.0, 0.0)
+READER_WEIGHTS = (0.5, 1.0)
+KEPT_ABOVE = (0.03, 0.05, 1.0)
 
 
 class Runner:
@@ -77,16 +77,16 @@ def main() -> int:
         answerer.reader, _ = load_reader(args.reader, settings.device)
     runner = Runner(answerer, held_out, found)
     rows = []
-    for prior, weight, bias in itertools.product(*(((0.0,), (0.0,)) if args.paper else (PRIORS, READER_WEIGHTS)), BIASES):
-        decoding = Decoding(retrieval_prior=prior, eoi_bias=bias, reader_weight=weight, repeats=args.paper)
+    for weight, above, bias in itertools.product(*(((0.0,), (1.0,)) if args.paper else (READER_WEIGHTS, KEPT_ABOVE)), BIASES):
+        decoding = Decoding(0.0, bias, weight, above, repeats=args.paper)
         runner.again = 0
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
         values = [answer_f1(a, e.gold) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
         rows.append(
             {
-                "retrieval_prior": prior,
                 "reader_weight": weight,
+                "keep_above": above,
                 "eoi_bias": bias,
                 "f1": round(sum(values) / len(values), 4),
                 "f1_multi": round(sum(multi) / len(multi), 4),

@@ -134,7 +134,7 @@ def test_without_the_weights_the_app_is_set_up_and_it_is_said(machine: Machine, 
     assert run.main(["setup"]) == 0
     said = [line for line in lines(capsys) if "not ready" in line]
     assert said == [
-        "[run.py] the verifier's model is not ready: make room on the disk. The app works without it; "
+        "[run.py] the strong reader's base is not ready: make room on the disk. The app works without it; "
         "`python3 run.py setup` tries again"
     ]
     done = len(machine.asked)

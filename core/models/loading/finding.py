@@ -19,7 +19,7 @@ WEIGHTS = "model.safetensors"
 PACKED = "model.packed"  # compressed (core.models.loading.packed), for large bundled checkpoints
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
-STRONG = {"reader": "reader-mpnet"}  # over a base of 420 MB that may not be installed
+STRONG = {"reader": "mpnet", "answerer": "mpnet"}  # one network; its base of 420 MB may not be installed
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
 # names of checkpoints that are not hub names, and how to get them

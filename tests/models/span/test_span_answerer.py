@@ -6,7 +6,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,38 @@ def test_the_eoi_bias(make: Callable[..., SpanNetwork]) -> None:
         SpanAnswerer(make(), "cpu", Decoding(eoi_bias=b)).propose("who", PASSAGES, []).eoi_probability for b in (-3.0, 3.0)
     )
     assert math.log(high / (1 - high)) - math.log(low / (1 - low)) == pytest.approx(6.0, abs=1e-2)
+
+
+class OneSpanReader:
+    """Gives one span of the third passage a probability, and abstains on the others."""
+
+    def __init__(self, probability: float) -> None:
+        self.probability, self.asked = probability, 0
+
+    def log_probabilities(self, question: str, passages: Sequence[Passage], spans: int) -> dict[tuple[int, int, int], float]:
+        self.asked += 1
+        word = passages[2].text.split()[-1]
+        return {(2, passages[2].text.rindex(word), len(passages[2].text)): math.log(self.probability)}
+
+
+def test_the_reader_weighs_spans_and_what_it_alone_would_give_comes_before_eoi(make: Callable[..., SpanNetwork]) -> None:
+    word = TEXTS[2].split()[-1]
+
+    def ask(probability: float, **how: float) -> tuple[str, float, float, OneSpanReader]:
+        model = SpanAnswerer(make(), "cpu", Decoding(retrieval_prior=0.0, eoi_bias=60.0, **how))
+        model.reader = reader = OneSpanReader(probability)  # type: ignore[assignment]
+        found = model.propose("who", PASSAGES, [])
+        model.propose("who", PASSAGES, ["red"])  # the passages are not read again
+        return found.candidates[0].text, found.candidates[0].probability, found.eoi_probability, reader
+
+    text, probability, eoi, reader = ask(0.9, reader_weight=5.0)
+    assert text == word
+    assert eoi > probability
+    assert reader.asked == 1
+    text, probability, eoi, _ = ask(0.9, reader_weight=5.0, keep_above=0.3)
+    assert text == word
+    assert probability > eoi
+    assert ask(0.9, reader_weight=0.0)[3].asked == 0
 
 
 def test_questions_of_a_batch_do_not_touch_each_other(answerer: SpanAnswerer) -> None:
