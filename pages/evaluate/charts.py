@@ -270,8 +270,8 @@ RELIABILITY = EvaluationChart(
         "markers": True,
         "hover_data": ["n", "calibration error", "by chance up to"],
     },
-    "Of the answers and of [EOI] (no answer remains). Below the dashed line, the system is "
-    "overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
+    'Of the answers and of "no further answer" ([EOI] in the paper). '
+    "Below the dashed line, the system is overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
     "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
     layout={
         "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]

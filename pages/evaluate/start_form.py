@@ -221,7 +221,10 @@ def watch() -> None:
     for name, job in [(n, j) for n, j in jobs.jobs_of("evaluations").items() if j.done]:
         if not jobs.ended(job):
             run, problems = job.result
-            st.success(f"{escape(job.title)} is stored: {run.n} questions in {duration(job.seconds)}.", icon=":material/check:")
+            st.success(
+                f"{escape(job.title)} is stored: {listed(run.n, 'question')} in {duration(job.seconds)}.",
+                icon=":material/check:",
+            )
             for problem in problems:
                 st.warning(escape(problem), icon=":material/warning:")
         with st.container(horizontal=True):
@@ -253,7 +256,7 @@ def _resume(name: str) -> None:
 def _store_folder(path: Path) -> None:
     imported = import_run(shared.store().evaluations, path)
     words = "stored" if imported.new else "already stored"
-    say(f"{path.name}: {words}, {imported.system}, {imported.n} questions.")
+    say(f"{path.name}: {words}, {imported.system}, {listed(imported.n, 'question')}.")
 
 
 def folders() -> None:

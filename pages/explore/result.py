@@ -110,7 +110,7 @@ def _facts(prediction: t.Prediction) -> None:
     info = prediction.system
     facts = [
         f"**{escape(title_of(info.name))}**",
-        f"{len(prediction.passages)} passages of **{escape(info.corpus or 'the question')}**",
+        f"{listed(len(prediction.passages), 'passage')} of **{escape(info.corpus or 'the question')}**",
     ]
     facts += [seconds(prediction.seconds)] if prediction.seconds else []
     facts += [escape(prediction.ended)] if prediction.ended else []

@@ -1,4 +1,4 @@
-const REST = 120, LONGEST = 8000, OPENING = 3000;  // milliseconds: at rest so long; a rerun; until it begins
+const REST = 120, LONGEST = 60000, OPENING = 20000;  // milliseconds: at rest so long; a rerun; until it begins (a busy server takes its time)
 
 function install() {
   const keys = { item: null, run: 0, queue: [], waiting: null, rest: 0, timer: 0 };

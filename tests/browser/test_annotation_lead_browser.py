@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import people
 import pytest
 from serving import MARKS, WAIT, quiet, serve, with_corpus
 
@@ -40,21 +41,34 @@ class Person:
     def open(self, address: str) -> None:
         Person.actions += 1
         self.page.goto(address, timeout=WAIT)
-        self.page.locator("[data-testid=stMain] h2").first.wait_for()
-        if "stage=" in address:  # keys do something when the buttons are there
-            self.page.get_by_role("button", name="Submit").wait_for()
         quiet(self.page, 500)
 
-    def click(self, role: str, name: str) -> None:
+    def sign_in(self, name: str) -> None:
+        form = self.form("Sign in")
+        self.type("Name", name, form)
+        self.type("Password", people.PASSWORD, form, key="Enter")
+        self.page.get_by_test_id("stSidebar").get_by_text(name, exact=True).wait_for()
+        self.starts()
+
+    def starts(self) -> None:
+        """Keys do something when the buttons are there."""
+        self.page.get_by_role("button", name="Submit").wait_for()
+        quiet(self.page, 500)
+
+    def form(self, button: str) -> Any:
+        """The form with this button."""
+        return self.page.get_by_test_id("stForm").filter(has=self.page.get_by_role("button", name=button, exact=True))
+
+    def click(self, role: str, name: str, within: Any = None) -> None:
         Person.actions += 1
-        self.page.get_by_role(role, name=name, exact=True).first.click()
+        (within or self.page).get_by_role(role, name=name, exact=True).first.click()
         quiet(self.page)
 
-    def type(self, label: str, text: str, enter: bool = False) -> None:
-        Person.actions += 1 + enter
-        field = self.page.get_by_label(label, exact=True).first
+    def type(self, label: str, text: str, within: Any = None, key: str = "Tab") -> None:
+        Person.actions += 1 + (key != "Tab")  # to leave a field is no action of its own
+        field = (within or self.page).get_by_label(label, exact=True).first
         field.fill(text)
-        field.press("Enter" if enter else "Tab")  # to leave it is no action of its own
+        field.press(key)
         quiet(self.page)
 
     def press(self, keys: str) -> None:
@@ -64,6 +78,7 @@ class Person:
 
     def sees(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for()
+        quiet(self.page)
 
     def submit(self, following: int) -> None:
         """The next item opens by itself."""
@@ -86,7 +101,9 @@ def test_a_project_of_twelve_questions_takes_few_actions(browser: Any, tmp_path:
         (project,) = store.projects.projects()
         place = f"{address}annotate?project={project.id}&stage="
 
-        writers = [Person(browser, f"{place}generation&me={name}") for name in ("Ann", "Ben")]
+        writers = [Person(browser, f"{place}generation") for _ in range(2)]
+        for writer, name in zip(writers, ("Ann", "Ben"), strict=True):
+            writer.sign_in(name)
         for number in range(12):
             writer = writers[number % 2]
             writer.press("e a x" if number % 2 else "e l")
@@ -94,14 +111,16 @@ def test_a_project_of_twelve_questions_takes_few_actions(browser: Any, tmp_path:
             if number % 2:
                 writer.type("Answer", "Natalie Wood | Natasha Gurdin")
             writer.submit(number + 2)
-        vera = Person(browser, f"{place}validation&me=Vera")
+        vera = Person(browser, f"{place}validation")
+        vera.sign_in("Vera")
         for number in range(12):
             if number % 4 == 0:
                 vera.press("2 x")
                 vera.sees("1 of 2 left")  # what was deleted is a suggestion again
             vera.submit(number + 1)
-        for writer, name in zip(writers, ("Ann", "Ben"), strict=True):
-            writer.open(f"{place}judging&me={name}")
+        for writer in writers:
+            writer.open(f"{place}judging")
+            writer.starts()
         for number in range(12):
             writer = writers[number % 2]
             writer.press("2 l" if number % 3 == 0 else "l")
@@ -114,10 +133,10 @@ def test_a_project_of_twelve_questions_takes_few_actions(browser: Any, tmp_path:
             lead.click("button", "ambignq")
         exported = json.loads(Path(download.value.path()).read_text())
 
-        done = {name: p.submitted for name, p in store.items.progress(project.id, "me").items()}
+        done = {name: p.submitted for name, p in store.items.progress(project.id, "Lea").items()}
         assert done == {"generation": 12, "validation": 12, "judging": 12}
         assert len(exported) == 12
-        assert {"Ann", "Ben", "Vera"} <= {p.name for p in store.people.people("me")}
+        assert {"Ann", "Ben", "Vera"} <= {p.name for p in store.people.people("Lea")}
         print(f"{Person.actions} actions")
         assert Person.actions <= MAX_ACTIONS
 
@@ -131,22 +150,26 @@ def make_project(lead: Person, questions: Path) -> None:
     Person.actions += 1
     lead.page.locator("input[type=file]").first.set_input_files(questions)
     lead.sees(questions.name)
-    quiet(lead.page)
-    lead.type("Systems (up to two)", "scripted", enter=True)
+    lead.type("Systems (up to two)", "scripted", key="Enter")
     lead.press("Escape")
     lead.click("button", "Create project")
     lead.sees("12 questions added")
 
 
 def add_people(lead: Person) -> None:
+    """The first account is the lead's own: from then on, everybody signs in."""
     lead.click("radio", "People")
+    form = lead.form("Create the manager account")
+    lead.type("Name", "Lea", form)
+    lead.type("Password", people.PASSWORD, form)
+    lead.click("button", "Create the manager account", form)
     for name, role in (("Ann", ""), ("Ben", ""), ("Vera", "Validator")):
-        form = lead.page.get_by_test_id("stForm").last
-        Person.actions += 2 + 2 * bool(role)
-        form.get_by_label("Name", exact=True).fill(name)
+        form = lead.form("Add person")
+        lead.type("Name", name, form)
+        lead.type("Password", people.PASSWORD, form)
         if role:
+            Person.actions += 2
             form.get_by_test_id("stSelectbox").locator("input").click()
             lead.page.get_by_role("option", name=role).click()
-        form.get_by_role("button", name="Add person").click()
+        lead.click("button", "Add person", form)
         lead.sees(f"{name} was added")
-        quiet(lead.page)

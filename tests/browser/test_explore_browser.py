@@ -1,8 +1,11 @@
-"""The app in a real Chromium: what AppTest cannot see (links, a reload, how tall a result is), and a researcher's way through Explore."""
+"""The app in a real Chromium: what AppTest cannot see (links, a reload, how tall a result is), and the ways of two persons
+through it: a researcher, and the owner of documentation."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -113,43 +116,85 @@ def test_a_result_of_three_answers_fits_one_screen(
         assert 300 < bottom <= tallest
 
 
-MOST_CLICKS = 12
+class Persona:
+    """Somebody's browser, which counts clicks."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.clicks, self.page = 0, context.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.page.goto(address)
+        quiet(self.page)
+
+    def click(self, what: Any) -> None:
+        what.click()
+        self.clicks += 1
+        quiet(self.page)
+
+    def button(self, name: str) -> Any:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def ask(self, question: str) -> None:
+        self.page.get_by_label("Question", exact=True).fill(question)
+        self.click(self.button("Ask"))
+        self.page.wait_for_url("**prediction=*")
+        drawn(self.page)
+
+    def open_first(self) -> Any:
+        """What the first answer's row opens into."""
+        self.click(rows(self.page).first)
+        return self.page.locator("[class*='st-key-answers-'] [data-testid=stExpanderDetails]").first
 
 
-def test_a_researcher_asks_opens_strikes_continues_and_compares(server: str, browser: Any) -> None:
-    clicks = 0
+def test_a_researcher_asks_strikes_continues_compares_and_asks_a_papers_example(server: str, browser: Any) -> None:
     with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
         context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page = context.new_page()
-        page.set_default_timeout(WAIT)
-
-        def click(what: Any) -> None:
-            nonlocal clicks
-            what.click()
-            clicks += 1
-            quiet(page)
-
-        page.goto(server)
-        page.get_by_label("Question", exact=True).fill(QUESTION)
-        click(page.get_by_role("button", name="Ask", exact=True))
-        drawn(page)
+        me = Persona(context, server)
+        page = me.page
+        me.ask(QUESTION)
         first = page.url
         best = rows(page).first.locator("strong").inner_text()
-        click(rows(page).first)
-        opened = page.locator("[class*='st-key-answers-'] [data-testid=stExpanderDetails]").first
+        opened = me.open_first()
         opened.locator(".stMarkdownColoredBackground", has_text=best).first.wait_for()
-        click(opened.get_by_role("radio", name="Wrong"))
+        me.click(opened.get_by_role("radio", name="Wrong"))
         rows(page).first.locator("del").wait_for()
         opened.get_by_role("radio", name="Wrong").wait_for()  # the row is still open: one click would undo it
-        click(page.get_by_role("button", name="Continue from here"))
+        me.click(me.button("Continue from here"))
         page.wait_for_url(lambda url: "prediction=" in url and url != first)
         drawn(page)
         assert best not in rows(page).locator("strong").all_inner_texts()
-        click(page.get_by_test_id("stSidebar").get_by_text("Compare with a second system"))
-        click(page.get_by_role("button", name="Ask", exact=True))
+        me.click(page.get_by_test_id("stSidebar").get_by_text("Compare with a second system"))
+        me.click(me.button("Ask"))
         page.wait_for_url("**other=*")
         page.get_by_text("Found by both").wait_for()
-        click(page.get_by_role("button", name="Copy link, left side"))
-        page.get_by_role("button", name="Link copied, left side").wait_for()
+        me.click(me.button("Copy link, left side"))
+        me.button("Link copied, left side").wait_for()
         assert page.evaluate("() => navigator.clipboard.readText()") == page.url
-    assert clicks <= MOST_CLICKS
+        me.click(page.get_by_test_id("stSidebarNav").get_by_role("link", name="Papers"))
+        me.click(page.get_by_role("button", name=re.compile("^Ask ")).first)
+        page.wait_for_url("**prediction=*")
+        drawn(page)
+        assert page.get_by_text("In the paper:").count() == 1
+        assert me.clicks <= 12
+
+
+def test_the_owner_of_documentation_uploads_asks_and_reads_the_section(server: str, browser: Any, tmp_path: Path) -> None:
+    manual = tmp_path / "manual.md"
+    manual.write_text("# Manual\n\n## Setting up\n\nStart it once.\n\n## Backups\n\nThe tool Restic writes them each night.\n")
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        me = Persona(context, f"{server}corpora")
+        page = me.page
+        page.get_by_label("Corpus name").fill("handbook")
+        with page.expect_file_chooser() as choosing:
+            me.click(page.get_by_test_id("stFileUploader").get_by_role("button").first)
+        choosing.value.set_files(manual)
+        page.get_by_text("manual.md").first.wait_for()
+        quiet(page)
+        me.click(me.button("Upload and build"))
+        page.get_by_text("Corpus handbook is ready").wait_for()
+        quiet(page)
+        me.click(me.button("Ask it"))
+        me.ask("Who writes the backups?")
+        section = me.open_first()
+        section.get_by_text("Backups").first.wait_for()
+        section.get_by_text("writes them each night").first.wait_for()
+        assert me.clicks <= 6
