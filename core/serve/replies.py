@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.disambiguation.conflicts import Conflict
 from core.disambiguation.outcome import ClarifyingQuestion, Outcome
 from core.engine import SystemStatus
 from core.retrieval.library import CorpusInfo
@@ -70,6 +71,7 @@ class AskReply(Reply):
     system: str
     outcome: Outcome
     clarification: ClarifyingQuestion | None  # of an ambiguous question
+    conflicts: tuple[Conflict, ...]  # answers of one meaning on which documents disagree
     answers: tuple[AnswerRow, ...]
     steps: tuple[Step, ...]
     passages: tuple[PassageRow, ...]
