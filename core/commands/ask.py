@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from textwrap import indent
 from typing import Any
 
 from core.commands.evaluate import read_pairs
@@ -44,6 +45,7 @@ def add_parser(commands: Any) -> None:
 def _print(prediction: Prediction) -> None:
     from core.disambiguation.outcome import result_of
     from core.evaluation.cost import calls_of, doubts, failures
+    from core.how_to import section
 
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
@@ -53,6 +55,8 @@ def _print(prediction: Prediction) -> None:
         clarification = prediction.clarification_of(a.text)
         if clarification and (clarification.question or clarification.label):
             print(f"   {clarification.question or clarification.label}")
+        for text, _ in section(prediction, a):
+            print(indent(text, "   "))
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from core.disambiguation.outcome import result_of
 from core.evaluation.cost import calls_of
+from core.how_to import section
 from core.trace import to_json
 from core.types import Prediction
 
@@ -25,6 +26,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
                 "question": prediction.question_of(a.text),
                 "label": clarification.label if clarification else "",
                 "round_trip": clarification.passed if clarification else None,
+                "section": "\n".join(text for text, _ in section(prediction, a)),
                 "evidence": [to_json(e) for e in a.evidence],
             }
         )

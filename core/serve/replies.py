@@ -45,6 +45,7 @@ class AnswerRow:
     question: str  # the disambiguated one
     label: str  # what distinguishes the answer in a few words; empty where nothing is known
     round_trip: bool | None
+    section: str  # of a how-to question: two to four sentences around the answer, with their code; else empty
     evidence: tuple[Evidence, ...]
 
 

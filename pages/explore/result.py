@@ -12,6 +12,7 @@ from core import types as t
 from core.disambiguation.outcome import ClarifyingQuestion, Outcome, result_of
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, cost_of, doubts, failures, times_of
+from core.how_to import section
 from core.systems import title_of
 from core.text import listed
 from core.trace import to_json
@@ -54,6 +55,8 @@ def draw_result(
         for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
             if meaning and answer.text not in meaning:
                 continue
+            for text, is_code in section(prediction, answer):
+                st.code(text, language=None) if is_code else st.markdown(escape(text))
             badge = "" if shared is None else "· both" if position in shared else "· only here"
             label = row(prediction, answer, position in wanted.struck, badge)
             with st.expander(named(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):

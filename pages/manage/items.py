@@ -34,7 +34,14 @@ USES = {
     "qualification": "Gold: qualification, with the right answers shown afterwards",
     "mixed": "Gold: mixed into the work",
 }
-LABEL_COLOURS = {"correct": "green", "wrong": "red", "unsupported": "orange", "duplicate": "gray"}
+LABEL_COLOURS = {
+    "correct": "green",
+    "wrong": "red",
+    "unsupported": "orange",
+    "duplicate": "gray",
+    "outdated": "orange",
+    "contradicts": "violet",
+}
 QUESTION_BADGES = {
     "fits": "green-badge[question fits]",
     "ambiguous_still": "orange-badge[question still ambiguous]",

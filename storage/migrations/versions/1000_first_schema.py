@@ -357,7 +357,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("predicted_answer_id", "annotator_id"),
         sa.CheckConstraint("state IN ('draft', 'submitted', 'skipped')", name="state"),
         sa.CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", name="submitted"),
-        sa.CheckConstraint("verdict IN ('correct', 'wrong', 'unsupported', 'duplicate')", name="verdict"),
+        sa.CheckConstraint("verdict IN ('correct', 'wrong', 'unsupported', 'duplicate', 'outdated', 'contradicts')", name="verdict"),
         sa.CheckConstraint("version >= 1", name="version"),
     )
     _create(
@@ -371,7 +371,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("predicted_answer_id", "annotator_id", "version"),
         sa.CheckConstraint("cleared IN (0, 1)", name="cleared"),
         sa.CheckConstraint("state IN ('draft', 'submitted', 'skipped')", name="state"),
-        sa.CheckConstraint("verdict IN ('correct', 'wrong', 'unsupported', 'duplicate')", name="verdict"),
+        sa.CheckConstraint("verdict IN ('correct', 'wrong', 'unsupported', 'duplicate', 'outdated', 'contradicts')", name="verdict"),
     )
     _create(
         "task",
