@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from textwrap import indent
 from typing import Any
 
 from core.commands.evaluate import read_pairs
@@ -42,8 +43,9 @@ def add_parser(commands: Any) -> None:
 
 
 def _print(prediction: Prediction) -> None:
-    from core.disambiguation.outcome import clarifying_question
+    from core.disambiguation.outcome import result_of
     from core.evaluation.cost import calls_of, doubts, failures
+    from core.how_to import section
 
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
@@ -53,10 +55,16 @@ def _print(prediction: Prediction) -> None:
         clarification = prediction.clarification_of(a.text)
         if clarification and (clarification.question or clarification.label):
             print(f"   {clarification.question or clarification.label}")
+        for text, _ in section(prediction, a):
+            print(indent(text, "   "))
         for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
             found = by_id.get(passage_id)
             print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
-    if asked_back := clarifying_question(prediction):
+    result = result_of(prediction)
+    for conflict in result.conflicts:
+        claims = (f"{c.answer} [{', '.join([c.title or c.passage_id, *c.dates])}]" for c in conflict.claims)
+        print(f"These documents disagree: {'; '.join(claims)}")
+    if asked_back := result.clarification:
         print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
     for text, why in prediction.rejected.items():
         print(f"-  {text}: refused, {why}")

@@ -1,4 +1,4 @@
-"""What a question comes to: answered, ambiguous (then a clarifying question with its options), or no answer.
+"""What a question comes to: answered, ambiguous (then a clarifying question with its options), or no answer; and where documents disagree.
 
 Source: the three cases of AmbigNQ's annotations (Min et al. 2020, section 3), as a system shows them; asking back with the options that the corpus has is
 VerDICt's use of them (Lee et al. 2025, section 1).
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from core.disambiguation.conflicts import Conflict, conflicts_of
 from core.types import Prediction
 
 Outcome = Literal["answered", "ambiguous", "no answer"]
@@ -20,11 +21,12 @@ WHICH_ONE = "Which one do you mean?"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One option of a clarifying question.  `label`: what distinguishes it; `question`: asked in its place."""
+    """One option of a clarifying question.  `label`: what distinguishes it; `question`: asked in its place; `others`: what other documents answer."""
 
     label: str
     question: str
     answer: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +35,42 @@ class ClarifyingQuestion:
     options: tuple[Meaning, ...]
 
 
-def outcome_of(answers: int) -> Outcome:
-    """From the number of answers.
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a prediction comes to.  `clarification`: of an ambiguous question only; `conflicts`: answers of one meaning on which documents disagree."""
+
+    outcome: Outcome
+    clarification: ClarifyingQuestion | None
+    conflicts: tuple[Conflict, ...]
+
+
+def outcome_of(meanings: int) -> Outcome:
+    """From the number of meanings that have an answer.
 
     >>> [outcome_of(n) for n in (0, 1, 2)]
     ['no answer', 'answered', 'ambiguous']
     """
-    return "no answer" if not answers else "answered" if answers == 1 else "ambiguous"
+    return "no answer" if not meanings else "answered" if meanings == 1 else "ambiguous"
 
 
-def clarifying_question(prediction: Prediction) -> ClarifyingQuestion | None:
-    """The meanings that a prediction found, in its order; None if it has fewer than two answers.
+def result_of(prediction: Prediction) -> Result:
+    """Answers between which documents disagree are one meaning.
 
-    An option is labelled with what distinguishes it, else with its rewritten question, else with its answer.
+    A meaning is labelled with what distinguishes it, else with its rewritten question, else with its answer; they are in the order of the answers.
     """
-    if outcome_of(len(prediction.answers)) != "ambiguous":
-        return None
+    conflicts = conflicts_of(prediction)
+    others = {c.answers[0]: c.answers[1:] for c in conflicts}
+    repeated = {text for rest in others.values() for text in rest}
     options = []
     for answer in prediction.answers:
+        if answer.text in repeated:
+            continue
         found = prediction.clarification_of(answer.text)
         label = (found and (found.label or found.question)) or answer.text
-        options.append(Meaning(label, prediction.question_of(answer.text), answer.text))
-    return ClarifyingQuestion(WHICH_ONE, tuple(options))
+        options.append(Meaning(label, prediction.question_of(answer.text), answer.text, others.get(answer.text, ())))
+    outcome = outcome_of(len(options))
+    asked_back = ClarifyingQuestion(WHICH_ONE, tuple(options)) if outcome == "ambiguous" else None
+    return Result(outcome, asked_back, conflicts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.disambiguation.outcome import clarifying_question, outcome_of
+from core.disambiguation.outcome import result_of
 from core.evaluation.cost import calls_of
+from core.how_to import section
 from core.trace import to_json
 from core.types import Prediction
 
@@ -13,6 +14,7 @@ from core.types import Prediction
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """The documented object of `ask --json`, including the trace."""
     calls = calls_of(prediction.events)
+    result = result_of(prediction)
     answers = []
     for a in prediction.answers:
         clarification = prediction.clarification_of(a.text)
@@ -24,14 +26,16 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
                 "question": prediction.question_of(a.text),
                 "label": clarification.label if clarification else "",
                 "round_trip": clarification.passed if clarification else None,
+                "section": "\n".join(text for text, _ in section(prediction, a)),
                 "evidence": [to_json(e) for e in a.evidence],
             }
         )
     return {
         "question": prediction.question.text,
         "system": prediction.system.name,
-        "outcome": outcome_of(len(prediction.answers)),
-        "clarification": to_json(clarifying_question(prediction)),
+        "outcome": result.outcome,
+        "clarification": to_json(result.clarification),
+        "conflicts": to_json(result.conflicts),
         "answers": answers,
         "rejected": [{"answer": text, "why": why} for text, why in prediction.rejected.items()],
         "ended": prediction.ended,

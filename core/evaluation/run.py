@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import json_io, trace
 from core import types as t
+from core.disambiguation.outcome import result_of
 from core.disk import append_line, check_same_run, locked, write_json, write_text
 from core.errors import (
     AmbiscopeError,
@@ -181,6 +182,7 @@ def run_one(
             }
             for answer, c in zip(prediction.answers, clarified, strict=True)
         ],
+        "outcome": result_of(prediction).outcome,
         "interpretations": None if grounding is None else _judged(grounding),
         "cost": asdict(cost_of(prediction)),
         "judge_calls": None if grounding is None else {"made": grounding.calls, "failed": grounding.failed_calls},

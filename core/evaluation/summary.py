@@ -57,7 +57,7 @@ def summary_of(rows: Sequence[Row]) -> Row:
         if said := [(p, bool(so)) for row in fine for p, so in (row.get("said") or {}).get(name) or ()]:
             found.setdefault("reliability", {})[name] = asdict(reliability(said))
     pairs = [
-        (reference, outcome_of(len(row["answers"])))
+        (reference, row.get("outcome") or outcome_of(len(row["answers"])))
         for row in fine
         if (reference := reference_outcome([len(annotation) for annotation in row.get("references") or ()]))
     ]

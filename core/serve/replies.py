@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.disambiguation.conflicts import Conflict
 from core.disambiguation.outcome import ClarifyingQuestion, Outcome
 from core.engine import SystemStatus
 from core.retrieval.library import CorpusInfo
@@ -44,6 +45,7 @@ class AnswerRow:
     question: str  # the disambiguated one
     label: str  # what distinguishes the answer in a few words; empty where nothing is known
     round_trip: bool | None
+    section: str  # of a how-to question: two to four sentences around the answer, with their code; else empty
     evidence: tuple[Evidence, ...]
 
 
@@ -70,6 +72,7 @@ class AskReply(Reply):
     system: str
     outcome: Outcome
     clarification: ClarifyingQuestion | None  # of an ambiguous question
+    conflicts: tuple[Conflict, ...]  # answers of one meaning on which documents disagree
     answers: tuple[AnswerRow, ...]
     steps: tuple[Step, ...]
     passages: tuple[PassageRow, ...]

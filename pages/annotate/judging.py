@@ -19,9 +19,9 @@ from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer,
 
 ANSWER_LABELS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
 QUESTION_LABELS: dict[QuestionLabel, tuple[str, str]] = {
-    "fits": ("Fits", "5"),
-    "ambiguous_still": ("Still ambiguous", "6"),
-    "changes_meaning": ("Changes the meaning", "7"),
+    "fits": ("Fits", "7"),
+    "ambiguous_still": ("Still ambiguous", "8"),
+    "changes_meaning": ("Changes the meaning", "9"),
 }
 # beside the colour, which says only what was chosen
 ICONS = {
@@ -29,6 +29,8 @@ ICONS = {
     "wrong": ":material/close:",
     "unsupported": ":material/link_off:",
     "duplicate": ":material/content_copy:",
+    "outdated": ":material/history:",
+    "contradicts": ":material/compare_arrows:",
     "fits": ":material/check:",
     "ambiguous_still": ":material/alt_route:",
     "changes_meaning": ":material/close:",
@@ -133,7 +135,7 @@ def _missing(work: Work, line: int, text: str) -> None:
 
 
 def keys(work: Work) -> list[tuple[str, str]]:
-    found = [(f"1–{len(LABELS)}", ", ".join(LABELS)), ("5–7", "question fits, still ambiguous, changes the meaning")]
+    found = [(f"1–{len(LABELS)}", ", ".join(LABELS)), ("7–9", "question fits, still ambiguous, changes the meaning")]
     if work.sheet is not None and len(work.sheet.sides) > 1:
         found += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")]
     return [*found, ("L", "all others correct"), ("N", "next answer"), ("P", "previous")]

@@ -31,7 +31,8 @@ IN_SHORT: dict[WorkStage, str] = {
     "judging": (
         "Rate each answer by its passage. **Correct**: it answers the question in some reading, and the passage says so. **Wrong**: it "
         "does not answer it. **Unsupported**: it may be true, but the passage does not say so. **Duplicate**: the same as an earlier "
-        "answer. **Fits**: the rewritten question has only this answer, and asks the same. **Still ambiguous**: it has other answers, "
+        "answer. **Outdated**: it was right once, and a newer document says otherwise. **Contradicts**: another document says otherwise, and "
+        "nothing tells which is right. **Fits**: the rewritten question has only this answer, and asks the same. **Still ambiguous**: it has other answers, "
         "too. **Changes the meaning**: it asks something else. Then add answers that are missing."
     ),
 }

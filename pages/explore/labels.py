@@ -18,7 +18,8 @@ MAX_NOTE = 2_000
 HELP = (
     "Correct: it answers the question, and the passage says so. Wrong: it does not answer the question; it is struck out, and excluded when "
     "you continue. Choose the label again to take it back. Unsupported: it may be true, but the passage does not say so. Duplicate: the "
-    "same as another answer."
+    "same as another answer. Outdated: right once, but a newer document says otherwise. Contradicts: another document says otherwise, and "
+    "nothing tells which is right."
 )
 WORDS = {"wrong": "Wrong: strike out"}
 

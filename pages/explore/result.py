@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from core import types as t
-from core.disambiguation.outcome import clarifying_question
+from core.disambiguation.outcome import ClarifyingQuestion, Outcome, result_of
 from core.errors import AmbiscopeError
 from core.evaluation.cost import calls_of, cost_of, doubts, failures, times_of
+from core.how_to import section
 from core.systems import title_of
 from core.text import listed
 from core.trace import to_json
-from pages.explore import corrections, interpreted, labels, share, to_project
+from pages.explore import corrections, disagreement, interpreted, labels, share, to_project
 from pages.explore.rows import row
 from pages.explore.trace import TraceView, draw_evidence, draw_found, round_trip
 from pages.session import shared as app
@@ -34,10 +35,14 @@ def draw_result(
 ) -> None:
     """`saved`: id of the stored prediction, or empty; `link`: the query of its address; where two are compared, `shared`: positions of the
     answers that the other has, too, and `side`: which of them this is, for the names of its buttons."""
+    result = result_of(prediction)
     with st.container(horizontal=True, vertical_alignment="center"):
-        _headline(prediction)
-        meaning = _meaning(prediction, prefix, side)
+        _headline(prediction, result.outcome)
+        meaning = _meaning(result.clarification, prefix, side)
     _facts(prediction)
+    for conflict in result.conflicts:
+        if not meaning or meaning & set(conflict.answers):
+            disagreement.draw(conflict, prediction, prefix)
     judged: dict[int, list[Judgment]] = {}
     if saved:
         try:
@@ -48,8 +53,10 @@ def draw_result(
     wanted = corrections.corrections_of(prefix, judged)
     with st.container(key=f"answers.{prefix}", gap="xsmall"):
         for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
-            if meaning not in ("", answer.text):
+            if meaning and answer.text not in meaning:
                 continue
+            for text, is_code in section(prediction, answer):
+                st.code(text, language=None) if is_code else st.markdown(escape(text))
             badge = "" if shared is None else "· both" if position in shared else "· only here"
             label = row(prediction, answer, position in wanted.struck, badge)
             with st.expander(named(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):
@@ -68,11 +75,10 @@ def draw_result(
         view.close()
 
 
-def _meaning(prediction: t.Prediction, prefix: str, side: str) -> str:
-    """The meanings as chips.  Returns the answer of the chosen one, which is the only one shown and is named in the address; "" for all."""
-    asked_back = clarifying_question(prediction)
+def _meaning(asked_back: ClarifyingQuestion | None, prefix: str, side: str) -> Set[str]:
+    """The meanings as chips.  Returns the answers of the chosen one, which are the only ones shown and are named in the address; empty for all."""
     if asked_back is None:
-        return ""
+        return frozenset()
     by_label = {m.label: m for m in asked_back.options}
     key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
     chosen = st.pills(
@@ -85,7 +91,7 @@ def _meaning(prediction: t.Prediction, prefix: str, side: str) -> str:
         on_change=_choose_meaning,
         args=(key, {label: m.question for label, m in by_label.items()}),
     )
-    return by_label[chosen].answer if chosen in by_label else ""
+    return frozenset((by_label[chosen].answer, *by_label[chosen].others)) if chosen in by_label else frozenset()
 
 
 def _choose_meaning(key: str, questions: Mapping[str, str]) -> None:
@@ -97,12 +103,12 @@ def _choose_meaning(key: str, questions: Mapping[str, str]) -> None:
         st.query_params.pop(MEANING, None)
 
 
-def _headline(prediction: t.Prediction) -> None:
+def _headline(prediction: t.Prediction, outcome: Outcome) -> None:
     count = len(prediction.answers)
     if not count:
         st.subheader("No answer" if prediction.ended else "The run did not finish", anchor=False)
     else:
-        title = f"{listed(count, 'answer')}{': which of these do you mean?' if count > 1 else ''}"
+        title = f"{listed(count, 'answer')}{': which of these do you mean?' if outcome == 'ambiguous' else ''}"
         st.subheader(title, anchor=False, width="content")
 
 

@@ -19,12 +19,12 @@ WORDS = {
     "interpretation": "A disambiguated question, its answer, and the passage that supports it.",
     "system": "What turns a question into an answer set.",
     "trace": "All that happened in one run; enough to draw its page again.",
-    "label": "What a person says of an answer: correct, wrong, unsupported or duplicate.",
+    "label": "What a person says of an answer: correct, wrong, unsupported, duplicate, outdated or contradicts.",
     "judge": "A model that grades answers; never a person.",
 }
 EXPLORE = (("Enter", "ask the question"),)
 JUDGING = (
-    ("1–4", "label of the answer"),
+    ("1–6", "label of the answer"),
     ("L", "all others correct"),
     ("N", "next answer"),
     ("P", "previous"),

@@ -29,7 +29,14 @@ ABOUT = {
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
 STATES = ("waiting", "open", "done")
-LABEL_COLOURS = {"correct": "green", "wrong": "red", "unsupported": "orange", "duplicate": "gray"}
+LABEL_COLOURS = {
+    "correct": "green",
+    "wrong": "red",
+    "unsupported": "orange",
+    "duplicate": "gray",
+    "outdated": "orange",
+    "contradicts": "violet",
+}
 QUESTION_BADGES = {
     "fits": "green-badge[question fits]",
     "ambiguous_still": "orange-badge[question still ambiguous]",

@@ -102,7 +102,7 @@ def fields(key: str, project: Project | None) -> None:
             "\n".join(project.error_labels) if project else "",
             key=f"{key}.errors",
             max_chars=2_000,
-            help="Judges can give them to an answer beside correct, wrong, unsupported and duplicate. They are exported.",
+            help="Judges can give them to an answer beside our own labels, such as correct and wrong. They are exported.",
         )
         for name in ("lease_minutes", "alias_words", "min_seconds_no_pairs", "seed"):
             _number(key, name, project)

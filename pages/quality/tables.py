@@ -27,6 +27,8 @@ HELP = {
     "wrong": "Answers that most people label wrong.",
     "unsupported": "Answers that most people label unsupported by the passages.",
     "duplicate": "Answers that most people label a duplicate of another answer.",
+    "outdated": "Answers that most people label outdated: a newer document says otherwise.",
+    "contradicts": "Answers that, most people say, another document contradicts.",
     ADDED: "Right answers that annotators added because the system did not give them, each counted once per question.",
     "Answers shared": "Answers that this person and somebody else wrote, judged or validated.",
     "Competence": "How probable it is that this person is right about an answer.",

@@ -1,7 +1,7 @@
 """How far the judges of stored evaluations agree with people: what each said of a run's interpretations, beside people's labels.
 
 A judge says whether the cited passage supports an answer, a person whether an answer is right and its passage says so: "correct" is yes, "wrong" and
-"unsupported" are no, "duplicate" says nothing of it.  Both judged the same where question and answer (as `core.text` compares them for display), passage (the first
+"unsupported" are no, the other labels say nothing of it.  Both judged the same where question and answer (as `core.text` compares them for display), passage (the first
 of the answer's evidence, which a person is shown) and corpus are equal; which system said it does not matter.  Only submitted labels count.  The
 arithmetic is core.metrics.agreement.tables'.
 """

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from core.annotating.labels import DISPUTED
 from core.metrics.agreement.answer_sets import answer_set, set_f1
 from core.text import answer_key, shares_words
 from core.types import Annotation, QAPair
@@ -20,7 +21,8 @@ RULE = (
     "aliases. Where a question was validated, the validations stand for all "
     "annotations of it. ambignq: one annotation per annotator (per validator where it was validated), with the answers that they "
     "hold correct. fid, training: an answer is correct when more annotators hold it correct than wrong or unsupported, a negative "
-    "when fewer do; a tie counts as not correct and is left out of both. A suggestion that was rejected, and an answer that "
+    "when fewer do; a tie counts as not correct and is left out of both. An answer that somebody calls outdated or says that it contradicts "
+    "another document counts as not correct, but is no negative: a passage says it. A suggestion that was rejected, and an answer that "
     "validation took out, count as wrong, but are no negatives where their words are part of a correct answer's or the reverse. "
     "'duplicate' is no vote, and of which answer is not noted: it is taken for a further form of the one answer that the same "
     "annotator holds correct and whose words contain its words or are part of them; where none or several are so, or they gave "
@@ -259,9 +261,14 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement], weights: W
     _add_duplicates(groups, list(duplicates(votes, latest(votes))), stance, balance)
     kept = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
     answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
+    disputed = {groups.of[answer_key(v.answer)] for v in latest(votes).values() if v.label in DISPUTED}
     correct_forms = [form for forms in answers for form in forms]
     negatives = [
-        form for g, forms in kept if balance[g] < 0 for form in forms if g in firm or not shares_words(form, correct_forms)
+        form
+        for g, forms in kept
+        if balance[g] < 0 and g not in disputed
+        for form in forms
+        if g in firm or not shares_words(form, correct_forms)
     ]
     return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in kept))
 

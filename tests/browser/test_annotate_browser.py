@@ -146,7 +146,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     page.get_by_role("button", name="Correct").first.wait_for()
     quiet(page)
     page.locator("h3").first.click()
-    for key, judged in (("1", 0), ("5", 1), ("2", 1), ("6", 2)):
+    for key, judged in (("1", 0), ("7", 1), ("2", 1), ("8", 2)):
         press(page, key)
         page.get_by_text(f"{judged} of 2 answers judged").wait_for()
     page.keyboard.press("Control+Enter")

@@ -335,7 +335,7 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
     click(app, "answer", 1, "correct")  # withdrawn
     click(app, "rest")  # what has a label keeps it
     assert "5 of 5 answers judged" in texts(app)
-    click(app, "answer", 0, "duplicate")
+    click(app, "answer", 0, "outdated")
     click(app, "undo")
     write(app, "Isabella Boylston | Boylston", "missing", 0)
     write(app, "too few", "note")

@@ -227,7 +227,7 @@ def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeyp
     (project,) = store.projects.projects()
     found = store.projects.guidelines(project.id)
     assert found is not None
-    assert "Duplicate" in found.text
+    assert "Outdated" in found.text
     assert "Search and read first" not in found.text
     assert found.examples == ()
 

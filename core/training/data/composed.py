@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from core.disambiguation.conflicts import answer_form
 from core.text import find_spans, has_answer, normalize_answer, shares_words
 from core.training.data.examples import MultiExample, ReadingExample, crop
 from core.training.data.mining import Miner
@@ -23,14 +24,6 @@ MAX_NAMESAKES = 6
 MAX_OCCURRENCES = 4  # of the answer in its passage
 _HOLE = "\u25a1"
 _IN_BRACKETS = re.compile(r" \(.*\)$")
-_KINDS = (
-    ("year", re.compile(r"(1\d|20)\d\d")),
-    ("date", re.compile(r".*\b(January|February|March|April|May|June|July|August|September|October|November|December)\b.*")),
-    ("percentage", re.compile(r"[\d.,]+%")),
-    ("number", re.compile(r"[\d.,]+")),
-    ("quantity", re.compile(r"[\d.,]+ \w+")),
-    ("name", re.compile(r"([A-Z][\w.'\u2019-]*)( (of|the|de|van|von|and|[A-Z][\w.'\u2019-]*))*")),
-)
 _ASKS = re.compile(
     r"\b(?:who|whom|whose|where|when|how(?: \w+)?|(?:what|which) (?!is|was|are|were|did|do|does|has)\w+)\b", re.I
 )
@@ -42,7 +35,7 @@ def answer_kind(question: str, answer: str) -> str | None:
     >>> answer_kind("Who wrote it?", "Emily Brontë"), answer_kind("When was it sold?", "1901"), answer_kind("Why?", "it fell")
     ('name who', 'year when', None)
     """
-    form = next((name for name, pattern in _KINDS if pattern.fullmatch(answer)), None)
+    form = answer_form(answer)
     asks = _ASKS.search(question)
     return f"{form} {asks.group().lower()}" if form and asks else None
 

@@ -419,3 +419,18 @@ def test_aliases_of_an_answer_that_was_given_do_not_depend_on_the_order(first: s
         assert [set(p.answers) for p in made.pairs] == [set(forms)]
     refused = replace(given, label="wrong", updated=MOMENT + timedelta(seconds=9))
     assert consensus([added, refused], []).answers == ()  # what they no longer hold correct has no aliases
+
+
+def test_what_another_document_disputes_is_neither_correct_nor_a_negative(store: Store, tmp_path: Path) -> None:
+    votes = [vote("a", "Oslo"), vote("a", "Bergen", "outdated"), vote("a", "Moss", "contradicts"), vote("a", "Hamar", "wrong")]
+    view = consensus(votes, [])
+    assert (view.answers, view.negatives) == ((("Oslo",),), ("Hamar",))
+    saved = store.predictions.save_prediction(prediction())
+    store.labels.judge(saved, 0, "Ada", "outdated")
+    store.labels.judge(saved, 1, "Ada", "contradicts")
+    store.exports.export("csv", tmp_path / "out.csv")
+    assert [row["verdict"] for row in table(tmp_path / "out.csv")] == ["outdated", "contradicts"]
+    with Store(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        store.exports.export("jsonl", tmp_path / "all.jsonl")
+        other.imports.import_file(tmp_path / "all.jsonl")
+        assert [j.verdict for j in other.labels.judgments(saved)] == ["outdated", "contradicts"]
