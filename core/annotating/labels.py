@@ -10,4 +10,3 @@ Preference = Literal["a", "b", "tie"]  # of two sets of answers
 
 LABELS: tuple[Label, ...] = get_args(Label)
 QUESTION_LABELS: tuple[QuestionLabel, ...] = get_args(QuestionLabel)
-PREFERENCES: tuple[Preference, ...] = get_args(Preference)
