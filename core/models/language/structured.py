@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import regex
@@ -37,10 +36,11 @@ _JSON = json.JSONDecoder(strict=False, object_pairs_hook=lambda pairs: dict(reve
 def _value(text: str) -> Any:
     """The JSON value at the start of the text.  Raises ValueError, RecursionError."""
     for repaired in (text, _INNER_QUOTE.sub(r'\\"', _CURLY_QUOTE.sub('"', text))):
-        with suppress(ValueError):
+        try:
             return _JSON.raw_decode(repaired)[0]
-        with suppress(ValueError):
-            return from_json(_OPEN_END.sub("", repaired), allow_partial=True)
+        except json.JSONDecodeError as error:
+            if error.msg.startswith("Unterminated") or not repaired[error.pos :].strip():
+                return from_json(_OPEN_END.sub("", repaired), allow_partial=True)
     end = max(text.rfind("}"), text.rfind("]")) + 1
     try:  # YAML has quotes of both kinds and none, and a comma at the end
         return yaml.safe_load(text[:end][:MAX_YAML_CHARS])
@@ -107,7 +107,7 @@ def _fit(value: Any, schema: Mapping[str, Any]) -> Any:
     if "integer" in kinds and (isinstance(value, (int, float)) or re.fullmatch(r"\d{1,9}", bare)):
         return int(bare or value) if bare or value == value // 1 else _CUT
     if "string" in kinds and isinstance(value, (str, int, float)):
-        return str(value)
+        return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a character is none
     if "array" in kinds and isinstance(value, list):
         return [v for item in value if (v := _fit(item, schema.get("items", {}))) is not _CUT]
     if "object" in kinds and isinstance(value, dict):
