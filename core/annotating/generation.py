@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from core.annotating.aliases import join_aliases, parse_aliases
-from core.errors import FormatError, InputError
+from core.errors import InputError
 from core.types import Annotation, QAPair
 
 Kind = Literal["", "none", "single", "multiple"]
-KINDS: tuple[Kind, ...] = ("none", "single", "multiple")
 Action = Literal["accepted", "edited", "rejected"]
 MAX_PAIRS = 100
 
@@ -161,34 +160,6 @@ def decision_on(form: Form, offer: OfferedSuggestion) -> Action | None:
     if form.kind == "multiple":
         same = same and " ".join(pair.question.split()) == " ".join(offer.question.split())
     return "accepted" if same else "edited"
-
-
-# ---------------------------------------------------------------- drafts
-
-
-def to_json(form: Form) -> dict[str, Any]:
-    return {
-        "kind": form.kind,
-        "pairs": [[p.key, p.question, p.answers, list(p.passage_ids)] for p in form.pairs],
-        "taken": [list(t) for t in form.taken],
-        "note": form.note,
-        "next": form.next,
-    }
-
-
-def from_json(body: Mapping[str, Any]) -> Form:
-    """The inverse of `to_json`.  Raises FormatError for another layout."""
-    try:
-        kind = body["kind"]
-        if kind not in ("", *KINDS):
-            raise ValueError(f"kind {kind!r}")
-        pairs = tuple(PairField(int(k), str(q), str(a), tuple(str(i) for i in ids)) for k, q, a, ids in body["pairs"])
-        taken = tuple((str(offer), None if at is None else int(at)) for offer, at in body["taken"])
-        if not pairs or len({p.key for p in pairs}) != len(pairs):
-            raise ValueError("pairs")
-        return Form(kind, pairs, taken, str(body["note"]), max(int(body["next"]), 1 + max(p.key for p in pairs)))
-    except (KeyError, TypeError, ValueError) as e:
-        raise FormatError(f"the draft of a generation has another layout ({type(e).__name__}: {e})") from None
 
 
 def from_annotation(annotation: Annotation) -> Form:

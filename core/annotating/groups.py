@@ -7,12 +7,11 @@ undoes combining.  No alias is lost except by `delete` and by `correct`, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from core.annotating.aliases import distinct
-from core.errors import FormatError, InputError
+from core.errors import InputError
 from core.text import answer_keys
 from core.types import Annotation, QAPair
 
@@ -213,47 +212,3 @@ def ask(sheet: Sheet, at: int, question: str) -> Sheet:
         return include(sheet, at, flat)
     last = group.parts[-1]
     return _put(sheet, at, Group((*group.parts[:-1], replace(last, questions=(*last.questions, Variant(flat))))))
-
-
-# ---------------------------------------------------------------- drafts
-
-
-def to_json(sheet: Sheet) -> dict[str, Any]:
-    return {
-        "prompt": sheet.prompt,
-        "none_by": list(sheet.none_by),
-        "groups": [
-            [
-                {
-                    "by": part.by,
-                    "aliases": list(part.aliases),
-                    "questions": [[v.text, v.included] for v in part.questions],
-                    "passages": list(part.passage_ids),
-                }
-                for part in group.parts
-            ]
-            for group in sheet.groups
-        ],
-    }
-
-
-def from_json(body: Mapping[str, Any]) -> Sheet:
-    """The inverse of `to_json`.  Raises FormatError for another layout."""
-    try:
-        groups = tuple(
-            Group(
-                tuple(
-                    Part(
-                        str(part["by"]),
-                        tuple(str(a) for a in part["aliases"]),
-                        tuple(Variant(str(text), bool(included)) for text, included in part["questions"]),
-                        tuple(str(i) for i in part["passages"]),
-                    )
-                    for part in group
-                )
-            )
-            for group in body["groups"]
-        )
-        return Sheet(str(body["prompt"]), groups, tuple(str(n) for n in body["none_by"]))
-    except (KeyError, TypeError, ValueError) as e:
-        raise FormatError(f"the draft of a validation has another layout ({type(e).__name__}: {e})") from None

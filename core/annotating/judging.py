@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.annotating.aliases import parse_aliases
-from core.annotating.labels import LABELS, PREFERENCES, QUESTION_LABELS, Label, Preference, QuestionLabel
-from core.errors import FormatError, InputError
+from core.annotating.labels import Label, Preference, QuestionLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,37 +84,3 @@ def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
     if sides == 2 and form.preference is None:
         found.append("Say which of the two sets is better, or that they are equally good.")
     return tuple(found)
-
-
-def to_json(form: Form) -> dict[str, Any]:
-    return {
-        "verdicts": dict(form.labels),
-        "questions": dict(form.questions),
-        "notes": dict(form.notes),
-        "missing": form.missing,
-        "preference": form.preference,
-        "note": form.note,
-        "errors": {key: list(labels) for key, labels in form.errors.items()},
-    }
-
-
-def from_json(body: Mapping[str, Any]) -> Form:
-    """The inverse of `to_json`.  Raises FormatError for another layout."""
-
-    def among(value: Any, allowed: Sequence[str]) -> Any:
-        if value not in allowed:
-            raise InputError(f"{value!r} is none of {', '.join(allowed)}")
-        return value
-
-    try:
-        return Form(
-            {str(k): among(v, LABELS) for k, v in body["verdicts"].items()},
-            {str(k): among(v, QUESTION_LABELS) for k, v in body["questions"].items()},
-            {str(k): str(v) for k, v in body["notes"].items()},
-            str(body["missing"]),
-            None if body["preference"] is None else among(body["preference"], PREFERENCES),
-            str(body["note"]),
-            {str(k): tuple(map(str, v)) for k, v in body["errors"].items()},
-        )
-    except (KeyError, TypeError, AttributeError, InputError) as e:
-        raise FormatError(f"the draft of a judgment has another layout ({type(e).__name__}: {e})") from None

@@ -11,4 +11,3 @@ Preference = Literal["a", "b", "tie"]  # of two sets of answers
 LABELS: tuple[Label, ...] = get_args(Label)
 QUESTION_LABELS: tuple[QuestionLabel, ...] = get_args(QuestionLabel)
 DISPUTED: tuple[Label, ...] = ("outdated", "contradicts")  # a passage says so, but another one says otherwise
-PREFERENCES: tuple[Preference, ...] = get_args(Preference)

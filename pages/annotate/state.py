@@ -15,6 +15,7 @@ from core.annotating import generation, groups, judging
 from core.annotating.aliases import join_aliases
 from core.annotating.history import History
 from core.errors import AmbiscopeError, FormatError
+from core.trace import from_json, to_json
 from core.types import Passage, RetrievedPassage
 from pages.annotate import place
 from pages.session import shared
@@ -35,7 +36,7 @@ from storage.shipped.practice import PracticeFeedback
 IDLE_SECONDS = 120.0  # a longer pause counts as this much
 MAX_FIELD_CHARS = 2_000
 KEY = "annotate.work"
-FORMS: Mapping[str, Any] = {"generation": generation, "validation": groups, "judging": judging}  # of core.annotating
+FORMS: Mapping[str, Any] = {"generation": generation.Form, "validation": groups.Sheet, "judging": judging.Form}
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Work:
         return self.spent
 
     def body(self) -> dict[str, Any]:
-        return {"form": FORMS[self.stage].to_json(self.form), "seconds": round(self.spent, 1)}
+        return {"form": to_json(self.form), "seconds": round(self.spent, 1)}
 
 
 def current() -> Work | None:
@@ -143,7 +144,7 @@ def begin(project: Project, task: Task, who: str) -> Work:
 
 def _take(work: Work, body: Mapping[str, Any]) -> None:
     try:
-        work.history = History(FORMS[work.stage].from_json(body["form"]))
+        work.history = History(from_json(FORMS[work.stage], body["form"]))
         work.spent = float(body.get("seconds", 0.0))
     except (FormatError, KeyError, TypeError, ValueError):
         if not _from_submission(work):

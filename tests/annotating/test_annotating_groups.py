@@ -6,7 +6,8 @@ import pytest
 
 from core.annotating import groups
 from core.annotating.groups import Variant
-from core.errors import FormatError, InputError
+from core.errors import InputError
+from core.trace import from_json, to_json
 from core.types import Annotation, QAPair
 
 PROMPT = "Who played Maria in West Side Story?"
@@ -93,7 +94,5 @@ def test_to_annotation() -> None:
     assert single.groups[0].included == ("Who in the film?",)
 
 
-def test_drafts_round_trip_and_a_broken_one_is_said() -> None:
-    assert groups.from_json(groups.to_json(SHEET)) == SHEET
-    with pytest.raises(FormatError, match="another layout"):
-        groups.from_json({"groups": [[{}]]})
+def test_drafts_round_trip() -> None:
+    assert from_json(groups.Sheet, to_json(SHEET)) == SHEET

@@ -168,7 +168,7 @@ def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: A
 
     def saved() -> bool:
         draft = store.drafts.find_draft(item, "Dora", "generation")
-        return draft is not None and draft.body["form"]["pairs"][0][2] == "Natalie W"
+        return draft is not None and draft.body["form"]["pairs"][0]["answers"] == "Natalie W"
 
     until(saved)  # never left the field: typing alone saves
     page.close()

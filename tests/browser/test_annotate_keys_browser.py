@@ -96,4 +96,4 @@ def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(page: Any,
     (item,) = store.items.items(project, "me", stage="generation")
     draft = store.drafts.find_draft(item.id, "me", "generation")
     assert draft is not None
-    assert [pair[2] for pair in draft.body["form"]["pairs"] if pair[2]] == ["Person 1", "Person 3"]
+    assert [pair["answers"] for pair in draft.body["form"]["pairs"] if pair["answers"]] == ["Person 1", "Person 3"]

@@ -1,15 +1,19 @@
 """Extracts the JSON object from a language model's reply: tolerant of malformed JSON, strict about incomplete values.
 
-Accepted: text, code fences and reasoning around the object, single or curly quotes, Python's True, False and None, keys without quotes, extra
-commas, line breaks in strings, a truncated object.  A truncated member counts as missing.  (This is why no JSON repair library is used: they
-close a truncated string and return it as complete.)
+Accepted: text, code fences and reasoning around the object, what YAML allows (single quotes, keys without quotes, a comma at the end), curly quotes,
+line breaks and quotes in strings, a truncated object.  A truncated member counts as missing, as by pydantic's partial JSON.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+import regex
+import yaml
+from pydantic_core import from_json
 
 from core.errors import FormatError
 
@@ -19,127 +23,29 @@ _BEGIN = rf"[<\[◁]{_NAME}[>\]▷]|<\|channel\|>(?:analysis|commentary)[^<]*<\|
 _END = rf"[<\[◁]/{_NAME}[>\]▷]|<\|channel\|>final[^<]*<\|message\|>"
 _REASONING = re.compile(rf"(?:{_BEGIN}).*?(?:{_END}|\Z)", re.DOTALL | re.IGNORECASE)
 _REST = re.compile(rf".*(?:{_END})", re.DOTALL | re.IGNORECASE)
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
-_CUT = object()  # a truncated value
-DEEPEST = 20
+# what may be half of a value at the end of a truncated text: a number (19 of 1931), a list without an item
+_OPEN_END = re.compile(r"[\[\s\d.eE+-]+\Z")
+_CURLY_QUOTE = re.compile(r"(?<=[{\[,:])\s*[“”]|[“”](?=\s*(?:[,:}\]]|\Z))")
+_INNER_QUOTE = regex.compile(r'(?<![{\[,:]\s*)(?<!\\)"(?!\s*(?:[,:}\]]|\Z))')  # models forget to escape quotes
+_CUT = object()  # a value that does not fit, or is missing
+MAX_YAML_CHARS = 20_000  # PyYAML reads 100 characters a millisecond
 MOST_TRIED = 30  # possible starts of an object; each costs a pass over the text
+_JSON = json.JSONDecoder(strict=False, object_pairs_hook=lambda pairs: dict(reversed(pairs)))  # the first of equal keys
 
 
-class _Reader:
-    def __init__(self, text: str, at: int) -> None:
-        self.text, self.at = text, at
-
-    def blanks(self) -> str:
-        """The next character that is not white space, "" at the end."""
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-        return self.text[self.at : self.at + 1]
-
-    def value(self, depth: int = 0) -> Any:
-        """Raises ValueError for anything else."""
-        first = self.blanks()
-        if not first:
-            return _CUT
-        if depth > DEEPEST:
-            raise ValueError("nested too deeply")
-        if first == "{":
-            return self.members(depth)
-        if first == "[":
-            return self.items(depth)
-        if first in _QUOTES:
-            return self.string(_QUOTES[first])
-        if number := _NUMBER.match(self.text, self.at):
-            self.at = number.end()
-            if self.at == len(self.text):
-                return _CUT  # 19 of 1931
-            return (
-                int(number.group())
-                if number.group().lstrip("-").isdigit() and number.end() - number.start() < 20
-                else float(number.group())
-            )
-        if word := _WORD.match(self.text, self.at):
-            self.at = word.end()
-            if word.group().lower() in _CONSTANTS:
-                return _CONSTANTS[word.group().lower()]
-            if self.at == len(self.text):
-                return _CUT
-        raise ValueError(f"no JSON value at character {self.at}")
-
-    def string(self, closing: str) -> Any:
-        """Ends at a quote after which the object can continue: models forget to escape quotes."""
-        out: list[str] = []
-        self.at += 1
-        while self.at < len(self.text):
-            c = self.text[self.at]
-            self.at += 1
-            if c == closing:
-                after = self.text[self.at :].lstrip()[:1]
-                if not after or after in ",:}]":
-                    return "".join(out)
-                out.append(c)
-            elif c == "\\" and self.at < len(self.text):
-                out.append(self._escaped())
-            else:
-                out.append(c)
-        return _CUT
-
-    def _escaped(self) -> str:
-        c = self.text[self.at]
-        self.at += 1
-        if c != "u":
-            return _ESCAPES.get(c, c)
-        digits = self.text[self.at : self.at + 4]
-        if not re.fullmatch("[0-9a-fA-F]{4}", digits):
-            return "u"
-        self.at += 4
-        code = int(digits, 16)
-        low = re.match(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})", self.text[self.at :]) if 0xD800 <= code < 0xDC00 else None
-        if low:
-            self.at += 6
-            return chr(0x10000 + (code - 0xD800) * 0x400 + int(low.group(1), 16) - 0xDC00)
-        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
-
-    def members(self, depth: int) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        self.at += 1
-        while (c := self.blanks()) and c != "}":
-            if c == ",":
-                self.at += 1
-                continue
-            if c in _QUOTES:
-                key = self.string(_QUOTES[c])
-            elif word := _WORD.match(self.text, self.at):
-                key, self.at = word.group(), word.end()
-            else:
-                raise ValueError(f"no key at character {self.at}")
-            if key is _CUT or not self.blanks():
-                return out
-            if self.text[self.at] != ":":
-                raise ValueError(f"no colon at character {self.at}")
-            self.at += 1
-            value = self.value(depth + 1)
-            if value is not _CUT:
-                out.setdefault(str(key), value)
-        self.at += 1
-        return out
-
-    def items(self, depth: int) -> Any:
-        """The complete items of a truncated list; none at all differs from an empty list."""
-        out: list[Any] = []
-        self.at += 1
-        while (c := self.blanks()) and c != "]":
-            if c == ",":
-                self.at += 1
-                continue
-            value = self.value(depth + 1)
-            if value is not _CUT:
-                out.append(value)
-        closed, self.at = self.at < len(self.text), self.at + 1
-        return out if closed or out else _CUT
+def _value(text: str) -> Any:
+    """The JSON value at the start of the text.  Raises ValueError, RecursionError."""
+    for repaired in (text, _INNER_QUOTE.sub(r'\\"', _CURLY_QUOTE.sub('"', text))):
+        try:
+            return _JSON.raw_decode(repaired)[0]
+        except json.JSONDecodeError as error:
+            if error.msg.startswith("Unterminated") or not repaired[error.pos :].strip():
+                return from_json(_OPEN_END.sub("", repaired), allow_partial=True)
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    try:  # YAML has quotes of both kinds and none, and a comma at the end
+        return yaml.safe_load(text[:end][:MAX_YAML_CHARS])
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())[:100]) from None
 
 
 def without_reasoning(text: str) -> str:
@@ -161,7 +67,7 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     opening = re.finditer(r"[{\[]" if len(lists) == 1 else r"\{", said)
     for start in (m.start() for m, _ in zip(opening, range(MOST_TRIED))):
         try:
-            found = _Reader(said, start).value()
+            found = _value(said[start:])
         except (ValueError, RecursionError) as error:
             problems.append(f"the model's JSON can't be read ({error})")
             continue
@@ -201,7 +107,7 @@ def _fit(value: Any, schema: Mapping[str, Any]) -> Any:
     if "integer" in kinds and (isinstance(value, (int, float)) or re.fullmatch(r"\d{1,9}", bare)):
         return int(bare or value) if bare or value == value // 1 else _CUT
     if "string" in kinds and isinstance(value, (str, int, float)):
-        return str(value)
+        return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a character is none
     if "array" in kinds and isinstance(value, list):
         return [v for item in value if (v := _fit(item, schema.get("items", {}))) is not _CUT]
     if "object" in kinds and isinstance(value, dict):
