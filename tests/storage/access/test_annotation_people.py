@@ -6,8 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from annotation_samples import Clock, do, project, take, work
-from argon2 import PasswordHasher
+from annotation_samples import Clock, do, hash_quickly, project, take, work
 from sqlalchemy import text
 from storage_samples import prediction
 
@@ -22,9 +21,7 @@ SECRET = "a long password"
 
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
-    passwords._nobodys_hash.cache_clear()
+    hash_quickly(monkeypatch)
 
 
 @pytest.fixture
