@@ -6,7 +6,7 @@ Source: Karpukhin et al. 2020 (R@k) and Min et al. 2021, section 2 (MRecall@k); 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from core import types as t
@@ -32,8 +32,6 @@ def evaluate_retrieval(
     ks: Sequence[int] = DEFAULT_KS,
     limit: int | None = None,
     seed: int = 0,
-    bootstrap: int = BOOTSTRAP_SAMPLES,
-    progress: Callable[[int, int], None] | None = None,
     about: dict[str, Any] | None = None,
 ) -> Report:
     """Searches once per question with the largest k and measures every k.  Questions without an answer are left out.
@@ -56,14 +54,12 @@ def evaluate_retrieval(
         found = corpus.search_many([q.question for q in part], cuts[-1], retriever)
         seconds = (time.perf_counter() - began) / len(part)
         rows += [_row(q, [p.passage.text for p in ps], cuts, seconds) for q, ps in zip(part, found, strict=True)]
-        if progress is not None:
-            progress(len(rows), len(wanted))
     names = list(rows[0]["metrics"])
     scores, intervals = {}, {}
     for name in names:
         values = {s: [r["metrics"][name] for r in rows if s == "all" or r["ambiguous"]] for s in SCOPES}
         scores[name] = {s: mean(values[s]) for s in SCOPES}
-        ends = {s: interval(values[s], samples=bootstrap, seed=seed) for s in SCOPES}
+        ends = {s: interval(values[s], seed=seed) for s in SCOPES}
         intervals[name] = {s: list(e) if e else None for s, e in ends.items()}
     info = t.SystemInfo(
         f"retrieval {retriever}",
@@ -84,7 +80,7 @@ def evaluate_retrieval(
             "seconds_p95": percentile([r["seconds"] for r in rows], 0.95),
             "peak_memory_mb": peak_memory_mb(),
         },
-        provenance=build_provenance(info, seed, bootstrap, wanted, about),
+        provenance=build_provenance(info, seed, BOOTSTRAP_SAMPLES, wanted, about),
         counts=counts_of(rows, names),
     )
 

@@ -378,7 +378,6 @@ class People(engine.Part):
         by: str,
         *,
         project: str | None = None,
-        item: str | None = None,
         who: str | None = None,
         action: str | None = None,
         before: int | None = None,
@@ -406,7 +405,6 @@ class People(engine.Part):
                 query = query.where(line.annotator_id == person.id)
             for value, column in (
                 (project, workbench.Project.public_id),
-                (item, workbench.ProjectItem.public_id),
                 (who, tables.Annotator.name),
                 (action, line.action),
             ):

@@ -16,7 +16,6 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError
 from core.metrics.agreement.answer_sets import AnswerSet, answer_set, set_of
 from core.metrics.agreement.chance import Figure
 from core.metrics.agreement.tables import (
@@ -100,7 +99,6 @@ def quality(
     people: Sequence[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
-    days: int = 7,
     samples: int = BOOTSTRAP_SAMPLES,
 ) -> Quality:
     """All tables of one moment, of the contributions that the filters let by.
@@ -108,8 +106,6 @@ def quality(
     Raises NotAllowedError unless `by` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
     """
     store.people.require(by, "validator")
-    if not 1 <= days <= 366:
-        raise InputError(f"a period has {days} days; use 1 to 366")
     filters = Filters(annotators=tuple(people), since=since, until=until, project=project)
     truncated: list[str] = []
     with store.database.reading() as session:
@@ -131,7 +127,7 @@ def quality(
         pairs=tuple(pair_rows(opinions)),
         label_pairs=tuple(label_pairs(marks)),
         items=tuple(item_rows(opinions)),
-        periods=tuple(period_rows(opinions, days=days)),
+        periods=tuple(period_rows(opinions)),
         types=tuple(type_rows(types)),
         times=tuple(time_rows(times)),
         judges=_judges(labelled, judged, samples),

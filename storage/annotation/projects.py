@@ -170,11 +170,11 @@ class Projects(engine.Part):
         refresh_states(session, row.id, row.stages)
 
     @allowed_to("annotate")
-    def projects(self, state: ProjectState | None = None, limit: int = 50, offset: int = 0) -> list[Project]:
+    def projects(self, state: ProjectState | None = None, limit: int = 50) -> list[Project]:
         """The newest first.  Raises InputError for a limit outside 1..500."""
-        check_page(limit, offset)
+        check_page(limit, 0)
         with self.reading() as session:
-            query = select(workbench.Project).order_by(workbench.Project.id.desc()).limit(limit).offset(offset)
+            query = select(workbench.Project).order_by(workbench.Project.id.desc()).limit(limit)
             if state is not None:
                 query = query.where(workbench.Project.state == state)
             return [project_record(row) for row in session.scalars(query)]
@@ -237,18 +237,16 @@ class Projects(engine.Part):
             return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
 
     @allowed_to("annotate")
-    def guidelines(self, project: str, version: int | None = None) -> Guidelines | None:
-        """The version in force, or another; None where there is none.  Raises NotFoundError for an unknown project."""
-        found = self._guidelines(project, version, 1, 0)
-        return found[0] if found else None
+    def guidelines(self, project: str) -> Guidelines | None:
+        """The version in force; None where there is none.  Raises NotFoundError for an unknown project."""
+        return next(iter(self._guidelines(project, 1)), None)
 
     @allowed_to("manage projects")
-    def guideline_versions(self, project: str, limit: int = 50, offset: int = 0) -> list[Guidelines]:
-        """All versions, the newest first.  Raises NotFoundError, InputError for a limit outside 1..500."""
-        check_page(limit, offset)
-        return self._guidelines(project, None, limit, offset)
+    def guideline_versions(self, project: str) -> list[Guidelines]:
+        """The latest 50 versions, the newest first.  Raises NotFoundError."""
+        return self._guidelines(project, 50)
 
-    def _guidelines(self, project: str, version: int | None, limit: int, offset: int) -> list[Guidelines]:
+    def _guidelines(self, project: str, limit: int) -> list[Guidelines]:
         with self.reading() as session:
             line = workbench.Guideline
             query = (
@@ -257,9 +255,7 @@ class Projects(engine.Part):
                 .where(line.project_id == project_row(session, project).id)
                 .order_by(line.version.desc())
             )
-            if version is not None:
-                query = query.where(line.version == version)
-            return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit).offset(offset))]
+            return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit))]
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:

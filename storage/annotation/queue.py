@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from sqlalchemy import ScalarSelect, and_, case, func, select, update
+from sqlalchemy import ScalarSelect, case, func, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.errors import InputError
@@ -219,12 +219,12 @@ class Queue(engine.Part):
         annotator: str | None = None,
         stage: WorkStage | None = None,
         state: TaskState | None = None,
-        over: bool | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> list[Task]:
-        """The latest changed first.  `over`: only work over the number, or only the rest.  Other people's are for validators and
-        managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
+        """The latest changed first.  Other people's are for validators and managers.
+
+        Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
         """
         check_page(limit, offset)
         with self.reading() as session:
@@ -237,9 +237,6 @@ class Queue(engine.Part):
                 query = query.where(task.stage == stage)
             if state is not None:
                 query = query.where(task.state == state)
-            if over is not None:
-                late = and_(task.state == "submitted", task.slot.is_(None))
-                query = query.where(late if over else ~late)
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
             return [task_record(*row) for row in rows]
 

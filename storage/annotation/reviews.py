@@ -75,7 +75,6 @@ class Reviews(engine.Part):
                 final[0] if final else None,
                 automatic,
                 final[1] if final else "",
-                done.updated if done is not None else None,
             )
 
     @staticmethod

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from core.annotating import checks
@@ -167,32 +167,22 @@ class Submissions(engine.Part):
         stage: WorkStage | None = None,
         annotator: str | None = None,
         item: str | None = None,
-        current: bool = True,
-        counted: bool | None = None,
-        after: int = 0,
         limit: int = 50,
     ) -> list[Submission]:
-        """In the order in which they were submitted; `after` is the id of the last one of the page before.
-
-        `current`: only what stands (not earlier versions, nor what was returned or reopened).  Other people's are for validators
-        and managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
+        """What stands (no earlier versions, nor what was returned or reopened), in the order in which it was submitted.  Other people's is for
+        validators and managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
         """
         check_page(limit, 0)
         with self.reading() as session:
             actor(session, by, "annotator" if annotator == by else "validator")
             sent = workbench.Submission
-            query = _rows_query().where(sent.project_id == project_row(session, project).id, sent.id > after)
+            query = _rows_query().where(sent.project_id == project_row(session, project).id, _current())
             if stage is not None:
                 query = query.where(sent.stage == stage)
             if annotator is not None:
                 query = query.where(tables.Annotator.name == annotator)
             if item is not None:
                 query = query.where(workbench.ProjectItem.public_id == item)
-            if current:
-                query = query.where(_current())
-            if counted is not None:
-                fills = and_(_current(), workbench.Task.slot.is_not(None))
-                query = query.where(fills if counted else or_(~_current(), workbench.Task.slot.is_(None)))
             return _records(session, session.execute(query.order_by(sent.id).limit(limit)).all())
 
     @allowed_to("annotate")

@@ -208,7 +208,6 @@ class MineAndFinal:
     final: Annotation | None  # None: not validated yet
     automatic: bool
     note: str  # the validator's
-    validated: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

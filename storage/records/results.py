@@ -141,8 +141,6 @@ class PairedRow:
     ambiguous: bool
     a: float
     b: float
-    position_a: int
-    position_b: int
 
     @property
     def difference(self) -> float:

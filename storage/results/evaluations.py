@@ -272,11 +272,11 @@ def _means(group: Any) -> Select[Any]:
 
 
 def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], ColumnElement[float], ColumnElement[int]]:
-    """id, question, ambiguous, both values, both positions of each question that is the same in both runs."""
+    """id, question, ambiguous and both values of each question that is the same in both runs."""
     row_a, row_b = aliased(_ROW), aliased(_ROW)
     value_a, value_b = aliased(_VALUE), aliased(_VALUE)
     query = (
-        select(row_a.question_id, row_a.question, row_a.ambiguous, value_a.value, value_b.value, row_a.position, row_b.position)
+        select(row_a.question_id, row_a.question, row_a.ambiguous, value_a.value, value_b.value)
         .join(row_b, (row_b.question_id == row_a.question_id) & (row_b.question == row_a.question))
         .join(value_a, (value_a.evaluation_id == row_a.evaluation_id) & (value_a.position == row_a.position))
         .join(value_b, (value_b.evaluation_id == row_b.evaluation_id) & (value_b.position == row_b.position))

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from annotate_helpers import predict
+from page_helpers import QUESTION, ROWS
 from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 
 from core import types as t
@@ -15,31 +17,7 @@ from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = MARKS
-ROWS = [
-    ("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
-    ("p2", "West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
-    ("p3", "West Side Story (musical)", "Carol Lawrence played Maria on stage."),
-]
-QUESTION = "Who played Maria in West Side Story?"
-CLARIFIED = {
-    "Natalie Wood": "Who played Maria in the 1961 film West Side Story?",
-    "Rachel Zegler": "Who played Maria in the 2021 film West Side Story?",
-}
-
-
-def predict(question: str, answers: dict[str, str]) -> t.Prediction:
-    passages = tuple(
-        t.RetrievedPassage(t.Passage(i, title, text), rank, 1.0 / rank) for rank, (i, title, text) in enumerate(ROWS, 1)
-    )
-    found, clarified = [], []
-    for answer, rewritten in answers.items():
-        evidence = tuple(
-            t.Evidence(p.passage.id, at, at + len(answer), answer) for p in passages if (at := p.passage.text.find(answer)) >= 0
-        )
-        found.append(t.Answer(answer, 0.4, evidence))
-        clarified.append(t.Clarification(answer, rewritten, True))
-    info = t.SystemInfo("scripted")
-    return t.Prediction(t.Question(question), info, tuple(found), tuple(clarified), (), passages, 0.1, ())
+ANSWERS = ("Natalie Wood", "Rachel Zegler")
 
 
 def project(store: Store, name: str, questions: list[str], **changes: Any) -> Project:
@@ -100,7 +78,7 @@ def value(page: Any, label: str) -> str:
 
 
 def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION, CLARIFIED))
+    store.predictions.save_prediction(predict(QUESTION, ANSWERS))
     made = project(store, "keyboard", [QUESTION], stages=("generation", "validation", "judging"), systems=("scripted",))
     page = person("me", made)
     page.get_by_role("button", name="Submit").wait_for()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from annotate_helpers import predict
 from serving import MARKS, WAIT, chromium, quiet, serve, with_corpus
 
 from core import types as t
@@ -16,17 +17,6 @@ pytestmark = MARKS
 WORDS = " ".join(["The musical was played again and again in many towns."] * 8)
 ROWS = [(f"p{n}", f"Title {n}", f"Person {n} played Maria. {WORDS} Person {n} won with it.") for n in range(1, 7)]
 ANSWERS = tuple(f"Person {n}" for n in range(1, 7))
-
-
-def predict(question: str) -> t.Prediction:
-    passages = tuple(t.RetrievedPassage(t.Passage(i, title, text), n, 1.0 / n) for n, (i, title, text) in enumerate(ROWS, 1))
-    answers = []
-    for number, answer in enumerate(ANSWERS):
-        at = passages[number].passage.text.index(answer)
-        answers.append(
-            t.Answer(answer, 0.9 - number / 10, (t.Evidence(passages[number].passage.id, at, at + len(answer), answer),))
-        )
-    return t.Prediction(t.Question(question), t.SystemInfo("scripted"), tuple(answers), (), (), passages, 0.1, ())
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +41,7 @@ def store(settings: Settings) -> Iterator[Store]:
 
 def opened(page: Any, store: Store, stage: str, questions: list[str]) -> str:
     for question in questions:
-        store.predictions.save_prediction(predict(question))
+        store.predictions.save_prediction(predict(question, ANSWERS, rows=ROWS, probabilities=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4)))
     made = store.projects.create_project("me", f"{stage} fast", corpus="small", stages=(stage,), systems=("scripted",))
     store.intake.add_items("me", made.id, [t.ReferenceQuestion("", q, ()) for q in questions])
     page.goto(f"{page.address}annotate?project={made.id}&stage={stage}", timeout=WAIT)

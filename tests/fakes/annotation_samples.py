@@ -7,15 +7,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from core import types as t
+from storage.access import passwords
 from storage.annotation.places import item_row
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Project
 from storage.schema import engine, tables, workbench
 from storage.store import Store
+
+
+def hash_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
+    passwords._nobodys_hash.cache_clear()
 
 
 class Clock:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import people
 import pytest
 from annotate_helpers import predict
-from argon2 import PasswordHasher
+from annotation_samples import hash_quickly
 from page_helpers import QUESTION, TIMEOUT, button, texts
 from streamlit.testing.v1 import AppTest
 from test_evaluate import save
@@ -18,7 +19,6 @@ from core.errors import StorageError
 from core.settings import ROOT, Settings
 from pages.jobs.background import every
 from pages.session import shared
-from storage.access import passwords
 from storage.access.people import People
 from storage.access.permissions import ACTIONS, can
 from storage.access.visitors import Visitor
@@ -33,9 +33,7 @@ PAGES = ROOT / "pages"
 
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
-    passwords._nobodys_hash.cache_clear()
+    hash_quickly(monkeypatch)
 
 
 def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest:
@@ -152,9 +150,7 @@ def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, set
         assert shared.VISITOR not in one.session_state
         assert not one.dataframe
     assert everything(store, settings) == before
-    app.text_input(key="signin.typed").set_value("Ada")
-    app.text_input(key="signin.password").set_value(PASSWORD)
-    button(app, "Sign in").click().run()
+    people.sign_in(app, "Ada")
     assert "**Ada**" in texts(app)
 
 
@@ -176,9 +172,7 @@ def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> Non
     assert "signin.typed" in [t.key for t in app.text_input]
     assert "left.behind" not in app.session_state
     app.session_state["left.behind"] = "planted by a stranger"
-    app.text_input(key="signin.typed").set_value("Mia")
-    app.text_input(key="signin.password").set_value(PASSWORD)
-    button(app, "Sign in").click().run()
+    people.sign_in(app, "Mia")
     assert "**Mia**" in texts(app)
     assert "left.behind" not in app.session_state
 
@@ -400,7 +394,5 @@ def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pyt
     monkeypatch.setattr(People, "sign_in", sign_in)
     monkeypatch.setattr("pages.session.connection.address", lambda: "192.0.2.7")
     app = tab(None)
-    app.text_input(key="signin.typed").set_value("Mia")
-    app.text_input(key="signin.password").set_value(PASSWORD)
-    button(app, "Sign in").click().run()
+    people.sign_in(app, "Mia")
     assert seen == ["192.0.2.7"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from page_helpers import button, texts
+from people import sign_in
 from streamlit.testing.v1 import AppTest
 from test_manage import PASSWORD
 
@@ -24,12 +25,6 @@ def nobody_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "ADMITTED", {})
 
 
-def sign_in(app: AppTest, password: str) -> AppTest:
-    app.text_input(key="signin.typed").set_value("Mia")
-    app.text_input(key="signin.password").set_value(password)
-    return button(app, "Sign in").click().run()
-
-
 def test_a_session_is_in_from_sign_in_to_sign_out(open_app: Open, store: Store) -> None:
     assert not admission.session_is_let_in(SESSION)
     app = open_app()
@@ -39,12 +34,12 @@ def test_a_session_is_in_from_sign_in_to_sign_out(open_app: Open, store: Store) 
     assert not admission.session_is_let_in(SESSION)  # at once, without another run
     app.run()
     assert not admission.session_is_let_in(SESSION)
-    assert not admission.session_is_let_in(sign_in(app, "wrong") and SESSION)
+    assert not admission.session_is_let_in(sign_in(app, "Mia", "wrong") and SESSION)
 
 
 def test_and_after_the_right_password(open_app: Open, store: Store) -> None:
     store.people.add_person("me", "Mia", "manager", PASSWORD)
-    app = sign_in(open_app(), PASSWORD)
+    app = sign_in(open_app(), "Mia")
     assert admission.session_is_let_in(SESSION)
     button(app, "Sign out").click().run()
     assert not admission.session_is_let_in(SESSION)

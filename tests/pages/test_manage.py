@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import get_args
 
 import pytest
-from annotate_helpers import SECOND, click, find, make_project, predict
+from annotate_helpers import SECOND, click, find, fine, make_project, predict
 from page_helpers import QUESTION, TIMEOUT, button, texts
 from streamlit.testing.v1 import AppTest
 
@@ -24,11 +24,6 @@ from storage.store import Store
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
 PASSWORD = "a long password"
-
-
-def fine(app: AppTest) -> None:
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
 
 
 def section(app: AppTest, name: str) -> AppTest:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import people
 import pytest
-from annotate_helpers import make_project
+from annotate_helpers import fine, make_project
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
-from test_manage import PASSWORD, fine, section
+from test_manage import PASSWORD, section
 
 from storage.store import Store
 
@@ -35,14 +36,10 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     visitor = open_app("explore")
     assert not visitor.exception
     assert [t.key for t in visitor.text_input] == ["signin.typed", "signin.password"]
-    visitor.text_input(key="signin.typed").set_value("Mia")
-    visitor.text_input(key="signin.password").set_value("wrong one")
-    button(visitor, "Sign in").click().run()
+    people.sign_in(visitor, "Mia", "wrong one")
     assert "wrong" in visitor.error[0].value
     assert "signin.password" not in visitor.session_state or not visitor.session_state["signin.password"]
-    visitor.text_input(key="signin.typed").set_value("Mia")
-    visitor.text_input(key="signin.password").set_value(PASSWORD)
-    button(visitor, "Sign in").click().run()
+    people.sign_in(visitor, "Mia")
     assert not visitor.exception
     assert "**Mia**" in texts(visitor)
     assert visitor.session_state["annotator"] == "Mia"
@@ -51,9 +48,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
 
     store.people.add_person("Mia", "Ann", "annotator", password=PASSWORD)
     button(visitor, "Sign out").click().run()
-    visitor.text_input(key="signin.typed").set_value("Ann")
-    visitor.text_input(key="signin.password").set_value(PASSWORD)
-    button(visitor, "Sign in").click().run()
+    people.sign_in(visitor, "Ann")
     visitor.switch_page("pages/manage/page.py").run()
     assert "manager" in visitor.error[0].value  # an annotator does not manage
     visitor.switch_page("pages/annotate/page.py").run()

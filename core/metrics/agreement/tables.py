@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from itertools import combinations
 from statistics import median
 
@@ -197,20 +197,17 @@ def pair_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) 
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
-def period_rows(opinions: Iterable[Opinion], *, days: int = 7, samples: int = BOOTSTRAP_SAMPLES) -> list[PeriodRow]:
-    """Items by the day of their last annotation, in periods of `days` counted from Monday, 5 January 1970; empty periods are left out."""
-    periods: dict[int, list[Opinion]] = defaultdict(list)
+def period_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PeriodRow]:
+    """Items by the week of their last annotation; weeks without one are left out."""
+    weeks: dict[date, list[Opinion]] = defaultdict(list)
     for said in _by_item(opinions).values():
         if len(said) >= 2:
-            periods[(max(o.when for o in said).date().toordinal() - _MONDAY) // days] += said
-    rows = []
-    for number, own in sorted(periods.items()):
-        start = datetime.fromordinal(_MONDAY + number * days).date().isoformat()
-        rows.append(PeriodRow(start, len({o.item for o in own}), figures(own, samples=samples)))
-    return rows
-
-
-_MONDAY = datetime(1970, 1, 5).toordinal()
+            last = max(o.when for o in said).date()
+            weeks[last - timedelta(days=last.weekday())] += said
+    return [
+        PeriodRow(monday.isoformat(), len({o.item for o in own}), figures(own, samples=samples))
+        for monday, own in sorted(weeks.items())
+    ]
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:

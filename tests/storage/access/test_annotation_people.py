@@ -6,8 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from annotation_samples import Clock, do, project, take, work
-from argon2 import PasswordHasher
+from annotation_samples import Clock, do, hash_quickly, project, take, work
 from sqlalchemy import text
 from storage_samples import prediction
 
@@ -22,9 +21,7 @@ SECRET = "a long password"
 
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", lambda: quick)
-    passwords._nobodys_hash.cache_clear()
+    hash_quickly(monkeypatch)
 
 
 @pytest.fixture
@@ -307,7 +304,6 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     pages = [store.people.activity("Ada", limit=2), store.people.activity("Ada", limit=2, before=found[1].id)]
     assert [a.id for page in pages for a in page] == [a.id for a in found[:4]]
     assert {a.who for a in store.people.activity("Ada", who="Bob")} == {"Bob"}
-    assert len(store.people.activity("Ada", item=item)) == 3
     with pytest.raises(InputError, match="unknown action"):
         store.people.activity("Ada", action="nonsense")
     store.people.add_person("Ada", "Ada", "manager", SECRET)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotation_samples import work
-from argon2 import PasswordHasher
+from annotation_samples import hash_quickly, work
 from storage_samples import prediction
 
 from core.errors import AmbiscopeError, NotAllowedError
@@ -139,10 +138,8 @@ GUARDED = [name for name in CALLS if ACTION_OF[name].role is not None]
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, Visitor]]]:
     """A store with one person a role, and what stands before its door: a visitor for each name of `WHO`."""
     with pytest.MonkeyPatch.context() as patch:
-        quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-        patch.setattr(passwords, "_hasher", lambda: quick)
+        hash_quickly(patch)
         patch.setattr(engine, "SYNCHRONOUS", "OFF")
-        passwords._nobodys_hash.cache_clear()
         with Store(f"sqlite:///{tmp_path_factory.mktemp('house') / 'a.db'}") as store:
             visitors = {"a tab from before": Visitor("Mia")}
             store.people.add_person("Mia", "Mia", "manager", SECRET)
