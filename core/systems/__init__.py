@@ -264,7 +264,7 @@ def title_of(system: str) -> str:
 def is_bundled(checkpoint: str) -> bool:
     """Whether weights, by the name that settings and runs give them, come with Ambiscope.
 
-    >>> is_bundled("default"), is_bundled("reader-mpnet"), is_bundled("t5-base")
+    >>> is_bundled("default"), is_bundled("mpnet"), is_bundled("t5-base")
     (True, True, False)
     """
     return checkpoint in ("default", BUNDLED_READER) or (
