@@ -32,6 +32,7 @@ _CHARACTER = rf"[[\p{{L}}\p{{N}}]&&[{_UNSPACED}]]\p{{M}}*"  # combining marks st
 _WORD = rf"[[\p{{L}}\p{{N}}_]--[{_UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}_\u200c\u200d]--[{_UNSPACED}]]*"
 _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
 _TOKEN = regex.compile(rf"{_WORD}|{_CHARACTER}", regex.V1)
+_NUMERAL = re.compile(r"[2-9]|x{0,3}(?:i{1,3}|i?v|vi{1,3}|ix|x)", re.IGNORECASE)
 _UNSPACED_RUN = regex.compile(rf"(?:{_CHARACTER})+", regex.V1)
 _OTHER_LETTER = regex.compile(r"[\p{L}--\p{Latin}]", regex.V1)
 STOPWORDS = frozenset(
@@ -225,8 +226,18 @@ def overlapping(a: str, b: str) -> bool:
 
 
 def shares_words(answer: str, others: Iterable[str]) -> bool:
-    """True if the answer equals, contains or is contained in one of the others."""
-    return any(overlapping(answer, other) for other in others)
+    """True if the answer equals, contains or is contained in one of the others, unless a numeral at the end tells them apart.
+
+    >>> shares_words("Robert Wise", ["director Robert Wise"]), shares_words("Vishwaroopam II", ["Vishwaroopam"])
+    (True, False)
+    """
+    return any(overlapping(answer, other) and not _numbered_apart(answer, other) for other in others)
+
+
+def _numbered_apart(a: str, b: str) -> bool:
+    """True if one is the other and a numeral: a sequel, a monarch, a version."""
+    short, long = sorted((word_tokens(a), word_tokens(b)), key=len)
+    return bool(short) and long[:-1] == short and short[-1].isalpha() and bool(_NUMERAL.fullmatch(long[-1]))
 
 
 def content_words(text: str) -> list[str]:
