@@ -16,7 +16,7 @@ from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from core.disambiguation.outcome import clarifying_question
+from core.disambiguation.outcome import result_of
 from core.engine import Engine
 from core.errors import CancelledError, StorageError
 from core.models.scheduling.turns import LINE
@@ -107,7 +107,7 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
 
 def test_a_meaning_narrows_the_result_and_stands_in_the_address(app: AppTest, store: Store) -> None:
     ask(app, QUESTION)
-    asked_back = clarifying_question(store.predictions.get_prediction(link(app)).prediction)
+    asked_back = result_of(store.predictions.get_prediction(link(app)).prediction).clarification
     assert asked_back
     label = asked_back.options[0].label
     chips = next(b for b in app.button_group if str(b.key).endswith(".meaning"))
