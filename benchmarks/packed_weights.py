@@ -19,7 +19,6 @@ from core.models.loading.packed import pack, unpack
 AGAINST = {
     "reader": "",
     "answerer": "reader",
-    "verifier": "",
     "rewriter": "",
     "fid": "",
     "answerer-seq2seq": "",

@@ -29,17 +29,6 @@ PROMPT = (16, 24, 32)  # tokens of the prompt at each step: the question, and wi
 ANSWER, SPLICED = 4, 10  # tokens that are written: of one answer, of two with a separator and the end
 
 
-class Replayed(FastSpanLoop):
-    """Reads again what a run under the reranker read again; the reranker's own work is not the loop's and is left out."""
-
-    def __init__(self, model: Any, choices: Sequence[set[int]]) -> None:
-        super().__init__(model)
-        self.choices = choices
-
-    def _chosen(self, passages: Sequence[Any], previous: Sequence[str]) -> set[int]:
-        return self.choices[min(len(previous), len(self.choices)) - 1]
-
-
 def three_steps(model: Any, question: str, passages: Sequence[Any]) -> None:
     """Three steps whatever [EOI] says, so that every question costs its two answers and the end."""
     previous: list[str] = []
@@ -49,28 +38,13 @@ def three_steps(model: Any, question: str, passages: Sequence[Any]) -> None:
             previous.append(proposal.candidates[0].text)
 
 
-def reread(guided: Any, question: str, passages: Sequence[Any]) -> list[set[int]]:
-    """The passages that each later step of a fast loop under the bundled reranker reads."""
-    chosen: list[set[int]] = []
-    choose = guided.model._chosen
-
-    def recorded(*arguments: Any) -> set[int]:
-        chosen.append(choose(*arguments))
-        return chosen[-1]
-
-    guided.model._chosen = recorded
-    three_steps(guided, question, passages)
-    return chosen
-
-
-def bundled_ways(question: str, passages: Sequence[Any], answerer: Any, choices: Sequence[set[int]]) -> dict[str, Call]:
-    """`choices`: what later steps read."""
+def bundled_ways(question: str, passages: Sequence[Any], answerer: Any) -> dict[str, Call]:
     from core.models.span.model import collate
 
     return {
         "single pass": lambda: answerer.scores(collate([answerer.rows(question, [p.passage for p in passages])], None)),
         "exact loop": lambda: three_steps(answerer, question, passages),
-        "fast loop": lambda: three_steps(Replayed(answerer, choices), question, passages),
+        "fast loop": lambda: three_steps(FastSpanLoop(answerer), question, passages),
     }
 
 
@@ -131,15 +105,13 @@ def make_ways(shape: str, questions: int, passages: int) -> list[dict[str, Call]
     from core.datasets import load
     from core.engine import Engine
     from core.models.span.answerer import load_answerer
-    from core.systems.base.options import Options
 
     engine = Engine(replace(Settings.from_env(), device="cpu"))
     answerer, _ = load_answerer(engine.settings.answerer, "cpu")
     texts = [q.question for q in load(ROOT / "data" / "starter" / "questions.json")]
     texts = texts[:: max(1, len(texts) // questions)][:questions]
-    system: Any = engine.system("ambiscope", "starter", Options(clarify=False, extra={"loop": "fast"}))
     found = engine.corpus("starter").search_many(texts, passages)
-    return [bundled_ways(q, read, answerer, reread(system.loop(), q, read)) for q, read in zip(texts, found)]
+    return [bundled_ways(q, read, answerer) for q, read in zip(texts, found)]
 
 
 def main() -> None:

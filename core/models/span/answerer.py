@@ -86,7 +86,9 @@ class SpanAnswerer(SpanModel):
         read = self._read(jobs)
         return [Scored(spans, float(eoi), rows, of) for (spans, eoi), rows, of in zip(scored, rows_of, read)]
 
-    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], read: Mapping[Place, float] | None = None) -> Scored:
+    def score_rows(
+        self, question: str, rows: Rows, previous: Sequence[str], read: Mapping[Place, float] | None = None
+    ) -> Scored:
         """Network outputs for given rows; `read`: the reader's log probabilities."""
         ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
         return Scored(spans, float(eoi), rows, read)
@@ -177,7 +179,9 @@ def examined(scored: Scored, passages: Sequence[RetrievedPassage], decoding: Dec
             row, start, width = at
             if width < spans.shape[2] and (logit := float(spans[row, start, width])) > -math.inf:
                 logits[place] = logit
-    added = {place: logit + decoding.reader_weight * max(LEAST, scored.read.get(place, LEAST)) for place, logit in logits.items()}
+    added = {
+        place: logit + decoding.reader_weight * max(LEAST, scored.read.get(place, LEAST)) for place, logit in logits.items()
+    }
     return sorted((Span(*place, logit) for place, logit in added.items()), key=lambda s: -s.logit)
 
 
