@@ -30,9 +30,9 @@ SYSTEMS = Registry(
     {
         "ambiscope": Entry(
             "core.systems.ambigprompt:build",
-            "finds answers one at a time, each prompted with the earlier ones; a reranker and a verifier rescore each step's candidates",
-            "Sun et al. 2023, section 3, with rescoring of our own",
-            ("checkpoint answerer",),
+            "finds answers one at a time, each prompted with the earlier ones; a reader of single passages weighs each step's candidates",
+            "Sun et al. 2023, section 3, with a reader's probabilities (Eq. 8) in each step",
+            ("checkpoint answerer", "checkpoint reader"),
             options="core.systems.options:AmbiscopeOptions",
             title="step by step, double-checked",
         ),

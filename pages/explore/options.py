@@ -26,9 +26,6 @@ RECENT = 12
 COVERAGE_HELP = "Refuses answers whose document does not mention the names, numbers, years and quoted titles of the question."
 
 VALUE_LABELS = {
-    "additions": "Rescoring",
-    "all": "All that can run here",
-    "reranker": "Reranker only",
     "none": "None",
     "by generator": "Default",
     "default": "Default",
@@ -49,7 +46,6 @@ HELP = {
     "same_answer": "Whether interpretations with the same answer always form one cluster, or embeddings alone decide.",
 }
 LABELS = {
-    "additions": "Rescoring",
     "clustering": "Clustering",
     "embed": "Embed",
     "unclustered": "Unclustered interpretations",

@@ -105,7 +105,6 @@ def test_an_evaluation_over_two_nodes_is_that_of_one_process_though_one_dies(
 ) -> None:
     """A real model of random weights; a machine dies when the first rows are there.  What stands in the folder is whole."""
     monkeypatch.setenv("AMBISCOPE_ANSWERER", str(tiny))
-    monkeypatch.setenv("AMBISCOPE_VERIFIER", "off")
     path, rows = questions(home, 40), home / "there" / "rows.jsonl"
     words = ["evaluate", "--system", "ambigprompt", "--questions", path, "--no-clarify", "--judge", "none", "--traces"]
     here = call(capsys, cli.main, *words, "--out", home / "here")
