@@ -101,7 +101,7 @@ def test_fields(bait: list[str], open_app: Open, store: Store, settings: Setting
         assert "cannot be a corpus name" in texts(app), way
         app = app.switch_page("pages/quality/page.py").run()
         app.text_input(key="quality.loop.name").set_value(way[:60])
-        button(app, "Fit and evaluate").click().run()
+        button(app, "Train and evaluate").click().run()
         assert "is not a valid name" in texts(app), way
     assert not list(settings.runs_dir.glob("*"))
     assert sorted(p.name for p in settings.corpora_dir.iterdir() if not p.name.startswith(".")) == ["small"]

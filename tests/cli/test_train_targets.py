@@ -34,7 +34,7 @@ def test_the_help_of_a_target_names_its_options_and_their_defaults(target: str, 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["verifier", "--freeze", "2"], "core train verifier has no option --freeze"),
+        (["passages", "--freeze", "2"], "core train passages has no option --freeze"),
         (["reader", "--joined=0.5", "--models", "3"], "core train reader has no option --joined, --models"),
         (["ambiguity", "more"], "core train ambiguity does not take 'more'"),
     ],

@@ -15,6 +15,7 @@ from storage_samples import prediction
 from core.disk import locked
 from core.errors import AmbiscopeError, CancelledError, ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.settings import Settings
+from storage.analysis import loop
 from storage.analysis.loop import LoopOptions, run_loop
 from storage.analysis.loop_process import last_words, run_command
 from storage.exchange.filters import Filters
@@ -27,6 +28,7 @@ NUMBERS = range(12)
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(loop, "LEAST", 1)  # judged questions
 
 
 @pytest.fixture
@@ -58,9 +60,7 @@ def questions(tmp_path: Path) -> Path:
 class Commands:
     """Both commands: training leaves a checkpoint, evaluation a report whose F1 depends on who answers."""
 
-    def __init__(self, gain: float = 0.3, kept: bool = True, calibrated: bool | None = None) -> None:
-        """`calibrated`: whether the fit's calibration is kept; None: there is none."""
-        self.kept, self.calibrated = kept, calibrated
+    def __init__(self, gain: float = 0.3) -> None:
         self.calls: list[str] = []
         self.arguments: dict[str, list[str]] = {}
         self.gain = gain
@@ -82,13 +82,8 @@ class Commands:
             (out / "log.jsonl").write_text('{"step": 3, "minutes": 0.1}\n')
             watch()
             return
-        if what == "fit":
-            said = {"questions": 12, "pull": 10.0, "before": 0.4, "after": 0.5 if self.kept else 0.4, "kept": self.kept}
-            if self.calibrated is not None:
-                said["calibration"] = {"before": 0.7, "after": 0.6, "kept": self.calibrated}
-            (out / "judgments.json").write_text(json.dumps({"retrieved": said}))
-            return
-        after = environment["AMBISCOPE_ANSWERER"].endswith(("best", "fit"))
+        after = environment["AMBISCOPE_ANSWERER"].endswith("best")
+        assert arguments[arguments.index("--system") + 1] == "ambigprompt"  # whatever AMBISCOPE_SYSTEM says
         assert after == (what == "after")
         asked = json.loads(Path(arguments[arguments.index("--questions") + 1]).read_text())
         rows = [
@@ -102,7 +97,7 @@ class Commands:
 
 
 def options(tmp_path: Path, questions: Path, **more: Any) -> LoopOptions:
-    return LoopOptions(out=tmp_path / "loop", **{"questions": questions, "steps": 4, "train_from": 1, "replay": None, **more})
+    return LoopOptions(out=tmp_path / "loop", **{"questions": questions, "steps": 4, "replay": None, **more})
 
 
 def test_a_better_model(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
@@ -138,72 +133,15 @@ def test_other_ends(store: Store, settings: Settings, questions: Path, tmp_path:
     made = run_loop(store, settings, options(tmp_path, questions, minutes=1.0, steps=None), run=Commands(gain))
     assert made.verdict == outcome
     assert {"worse": "worse", "undecided": "No difference"}[outcome] in made.words()
-    assert (made.checkpoint == "default") == ("are not kept" in made.words()) == (outcome == "worse")
+    assert (made.checkpoint == "default") == ("is not kept" in made.words()) == (outcome == "worse")
 
 
-@pytest.fixture
-def twelve(store: Store) -> None:
-    """Eleven further judged questions, of which the file asks none."""
-    for n in range(11):
-        saved = store.predictions.save_prediction(prediction(f"Another question {n}", ["Ann"], id=f"x{n}"))
-        store.labels.judge(saved, 0, "Ada", "correct")
-
-
-@pytest.mark.usefixtures("twelve")
-def test_few_judgments_fit_rerankers_and_train_nothing(
-    store: Store, settings: Settings, questions: Path, tmp_path: Path
+def test_too_few_judgments_are_said(
+    store: Store, settings: Settings, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands = Commands()
-    made = run_loop(store, settings, options(tmp_path, questions, train_from=200), run=commands)
-    assert commands.calls == ["before", "fit", "after"]
-    assert made.verdict == "better"
-    assert made.checkpoint == str(tmp_path / "loop" / "fit")
-    fit = commands.arguments["fit"]
-    for what in ("fit", "before", "after"):  # whatever AMBISCOPE_SYSTEM says
-        asked = commands.arguments[what]
-        assert asked[asked.index("--system") + 1] == "ambiscope"
-    assert fit[3:6] == ["train", "reranker", "--near"]
-    assert fit[fit.index("--multi") + 1] == str(settings.home / "snapshots" / "0001" / "training.jsonl")
-    assert "F1 0.400 before, 0.500 after, on judged questions held out from the fit; kept." in made.words()
-    assert "was not trained: that is for 200 questions" in made.words()
-    (tmp_path / "loop" / "fit" / "judgments.json").write_text("[]")
-    with pytest.raises(FormatError, match="no report of a fit"):
-        run_loop(store, settings, options(tmp_path, questions, train_from=200), run=commands)
-
-
-@pytest.mark.usefixtures("twelve")
-def test_a_fit_that_does_not_help_is_not_kept(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
-    commands = Commands(kept=False)
-    made = run_loop(store, settings, options(tmp_path, questions, steps=None), run=commands)
-    assert commands.calls == ["before", "fit"]  # nothing to measure again
-    assert (made.verdict, made.checkpoint, made.after) == ("unchanged", "default", made.before)
-    assert "Nothing was kept" in made.words()
-    assert "not kept." in made.words()
-    assert store.evaluations.count_evaluations() == 1
-    assert run_loop(store, settings, options(tmp_path, questions, steps=None), run=commands) == made
-
-
-@pytest.mark.usefixtures("twelve")
-def test_a_calibration_is_kept_for_itself(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
-    commands = Commands(kept=False, calibrated=True)
-    made = run_loop(store, settings, options(tmp_path, questions, steps=None), run=commands)
-    assert made.checkpoint == str(tmp_path / "loop" / "fit")
-    assert "not kept. Its probabilities, calibrated further: kept." in made.words()
-
-
-@pytest.mark.usefixtures("twelve")
-def test_hundreds_train_on_from_what_was_fitted(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
-    commands = Commands()
-    made = run_loop(store, settings, options(tmp_path, questions, train_from=12), run=commands)
-    assert commands.calls == ["before", "fit", "train", "after"]
-    train = commands.arguments["train"]
-    assert train[train.index("--init") + 1] == str(tmp_path / "loop" / "fit")
-    assert made.checkpoint.endswith("best")
-
-
-def test_too_few_judgments_are_said(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="1 judged questions have a correct answer, and a fit needs 10"):
-        run_loop(store, settings, options(tmp_path, questions, train_from=200), run=Commands())
+    monkeypatch.setattr(loop, "LEAST", 2)
+    with pytest.raises(InputError, match="1 judged questions have a correct answer"):
+        run_loop(store, settings, options(tmp_path, questions), run=Commands())
 
 
 def test_a_loop_goes_on_where_it_stopped(store: Store, settings: Settings, questions: Path, tmp_path: Path) -> None:
@@ -256,12 +194,12 @@ def test_what_is_refused(store: Store, settings: Settings, questions: Path, tmp_
     with pytest.raises(NotFoundError, match="no snapshot 9; the last one is 1"):
         run_loop(store, settings, LoopOptions(out=tmp_path / "b", snapshot=9, steps=1, questions=questions, replay=None))
     nobody = Filters(stages=("validation",))
-    with pytest.raises(InputError, match="no question with a correct answer"):
+    with pytest.raises(InputError, match="0 judged questions have a correct answer"):
         run_loop(store, settings, LoopOptions(out=tmp_path / "c", filters=nobody, steps=1, questions=questions, replay=None))
     with pytest.raises(InputError, match="no such file"):
         run_loop(store, settings, LoopOptions(out=tmp_path / "d", steps=1, questions=tmp_path / "nowhere", replay=None))
     assert commands.calls == []
-    for wrong in ({"train_from": 0}, {"steps": 1, "minutes": 1.0}, {"steps": 0}, {"minutes": 0.0}, {"steps": 1, "limit": 1}):
+    for wrong in ({"steps": 1, "minutes": 1.0}, {"steps": 0}, {"minutes": 0.0}, {"steps": 1, "limit": 1}):
         with pytest.raises(InputError):
             LoopOptions(out=tmp_path, replay=None, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"no questions\.json"):
@@ -275,7 +213,7 @@ def test_wrong_answers_are_trained_on_beside_right_ones_only(
     store.labels.judge(saved, 0, "Bob", "wrong")
     assert run_loop(store, settings, options(tmp_path, questions), run=Commands()).trained_on == 2
     wrong = LoopOptions(out=tmp_path / "w", filters=Filters(annotators=("Bob",)), steps=1, questions=questions, replay=None)
-    with pytest.raises(InputError, match="no question with a correct answer"):
+    with pytest.raises(InputError, match="0 judged questions have a correct answer"):
         run_loop(store, settings, wrong, run=Commands())
 
 
