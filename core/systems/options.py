@@ -54,9 +54,10 @@ class AmbigPromptOptions(LoopOptions):
 
 @dataclass(frozen=True)
 class AmbiscopeOptions(LoopOptions):
+    loop: Literal["fast", "exact"] = option("fast", "as in `ambigprompt`", in_menu=True)
     retrieval_prior: float = option(0.0, "weight of the retriever's similarity")
-    eoi_bias: float = option(-8.0, "added to the score of [EOI]: lower gives more answers")
-    reader_weight: float = option(2.0, "weight of the per-passage reader's log probability", 0)
+    eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
+    reader_weight: float = option(1.0, "weight of the per-passage reader's log probability", 0)
     keep_above: float = option(0.05, "what the reader alone gives this probability is always an answer", 0, 1)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.models.span.answerer import Decoding, Scored, SpanAnswerer, examined
+from core.models.span.answerer import Decoding, Scored, SpanAnswerer, examined, read_alone
 from core.models.span.model import to_candidate
 from core.models.span.rows import Rows
 from core.text import answer_words, find_spans, shares_words
@@ -74,7 +74,19 @@ class FastSpanLoop(_FastLoop):
         most = self.rereading.count(len(passages))
         order = remaining(self._first, passages, previous, self.model.decoding)
         top = order[0][1]
-        return {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
+        chosen = {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
+        return chosen | self._kept(passages, previous)
+
+    def _kept(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
+        """Indices of the passages with a further answer that the reader alone would give."""
+        assert self._first is not None
+        least, read = self.model.decoding.keep_above, self._first.read
+        alone = read_alone(read) if read and least < 1 else {}
+        return {
+            place[0]
+            for place, probability in alone.items()
+            if probability >= least and not shares_words(passages[place[0]].passage.text[place[1] : place[2]], previous)
+        }
 
 
 def part_of(rows: Rows, at: Sequence[int]) -> Rows:
