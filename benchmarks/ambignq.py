@@ -1,127 +1,201 @@
 """Every system that needs no language model, end to end over Wikipedia: the table that opens the README.
 
-    python -m benchmarks.ambignq --data DATA [--questions webquestions] [--limit N] [--systems NAME ...] [--work FOLDER]
+    python -m benchmarks.ambignq --data DATA [--questions webquestions] [--limit N] [--systems NAME ...] [--no-clarify] [--work FOLDER]
 
 DATA holds `passages/wiki.tsv.gz` (66,725 passages, the corpus), `ambignq/dev_light.json` (1,001 questions) and `open/webquestions.jsonl` (the first 300 are
-asked).  Weights may be reported on these questions only if `python -m benchmarks.overlap` finds none of them among their training questions.
-A question is *answerable* if every answer of at least one annotation occurs in a passage of the corpus; figures are given over all questions and over
-these.  Each run is a process of its own; one that was interrupted continues, and one that has its report is not repeated: name another --work after a change.
-Prints a Markdown table with the official scores, 95% intervals, the paired difference in F1 from `dpr-threshold`, and the published figures, which come from
-larger models over all of Wikipedia (21 million passages).
+asked); a file of another size is refused.  Weights may be reported on these questions only if `benchmarks.overlap` finds nothing against them: the page
+says so where it does.  A question is *answerable* if every answer of at least one annotation occurs in a passage of the corpus; figures are given over
+all questions and over these.  Each run is a process of its own; one that was interrupted continues, and one that has its report is not repeated: name
+another --work after a change.  --no-clarify leaves out disambiguated questions, and with them BLEU-4 and EDIT-F1.  Prints Markdown: the official scores
+with 95% intervals, the paired difference in F1 from `dpr-threshold`, and the published F1 beside them.  A failed question has F1 0.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.evaluating import evaluate, points
+from benchmarks.overlap import seen
 from benchmarks.shipped_runs import bundled
 from core import disk, json_io
 from core.datasets import load
-from core.errors import InputError
+from core.errors import AmbiscopeError, InputError
 from core.evaluation.published import published
 from core.metrics.significance.bootstrap import compare, interval
-from core.retrieval.library import CorpusLibrary
+from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import ROOT, Settings
+from core.systems import SYSTEMS, remark
 from core.text import normalize_answer
 from core.types import ReferenceQuestion
 
-CORPUS = "wikipedia-66k"
+CORPUS, PASSAGES = "wikipedia-66k", 66_725
 BASELINE = "dpr-threshold"
-QUESTIONS = {"ambignq": ("ambignq/dev_light.json", 0, "AmbigNQ"), "webquestions": ("open/webquestions.jsonl", 300, "WebQSP")}
-METRICS = ("F1 answer", "F1 bleu4", "F1 edit-f1", "R@10", "MRecall@10")
+# file, questions in it, how many of them are asked (0: all), the published table's data set, and how its questions differ
+QUESTIONS = {
+    "ambignq": ("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions"),
+    "webquestions": ("open/webquestions.jsonl", 5810, 300, "WebQSP", "the questions of WebQSP's test set, not these"),
+}
+METRICS = ("F1 bleu4", "F1 edit-f1", "R@10", "MRecall@10")
+Report = dict[str, Any]
 
 
-def answerable(questions: Sequence[ReferenceQuestion], passages: Path, file: Path) -> set[str]:
+def answerable(questions: Sequence[ReferenceQuestion], corpus: Corpus, file: Path) -> set[str]:
     """The ids of the questions all of whose answers occur in the corpus, kept in `file`."""
     if file.exists():
         return set(json_io.read(file))
-    corpus = CorpusLibrary(Settings.from_env()).open(CORPUS)
     text = "\n".join(f" {normalize_answer(p.text)} " for p in corpus.passages(0, len(corpus)))
     known: dict[str, bool] = {}
 
     def occurs(alias: str) -> bool:
         key = normalize_answer(alias)
-        return known.setdefault(key, f" {key} " in text)
+        if key not in known:
+            known[key] = bool(key) and f" {key} " in text
+        return known[key]
 
     ids = {q.id for q in questions if any(a.pairs and all(any(map(occurs, p.answers)) for p in a.pairs) for a in q.annotations)}
     disk.write_json(file, sorted(ids), "free some space")
     return ids
 
 
-def table(reports: dict[str, dict[str, Any]], inside: set[str]) -> Iterator[str]:
-    """The lines of the Markdown table, best system first."""
-    yield "| system | F1 all | multi | answerable | against " + BASELINE + " | BLEU-4 | EDIT-F1 | R@10 | MRecall@10 | s |"
-    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+def f1(report: Report, ids: set[str] | None = None, multi: bool = False) -> dict[str, float]:
+    """Question id -> F1 answer."""
+    rows = [r for r in report["rows"] if (ids is None or r["id"] in ids) and (r["ambiguous"] or not multi)]
+    return {r["id"]: (r.get("metrics") or {}).get("F1 answer") or 0.0 for r in rows}
 
-    def values(name: str, ids: set[str] | None = None) -> dict[str, float | None]:
-        rows = reports[name]["rows"]
-        return {r["id"]: r["metrics"]["F1 answer"] for r in rows if r["error"] is None and (ids is None or r["id"] in ids)}
 
-    base = values(BASELINE) if BASELINE in reports else {}
-    for name in sorted(reports, key=lambda n: -(reports[n]["scores"]["F1 answer"]["all"] or 0)):
-        report, own = reports[name], values(name)
-        scores, intervals = report["scores"], report["intervals"]
-        within = list(values(name, inside).values())
-        defined = [v for v in within if v is not None]
-        common = [i for i in own if i in base]
-        found = compare([own[i] for i in common], [base[i] for i in common]) if common and name != BASELINE else None
+def mean(values: dict[str, float]) -> str:
+    of = list(values.values())
+    return points(sum(of) / len(of), interval(of)) if of else "undefined"
+
+
+def difference(own: dict[str, float], base: dict[str, float]) -> str:
+    """Paired, over the questions of both, with its interval."""
+    common = [i for i in own if i in base]
+    if not common:
+        return "undefined"
+    found = compare([own[i] for i in common], [base[i] for i in common])
+    return points(found.difference, found.interval)
+
+
+def published_f1(data: str) -> dict[str, str]:
+    """System -> `all / multi` of the published table of these data."""
+    return {
+        system: f"{points(one.value(row, 'F1 answer'))} / {points(one.value(row, 'F1 answer', 'multi'))}"
+        for one in published()
+        if one.data == data and one.where == "Table 2"
+        for row, system in one.systems.items()
+    }
+
+
+def table(reports: dict[str, Report], inside: set[str], data: str) -> Iterator[str]:
+    """The lines of the Markdown table, best system first; below them those that are a mechanism only."""
+    heads = (
+        "F1 all",
+        "multi",
+        "answerable",
+        f"against {BASELINE}",
+        "the same, answerable",
+        "BLEU-4",
+        "EDIT-F1",
+        "R@10",
+        "MRecall@10",
+    )
+    yield f"| system | {' | '.join(heads)} | s | published F1 |"
+    yield "|---|" + "--:|" * (len(heads) + 2)
+    base, printed = reports.get(BASELINE), published_f1(data)
+    means = {name: report["scores"]["F1 answer"]["all"] or 0.0 for name, report in reports.items()}
+    for name in sorted(reports, key=lambda n: (bool(SYSTEMS[n].mechanism_only), -means[n])):
+        report, of = reports[name], [None, inside]
+        note = ", ".join(n for n in (remark(name), report["failed"] and f"{report['failed']} failed") if n)
         cells = [
-            points(scores["F1 answer"]["all"], intervals["F1 answer"]["all"]),
-            points(scores["F1 answer"]["multi"], intervals["F1 answer"]["multi"]),
-            points(sum(defined) / len(defined), interval(within)) if defined else "undefined",
-            points(found.difference, found.interval) if found else "",
-            *(points(scores.get(m, {}).get("all")) for m in METRICS[1:]),
+            mean(f1(report)),
+            mean(f1(report, multi=True)),
+            mean(f1(report, inside)),
+            *("" if base is None or name == BASELINE else difference(f1(report, ids), f1(base, ids)) for ids in of),
+            *(points(report["scores"].get(m, {}).get("all")) for m in METRICS),
             f"{report['timings']['seconds_median'] or 0:.2f}",
+            printed.get(name, ""),
         ]
-        yield f"| `{name}` | {' | '.join(cells)} |"
+        yield f"| `{name}`{f' ({note})' if note else ''} | {' | '.join(cells)} |"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when a system could not be evaluated."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--questions", choices=list(QUESTIONS), default="ambignq")
-    parser.add_argument("--limit", type=int, default=0, help="the first so many questions")
-    parser.add_argument("--systems", nargs="+", metavar="NAME", default=bundled())
-    parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "ambignq")
-    args = parser.parse_args(argv)
-    name, most, published_data = QUESTIONS[args.questions]
+def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Iterator[str]:
+    """What has to stand beside the table: the commits of the runs, what differs from the published figures, and what the weights have seen."""
+    made = [report["provenance"] for report in reports.values()]
+    commits = sorted({f"{p['commit'][:10]}{' with changes' if p['changed_since_commit'] else ''}" for p in made if p["commit"]})
+    yield f"Commit {', '.join(commits) or 'unknown'}" + (": these runs are not of one commit." if len(commits) > 1 else ".")
+    yield (
+        f"The published figures are of models of 220 million to 6 billion parameters over all of Wikipedia (21 million passages), on {differ}: "
+        "for orientation, not for comparison."
+    )
+    folders = (data, ROOT / "data", ROOT / "var")
+    found = [fault for c in sorted((ROOT / "checkpoints").glob("*/config.json")) for fault in seen(c.parent, folders)]
+    if faults := [fault for fault in found if f" of {file} " in fault or " questions of " not in fault]:
+        yield f"**Not to be reported:** `benchmarks.overlap` finds {len(faults)} faults in the bundled weights, such as: {faults[0]}."
+
+
+def checked(args: argparse.Namespace) -> tuple[Path, list[ReferenceQuestion], Corpus]:
+    """The question file, its questions and the corpus.  Raises InputError for files that are missing or of another version."""
+    name, total, most, *_ = QUESTIONS[args.questions]
     file, passages = args.data / name, args.data / "passages" / "wiki.tsv.gz"
     if missing := [str(path) for path in (file, passages) if not path.is_file()]:
         raise InputError(
             f"{', '.join(missing)}: there is no such file; --data names the folder of ambignq/, open/ and passages/"
         )
+    questions = load(file)
+    if len(questions) != total:
+        raise InputError(f"{file} has {len(questions):,} questions and not {total:,}: it is another version of the data")
     library = CorpusLibrary(Settings.from_env())
-    if CORPUS not in library.names():
-        print(f"building the corpus {CORPUS}", file=sys.stderr, flush=True)
-        library.create(CORPUS, [passages])
-    limit = args.limit or most
-    questions = load(file)[: limit or None]
-    inside = answerable(questions, passages, args.work / f"answerable-{args.questions}-{limit or 'all'}.json")
-    reports: dict[str, dict[str, Any]] = {}
+    print(f"the corpus {CORPUS}: built where it is not there", file=sys.stderr, flush=True)
+    library.create(CORPUS, [passages])
+    corpus = library.open(CORPUS)
+    if len(corpus) != PASSAGES:
+        raise InputError(f"{passages} has {len(corpus):,} passages and not {PASSAGES:,}: it is another version of the data")
+    return file, questions[: args.limit or most or None], corpus
+
+
+def run(args: argparse.Namespace) -> int:
+    """Raises AmbiscopeError."""
+    name, _, most, data, differ = QUESTIONS[args.questions]
+    for system in args.systems:
+        SYSTEMS[system]  # an unknown name fails before anything is built
+    file, questions, corpus = checked(args)
+    part = f"{args.questions}-{args.limit or most or 'all'}"
+    inside = answerable(questions, corpus, args.work / f"answerable-{part}.json")
+    reports: dict[str, Report] = {}
     for system in args.systems:
         print(f"{system} over {len(questions)} questions", file=sys.stderr, flush=True)
-        folder = args.work / f"{args.questions}-{limit or 'all'}" / system
-        if (report := evaluate(system, file, folder, CORPUS, limit=limit)) is not None:
+        folder = args.work / f"{part}{'' if args.clarify else '-plain'}" / system
+        words = [] if args.clarify else ["--no-clarify"]
+        if (report := evaluate(system, file, folder, CORPUS, words, args.limit or most)) is not None:
             reports[system] = report
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout
-    print(f"{len(questions)} questions of {name}, {len(inside)} answerable; {commit.strip()}\n")
-    print("\n".join(table(reports, inside)))
-    for one in published():
-        if one.data == published_data and one.where == "Table 2":
-            rows = (
-                f"{s} {points(one.value(s, 'F1 answer'))} / {points(one.value(s, 'F1 answer', 'multi'))}" for s in one.values
-            )
-            print(f"\n{one.label}, over all of Wikipedia and with larger models: {', '.join(rows)}.")
-    return 0 if len(reports) == len(args.systems) else 1
+    print(f"{len(questions)} questions of {name}, {len(inside)} answerable\n")
+    print("\n".join(table(reports, inside, data)) + "\n")
+    print("\n\n".join(notes(reports, name, args.data, differ)))
+    if broken := [system for system in args.systems if system not in reports]:
+        print(f"not evaluated: {', '.join(broken)}; the same command goes on with these", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 1 when a system could not be evaluated, 2 for data that are missing or of another version."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--questions", choices=list(QUESTIONS), default="ambignq")
+    parser.add_argument("--limit", type=int, default=0, help="the first so many questions")
+    parser.add_argument("--systems", nargs="+", metavar="NAME", default=bundled())
+    parser.add_argument("--no-clarify", dest="clarify", action="store_false")
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "ambignq")
+    args = parser.parse_args(argv)
+    try:
+        return run(args)
+    except AmbiscopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

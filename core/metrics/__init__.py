@@ -12,6 +12,7 @@ _RAMDOCS = "Wang et al. 2025, Retrieval-Augmented Generation with Conflicting Ev
 _AMBIGQA = "Min et al. 2020, AmbigQA, section 3.2; the authors' ambigqa_evaluate_script.py"
 _VERDICT = "Lee et al. 2025, VerDICt, sections 4.3 and 5.1.1, appendix A"
 _ASQA = "Stelmakh et al. 2022, ASQA, section 5"
+_DPR = "Karpukhin et al. 2020, Dense Passage Retrieval"
 _JPR = "Min et al. 2021, Joint Passage Ranking for Diverse Multi-Answer Retrieval, section 2"
 
 METRICS = Registry(
@@ -33,7 +34,7 @@ METRICS = Registry(
         "F1 bleu3": Entry("core.metrics.questions:f1_bleu3", "F1 with BLEU-3 of the questions", _AMBIGQA),
         "F1 bleu4": Entry("core.metrics.questions:f1_bleu4", "F1 with BLEU-4 of the questions", _AMBIGQA),
         "F1 edit-f1": Entry("core.metrics.questions:f1_edit", "F1 with the F1 of the questions' edits", _AMBIGQA),
-        "R@k": Entry("core.metrics.retrieval:recall", "1 if any answer is in the passages", _JPR),
+        "R@k": Entry("core.metrics.retrieval:recall", "1 if any answer is in the passages", _DPR),
         "MRecall@k": Entry("core.metrics.retrieval:mrecall", "1 if all answers (or k) are in the passages", _JPR),
         "RAMDocs": Entry(
             "core.metrics.documents:ramdocs",

@@ -144,6 +144,7 @@ SYSTEMS = Registry(
             expect=SMALL,
             options="core.systems.options:FidNucleusOptions",
             title="merged samples (nucleus)",
+            speed="Fast",
         ),
         "fid-top-k": Entry(
             "core.systems.fid:build",
@@ -164,6 +165,7 @@ SYSTEMS = Registry(
             expect=SMALL,
             options="core.systems.options:FidDiverseBeamOptions",
             title="merged diverse beams",
+            speed="Fast",
         ),
         "fid-multi": Entry(
             "core.systems.fid:build",
@@ -174,6 +176,7 @@ SYSTEMS = Registry(
             expect=SMALL,
             options="core.systems.options:FidMultiOptions",
             title="one pass, longer lists",
+            speed="Fast",
         ),
         "spanseqgen": Entry(
             "core.systems.spanseqgen:build",
@@ -211,7 +214,7 @@ SYSTEMS = Registry(
             mechanism_only="its round trips add an answer to 5 of 132 ambiguous questions",
             options="core.systems.options:RefuelOptions",
             title="answers that lead to more",
-            speed="Slow",
+            speed="Fast",
         ),
         "jpr": Entry(
             "core.systems.jpr:build",

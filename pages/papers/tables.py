@@ -187,10 +187,14 @@ def _repeat(one: PublishedTable) -> None:
             st.number_input("Maximum questions (0 = all)", min_value=0, value=FEW, key=_key(one, "limit"))
             label = f"Run {listed(len(one.systems), 'system')}" if len(one.systems) > 1 else "Run it here"
             st.form_submit_button(label, on_click=_start, args=(one.id,), icon=":material/play_arrow:", type="primary")
-        missing = {s.name: s for s in shared.systems() if not s.ready}
+        statuses = {s.name: s for s in shared.systems()}
         for name in dict.fromkeys(_split(spec)[0] for spec in one.systems.values()):
-            if name in missing:
-                st.caption(f"**{escape(name)}** is left out. {escape(missing[name].why_not)}")
+            if (status := statuses.get(name)) is None:
+                continue
+            if not status.ready:
+                st.caption(f"**{escape(name)}** is left out. {escape(status.why_not)}")
+            elif status.missing or status.mechanism_only:
+                st.caption(f"**{escape(name)}**: {escape(status.missing or f'mechanism only, {status.mechanism_only}')}.")
     st.markdown(f"The paper's own figures take {escape(one.takes)}:")
     st.code(one.command, language="sh", wrap_lines=True)
 

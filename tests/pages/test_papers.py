@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from test_evaluate import fine, save
 
 from core import cli
+from core.engine import SystemStatus
 from core.evaluation.plan import evaluate
 from core.evaluation.published import EXAMPLES, examples, published
 from core.settings import Settings
@@ -106,7 +107,8 @@ def test_a_run_with_options_belongs_to_its_own_row(store: Store) -> None:
     save(store, "verdict", 0.6, variant="clustering=conservative")
     table = next(t for t in published() if t.id == "lee2025-table4")
     found = tables.ours(table, list(store.evaluations.evaluations(10)))
-    assert [row["system"] for row in found] == ["verdict", "verdict clustering=conservative"]
+    without = " (without a language model, no relaxing of the question and no clustering)"
+    assert [row["system"] for row in found] == [f"verdict{without}", f"verdict clustering=conservative{without}"]
 
 
 def test_a_button_runs_the_systems_of_a_table_here(
@@ -120,7 +122,7 @@ def test_a_button_runs_the_systems_of_a_table_here(
     next(b for b in app.button if b.label.startswith("Run ")).click()
     monkeypatch.setattr(
         "pages.session.shared.systems",
-        lambda: [type("S", (), {"name": "scripted", "ready": True, "why_not": "", "summary": "", "needs": ()})()],
+        lambda: [SystemStatus("scripted", "", (), "", True)],
     )
     app.run()
     job = jobs_of(tables.KIND)[table.id]

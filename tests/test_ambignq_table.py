@@ -1,0 +1,81 @@
+"""`python -m benchmarks.ambignq`: its table, what stands beside it, and data of another version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import ambignq
+
+SCORES = {"F1 answer": {"all": 0.5, "multi": 0.5}, "F1 bleu4": {"all": 0.25, "multi": None}}
+
+
+def report(values: dict[str, float | None], commit: str = "a" * 40) -> dict[str, Any]:
+    """A question without a value failed; those whose id begins with m have several answers."""
+    rows = [
+        {
+            "id": i,
+            "ambiguous": i.startswith("m"),
+            "error": None if v is not None else "no",
+            "metrics": {"F1 answer": v} if v is not None else None,
+        }
+        for i, v in values.items()
+    ]
+    scores = SCORES | {"F1 answer": {"all": sum(v or 0 for v in values.values()) / len(values), "multi": None}}
+    about = {"commit": commit, "changed_since_commit": False}
+    failed = sum(v is None for v in values.values())
+    return {"rows": rows, "scores": scores, "failed": failed, "timings": {"seconds_median": 0.5}, "provenance": about}
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_table_has_paired_differences_published_figures_and_marks() -> None:
+    reports = {
+        "dpr-threshold": report({"m1": 0.5, "m2": 0.5, "s1": 1.0}),
+        "spanseqgen": report({"m1": 1.0, "m2": 1.0, "s1": 1.0}),
+        "ambigprompt": report({"m1": 1.0, "m2": None, "s1": 1.0}),
+    }
+    head, _, *lines = map(cells, ambignq.table(reports, {"m1"}, "AmbigNQ"))
+    rows = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
+    first, second, last = rows
+    assert (first.split("`")[1], second.split("`")[1], last) == (
+        "dpr-threshold",
+        "ambigprompt",
+        "`spanseqgen` (mechanism only)",
+    )
+    own = rows["`ambigprompt` (1 failed)"]
+    assert own["F1 all"].startswith("66.7 ")  # a failed question counts
+    assert own["answerable"].startswith("100.0")
+    assert own["against dpr-threshold"].startswith("0.0 [")
+    assert own["the same, answerable"].startswith("50.0")
+    assert (own["BLEU-4"], own["EDIT-F1"], own["published F1"]) == ("25.0", "undefined", "48.7 / 38.8")
+    assert rows["`dpr-threshold`"]["against dpr-threshold"] == ""
+
+
+def test_runs_of_several_commits_and_weights_that_have_seen_the_questions_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    faults = ["reader: 3 questions of ambignq/dev_light.json are in multi/train.jsonl.gz, such as 'x'"]
+    monkeypatch.setattr(ambignq, "seen", lambda checkpoint, folders: faults if checkpoint.name == "reader" else [])
+    runs = {"one-pass": report({"a": 1.0}), "fid": report({"a": 1.0}, "b" * 40)}
+    said = list(ambignq.notes(runs, "ambignq/dev_light.json", tmp_path, "others"))
+    assert "aaaaaaaaaa, bbbbbbbbbb: these runs are not of one commit" in said[0]
+    assert faults[0] in said[-1]
+    assert len(list(ambignq.notes(runs, "open/webquestions.jsonl", tmp_path, "others"))) == 2  # another set was not seen
+
+
+def test_data_that_are_missing_or_of_another_version_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ambignq.main(["--data", str(tmp_path)]) == 2
+    assert "dev_light.json" in capsys.readouterr().err
+    (tmp_path / "ambignq").mkdir()
+    (tmp_path / "passages").mkdir()
+    (tmp_path / "passages" / "wiki.tsv.gz").touch()
+    row = {"id": "1", "question": "q", "annotations": [{"type": "singleAnswer", "answer": ["a"]}]}
+    (tmp_path / "ambignq" / "dev_light.json").write_text(json.dumps([row]))
+    assert ambignq.main(["--data", str(tmp_path)]) == 2
+    assert "1,001" in capsys.readouterr().err
