@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ class _Rejects:
             raise RejectedRowsError(self.path, tuple(self.rows), self.total)
 
 
-def ambignq_of(row: Row) -> ReferenceQuestion:
+def ambignq_of(row: Mapping[str, Any]) -> ReferenceQuestion:
     """A row of AmbigNQ light or full.  Raises FormatError or InputError."""
     if "ctxs" in row:
         raise FormatError("this is a row of a fid file, which is derived: import the jsonl or ambignq file it came from")
