@@ -7,19 +7,16 @@ HTTP ranges as in RFC 9110, section 14; a partial download is resumed only if th
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import shutil
 import time
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 from urllib.parse import urlsplit
 
+import httpx
 from filelock import FileLock, Timeout
 
 from core import disk, json_io
@@ -32,6 +29,7 @@ TIMEOUT = 30.0  # seconds without a byte
 TRIES = 4
 PAUSE = 0.5  # seconds before the second try; then twice as long each time
 MOST_BYTES = 20_000_000_000  # of one member of an archive
+_PAGE = "{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept"
 Progress = Callable[[int, int | None], None]  # bytes there, bytes in all (None: the server does not say)
 
 
@@ -44,15 +42,6 @@ class Fetched:
 
 class _Broken(Exception):
     """The connection ended early; the partial file is on disk."""
-
-
-class _NoDowngrade(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but never from https to http."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise DownloadError(f"{req.full_url} redirects to an unencrypted address ({newurl[:200]}); nothing was downloaded")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> Fetched:
@@ -81,10 +70,6 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
         _notes(part).unlink(missing_ok=True)
         return found
     except OSError as e:
-        if isinstance(e, urllib.error.URLError):
-            raise DownloadError(
-                f"{url} cannot be reached ({e.reason}); check the connection, then run the same command again"
-            ) from e
         raise StorageError(
             f"{target} cannot be written ({disk.why(e, target)}); free some space, then run the same command again"
         ) from e
@@ -100,35 +85,47 @@ def _size(path: Path) -> str:
 
 def _receive(url: str, part: Path, progress: Progress | None) -> None:
     """Appends to `part` until the end.  Raises _Broken, DownloadError, OSError of the disk."""
-    request = urllib.request.Request(url, headers={"User-Agent": "ambiscope", "Accept-Encoding": "identity"})
+
+    def check(request: httpx.Request) -> None:
+        if url.startswith("https:") and request.url.scheme != "https":
+            raise DownloadError(f"{url} redirects to an unencrypted address ({str(request.url)[:200]}); nothing was downloaded")
+
+    headers = {"User-Agent": "ambiscope", "Accept-Encoding": "identity"}
     have = part.stat().st_size if part.exists() else 0
-    validator = _validator(part, url) if have else ""
-    if have and validator:
-        request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", validator)
+    if have and (validator := _validator(part, url)):
+        headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     try:
-        response = urllib.request.build_opener(_NoDowngrade).open(request, timeout=TIMEOUT)
-    except urllib.error.HTTPError as e:
-        if e.code == 416:  # nothing is left, or the file is shorter now: start again
-            part.unlink(missing_ok=True)
-            raise _Broken("the server has no further part") from None
-        if e.code in (408, 425, 429) or e.code >= 500:
-            raise _Broken(f"the server answered {e.code} {e.reason}") from None
-        raise DownloadError(f"{url}: the server answered {e.code} {e.reason}; the address may have moved") from None
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as e:
-        raise _Broken(f"no connection ({getattr(e, 'reason', e)})") from None
-    with response:
-        start = have if response.status == 206 and _starts_at(response, have) else 0
-        length = response.headers.get("Content-Length", "")
-        total = start + int(length) if length.isdigit() else None
-        _refuse_page(url, response, part)
-        disk.need(part.parent, (total or 0) - start)
-        _notes(part).write_text(
-            json.dumps({"url": url, "validator": response.headers.get("ETag") or response.headers.get("Last-Modified") or ""}),
-            encoding="utf-8",
-        )
-        with part.open("ab" if start else "wb") as stream:
-            _copy(url, response, stream, start, total, progress)
+        with (
+            httpx.Client(follow_redirects=True, timeout=TIMEOUT, event_hooks={"request": [check]}) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            code, said = response.status_code, response.headers
+            if code == 416:  # nothing is left, or the file is shorter now: start again
+                part.unlink(missing_ok=True)
+                raise _Broken("the server has no further part")
+            if code in (408, 425, 429) or code >= 500:
+                raise _Broken(f"the server answered {code} {response.reason_phrase}")
+            if not response.is_success:
+                raise DownloadError(f"{url}: the server answered {code} {response.reason_phrase}; the address may have moved")
+            if said.get("Content-Type", "").lower().startswith("text/html"):
+                part.unlink(missing_ok=True)
+                raise DownloadError(_PAGE.format(url=url))
+            start = have if code == 206 and said.get("Content-Range", "").startswith(f"bytes {have}-") else 0
+            length = said.get("Content-Length", "")
+            total = start + int(length) if length.isdigit() else None
+            disk.need(part.parent, (total or 0) - start)
+            noted = {"url": url, "validator": said.get("ETag") or said.get("Last-Modified") or ""}
+            _notes(part).write_text(json.dumps(noted), encoding="utf-8")
+            tell = progress or (lambda done, total: None)
+            tell(start, total)
+            with part.open("ab" if start else "wb") as stream:
+                for block in response.iter_raw():
+                    stream.write(block)
+                    tell(start + response.num_bytes_downloaded, total)
+    except httpx.TransportError as e:
+        raise _Broken(f"the connection broke ({type(e).__name__}: {e})") from None
+    except httpx.HTTPError as e:
+        raise DownloadError(f"{url} cannot be read ({type(e).__name__}: {e})") from None
 
 
 def _validator(part: Path, url: str) -> str:
@@ -141,45 +138,13 @@ def _validator(part: Path, url: str) -> str:
     return notes["validator"] if known and not notes["validator"].startswith("W/") else ""
 
 
-def _starts_at(response: Any, have: int) -> bool:
-    return str(response.headers.get("Content-Range", "")).startswith(f"bytes {have}-")
-
-
-def _refuse_page(url: str, response: Any, part: Path) -> None:
-    kind = str(response.headers.get("Content-Type", "")).lower()
-    if kind.startswith("text/html"):
-        part.unlink(missing_ok=True)
-        raise DownloadError(f"{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept")
-
-
-def _copy(url: str, response: Any, stream: IO[bytes], start: int, total: int | None, progress: Progress | None) -> None:
-    done = start
-    if progress is not None:
-        progress(done, total)
-    while True:
-        try:
-            chunk = response.read1(CHUNK)
-        except (http.client.HTTPException, TimeoutError, ConnectionError) as e:
-            raise _Broken(f"the connection broke ({type(e).__name__})") from None
-        if not chunk:
-            break
-        stream.write(chunk)
-        done += len(chunk)
-        if progress is not None:
-            progress(done, total)
-    if total is not None and done < total:
-        raise _Broken(f"the connection ended after {done:,} of {total:,} bytes")
-
-
 def _checked(url: str, part: Path, target: Path, sha256: str) -> Fetched:
     digest, size = hashlib.sha256(), 0
     with part.open("rb") as stream:
         head = stream.read(CHUNK)
         if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
             part.unlink()
-            raise DownloadError(
-                f"{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept"
-            )
+            raise DownloadError(_PAGE.format(url=url))
         while head:
             digest.update(head)
             size += len(head)

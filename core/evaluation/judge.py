@@ -19,7 +19,8 @@ from core.evaluation.judges import JUDGES
 from core.metrics.answers import is_match
 from core.metrics.judged import Grounding, JudgedInterpretation
 from core.metrics.questions import bleu, normal_question, variants
-from core.models.language.roles import Claim, ComparesQuestions, Generator, Run
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.roles import Claim, Generator, Run
 from core.settings import Settings
 from core.text import has_answer, question_key, word_tokens
 
@@ -221,7 +222,7 @@ class ModelJudge:
         """For each of `these`, whether one of `those` asks the same."""
         if not these or not those:
             return [False] * len(these)
-        if not isinstance(self.generator, ComparesQuestions):
+        if not isinstance(self.generator, PromptedGenerator):
             return [any(same_question(a, b) for b in those) for a in these]
         key = self._key("match", prompt, list(these), list(those))
         kept = self.kept.get(key)
@@ -234,7 +235,7 @@ class ModelJudge:
         return [None] * len(these) if kept is None else [bool(v) for v in kept]
 
     def _distinct(self, prompt: str, questions: Sequence[str], run: Run) -> int:
-        if not isinstance(self.generator, ComparesQuestions) or len(questions) < 2:
+        if not isinstance(self.generator, PromptedGenerator) or len(questions) < 2:
             return len(distinct_questions(questions))
         key = self._key("deduplicate", prompt, list(questions))
         kept = self.kept.get(key)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 
 from core import types as t
 from core.models.language.loading import load_language_generator
-from core.models.language.roles import LanguageGenerator
+from core.models.language.prompted import PromptedGenerator
 from core.systems.base.clarifying import make_clarifier
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import ClarifierOptions, Options
@@ -27,7 +27,7 @@ class _NoModel:
 
 class LanguageLoop(LoopSystem):
     def __init__(
-        self, name: str, parts: SystemParts, options: Options, own: ClarifierOptions, generator: LanguageGenerator
+        self, name: str, parts: SystemParts, options: Options, own: ClarifierOptions, generator: PromptedGenerator
     ) -> None:
         """Raises CheckpointError if the clarifier's weights are missing."""
         clarifier, used = make_clarifier(own, parts.settings, options.clarify)

@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from core import types as t
 from core.errors import LanguageModelError, NothingRetrievedError
 from core.models.language.loading import load_language_generator
-from core.models.language.roles import LanguageGenerator
+from core.models.language.prompted import PromptedGenerator
 from core.systems.base.interpretations import InterpretationSystem, Interpreted, unique
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts, SystemRun
@@ -37,7 +37,7 @@ def union(searches: Sequence[Sequence[t.RetrievedPassage]]) -> list[t.RetrievedP
 
 
 class DiversifyThenVerify(InterpretationSystem):
-    def __init__(self, name: str, parts: SystemParts, options: Options, own: DtvOptions, generator: LanguageGenerator) -> None:
+    def __init__(self, name: str, parts: SystemParts, options: Options, own: DtvOptions, generator: PromptedGenerator) -> None:
         super().__init__(name, parts, options, generator, own)
         self.own, self.generator = own, generator
 

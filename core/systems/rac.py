@@ -14,7 +14,8 @@ from dataclasses import replace
 from core import types as t
 from core.errors import NothingRetrievedError
 from core.models.language.loading import load_language_generator
-from core.models.language.roles import Claim, LanguageGenerator
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.roles import Claim
 from core.systems.base.interpretations import InterpretationSystem, Interpreted, unique
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts, SystemRun
@@ -23,7 +24,7 @@ from core.text import answer_key, listed, question_key
 
 
 class RetrievalAugmentedClarification(InterpretationSystem):
-    def __init__(self, name: str, parts: SystemParts, options: Options, own: RacOptions, generator: LanguageGenerator) -> None:
+    def __init__(self, name: str, parts: SystemParts, options: Options, own: RacOptions, generator: PromptedGenerator) -> None:
         super().__init__(name, parts, options, generator, own)
         self.generator, self.relax = generator, own.relax == "yes"
         self.depth = own.depth if isinstance(own, RacTreeOptions) else 0  # 0: no tree

@@ -19,7 +19,8 @@ from core.disambiguation.clarifiers import by_round_trip
 from core.disambiguation.round_trip import AskAgain, ask_with, clarify
 from core.models.answering import load_answering
 from core.models.language import loading
-from core.models.language.roles import Claim, LanguageGenerator, Run
+from core.models.language.prompted import PromptedGenerator
+from core.models.language.roles import Claim, Run
 from core.models.ranking.evidence_verifier import probability_of
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
@@ -67,7 +68,7 @@ class Refuel(System):
         model: t.BatchAnsweringModel,
         digest: str,
         reader: PassageReader,
-        judge: LanguageGenerator | None = None,
+        judge: PromptedGenerator | None = None,
     ) -> None:
         """`reader`: confirms disambiguated questions; `judge`: the language model for verification, if used."""
         if own.verification == "by generator":

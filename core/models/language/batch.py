@@ -9,15 +9,17 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from core.models.language.address import Address
 from core.models.language.roles import Completion, Request
+
+if TYPE_CHECKING:
+    from core.models.language.endpoint import EndpointModel
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 TOO_LATE = "no answer came before the run's time was over"
@@ -39,30 +41,11 @@ class StatusError(Exception):
         self.status, self.text, self.retry_after = status, text, retry_after
 
 
-class Endpoint(Protocol):
-    """What a batch needs from its model."""
-
-    address: Address
-
-    def client(self) -> httpx.AsyncClient: ...
-
-    @property
-    def choice(self) -> str:
-        """How the model was chosen, for errors; empty where a person named it."""
-        ...
-
-    def clean(self, what: object, limit: int = 200) -> str: ...
-
-    async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]: ...
-
-    def completion(self, said: Mapping[str, Any], request: Request, seconds: float) -> Completion: ...
-
-
 class Batch:
     """The calls of one `stream`, in their own event loop."""
 
     def __init__(
-        self, model: Endpoint, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
+        self, model: EndpointModel, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
     ) -> None:
         self.model, self.requests, self.deadline, self.put = model, requests, deadline, put
         self.not_before = 0.0  # time.monotonic() from a server's Retry-After: all calls of the batch wait until then

@@ -19,6 +19,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,15 +42,10 @@ WITHHELD = frozenset({"content_filter", "safety", "prohibited_content", "blockli
 FILTER_FIELDS = ("prompt_filter_results", "prompt_feedback", "promptFeedback")  # of a reply without choices
 BYTES_PER_TOKEN = 8  # more than tokenizers reach in any language
 FAR_FEWER = 0.8  # share of the tokens that a prompt has at least, below which it was cut
-# fields of a listed model that say what it is for: LM Studio, Together, Mistral, Xinference, LiteLLM, llama.cpp, Hugging Face
-KINDS = "type model_type task mode kind pipeline_tag capabilities abilities model_ability endpoints supported_endpoints".split()
-CHATS = re.compile(r"chat|\bllm\b|\bvlm\b|^language|text.?generation|text-to-text|^generate$|^completions?$|conversational")
-OTHER_KIND = re.compile(r"embed|rerank|image|video|audio|speech|transcri|moderat|classif|similarity|\b[ts]ts\b|\bstt\b")
-# parts of a model's name, where no field says what it is for
+# parts of the names of models that are not for chats
 OTHER_NAME = re.compile(
-    r"embed|rerank|whisper|moderation|transcri|diffusion|dall-?e|safeguard|speech|realtime|musicgen|(babbage|davinci)-00|turbo-instruct"
-    r"|(?<![a-z0-9])(tts|stt|asr|bge|gte|e5|clip|siglip|colbert|splade|minilm|mpnet|guard|audio|image|video|imagen|flux|sdxl|sora|veo|kokoro"
-    r"|parakeet|bark)(?![a-z])"
+    r"embed|rerank|whisper|moderation|transcri|diffusion|dall-?e|speech|(babbage|davinci)-00|turbo-instruct"
+    r"|(?<![a-z0-9])(tts|stt|asr|bge|gte|e5|clip|siglip|colbert|minilm|mpnet|guard|audio|image|video)(?![a-z])"
 )
 
 
@@ -86,30 +82,22 @@ class EndpointModel:
             async with self.client() as client, asyncio.timeout(min(10.0, self.address.timeout)):
                 return await self._json(client, "GET", "/models", None)
 
-        found: queue.Queue[dict[str, Any] | Exception] = queue.Queue()
-
-        def work() -> None:
-            try:
-                found.put(asyncio.run(ask()))
-            except Exception as error:
-                found.put(error)
-
-        threading.Thread(target=work, daemon=True).start()
+        thread = ThreadPoolExecutor(1)  # the caller may have an event loop of its own
         try:
-            said: Any = found.get(timeout=min(10.0, self.address.timeout) + GRACE)
-        except queue.Empty:
-            said = TimeoutError()
-        if isinstance(said, Exception):
-            why = "it did not answer in time" if isinstance(said, TimeoutError) else self.clean(said)
-            why = f"HTTP {said.status}" if isinstance(said, StatusError) else why
+            said = thread.submit(asyncio.run, ask()).result(min(10.0, self.address.timeout) + GRACE)
+        except Exception as error:
+            why = "it did not answer in time" if isinstance(error, TimeoutError) else self.clean(error)
+            why = f"HTTP {error.status}" if isinstance(error, StatusError) else why
             raise LanguageModelError(
                 f"the language model's endpoint can't be asked for its models: {why}; set AMBISCOPE_LM_MODEL, or start it"
-            )
+            ) from None
+        finally:
+            thread.shutdown(wait=False)
         listed = said.get("data")
         rows = [r for r in listed if isinstance(r, dict) and isinstance(r.get("id"), str)] if isinstance(listed, list) else []
         if not rows:
             raise LanguageModelError(f"the endpoint {self.address.url} lists no model; set AMBISCOPE_LM_MODEL")
-        chatting = [r["id"] for r in rows if can_chat(r)]
+        chatting = [r["id"] for r in rows if not OTHER_NAME.search(r["id"].lower())]
         if not chatting:
             names = self.clean(", ".join(r["id"] for r in rows))
             raise LanguageModelError(
@@ -296,23 +284,6 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "items" in schema:
         out["items"] = strict(schema["items"])
     return out
-
-
-def can_chat(row: Mapping[str, Any]) -> bool:
-    """Whether a listed model completes chats: by what its fields say, else by its name.  Endpoints list models of all kinds, Ollama the one
-    that was added last first."""
-    words: list[str] = []
-    for value in (row.get(name) for name in KINDS):
-        if isinstance(value, dict):
-            if any(not yes and "chat" in str(name).lower() for name, yes in value.items()):
-                return False
-            words += [str(name) for name, yes in value.items() if yes]
-        elif isinstance(value, (str, list)):
-            words += [value] if isinstance(value, str) else [v for v in value if isinstance(v, str)]
-    said = [w.lower() for w in words]
-    if any(CHATS.search(w) for w in said):
-        return True
-    return not any(OTHER_KIND.search(w) for w in said) and not OTHER_NAME.search(row["id"].lower())
 
 
 def parse_completion(done: Completion, request: Request) -> Completion:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core.errors import InputError
 from core.models.language.prompts import prompt_folder
-from core.models.language.roles import SCRIPTED, LanguageGenerator
+from core.models.language.roles import SCRIPTED
 from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.models.language.prompted import PromptedGenerator
 
 
 class NoLanguageModelError(InputError):
@@ -33,7 +38,7 @@ def require_language_model(settings: Settings) -> None:
         check_url(settings.lm_url, settings.lm_key)
 
 
-def load_language_generator(settings: Settings) -> LanguageGenerator:
+def load_language_generator(settings: Settings) -> PromptedGenerator:
     """Raises NoLanguageModelError, InputError for a wrong address or prompt, LanguageModelError if the endpoint must list its
     models and does not answer, CheckpointError."""
     require_language_model(settings)

@@ -19,7 +19,6 @@ from core.models.language.roles import (
     SCRIPTED,
     Claim,
     Completion,
-    LanguageGenerator,
     LanguageModel,
     Message,
     Request,
@@ -83,7 +82,8 @@ def _ending(one: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 class PromptedGenerator:
-    """Every role over one language model.  Can be shared between runs, whose state is in Run."""
+    """Every role over one language model: those of Generator, and those below that only a language model can play.  Can be shared between runs,
+    whose state is in Run."""
 
     def __init__(self, model: LanguageModel, max_tokens: int = 256, prompts: Path | None = None) -> None:
         """`prompts`: a folder of other prompts (core.models.language.prompts)."""
@@ -157,6 +157,7 @@ class PromptedGenerator:
         return found if found and any(_made_of(found, p.text) for p in passages) else None
 
     def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
+        """Eq. 1: at most n interpretations of the query, written without any passage.  Empty when the call failed."""
         said = self._one("pseudo_interpretations", 0, run, question=as_line(query), n=str(n))
         found = [_line(q, MOST_QUESTION_CHARS) for q in said["questions"]] if said else []
         unlike: dict[str, str] = {}
@@ -165,6 +166,7 @@ class PromptedGenerator:
         return [q for key, q in unlike.items() if key][:n]
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
+        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None if the call failed."""
         shown = passages_as_data(passages)
         jobs = [(len(passages), {"question": as_line(q), "passages": shown}) for q in questions]
         return [
@@ -173,14 +175,16 @@ class PromptedGenerator:
         ]
 
     def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
+        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
+        the answer.  None when the call failed."""
         shown = passages_as_data(passages)
         said = self._one("clarify_long", len(passages), run, question=as_line(query), passages=shown, n=str(most))
         if said is None:
             return None
-        rows = [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
-        return rows
+        return [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
 
     def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
+        """One connected text with the answer of every interpretation (Kim et al. 2023, section 3); "" when the call failed."""
         pairs, shown = list_as_data([f"{i.question} {i.answer}" for i in interpretations]), passages_as_data(passages)
         said = self._one("long_answer", len(passages), run, question=as_line(query), pairs=pairs, passages=shown)
         return _line(said["text"], MOST_TEXT_CHARS) if said else ""
@@ -188,7 +192,8 @@ class PromptedGenerator:
     def next_answer(
         self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
     ) -> tuple[str, Evidence] | None:
-        """Asked once more where the quotation is in no passage, or does not hold the answer."""
+        """AmbigPrompt's step (Sun et al. 2023, section 3.2): a further answer, whose quotation is in a passage, and its place there; None if none
+        remains.  Asked once more where the quotation is in no passage, or does not hold the answer; then raises LanguageModelError."""
         values = {"question": as_line(question), "passages": passages_as_data(passages), "previous": list_as_data(previous)}
         values["previous"] = values["previous"] or "none"
 
@@ -295,7 +300,7 @@ def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretati
     return Interpretation(held.id if held else "", question, answer)
 
 
-def load(settings: Settings) -> LanguageGenerator:
+def load(settings: Settings) -> PromptedGenerator:
     """The generator over the language model of the settings; one model for all callers with the same settings.
 
     Raises InputError for a wrong address, LanguageModelError if the endpoint must list its models and does not answer, CheckpointError, and

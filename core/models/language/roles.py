@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from core.errors import CancelledError, LanguageModelError
 from core.text import listed
-from core.types import Evidence, Interpretation, ModelCalled, Passage
+from core.types import Interpretation, ModelCalled, Passage
 
 SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.language.scripted
 Role = Literal["system", "user", "assistant"]
@@ -182,46 +182,4 @@ class Generator(Protocol):
 
     def answer(self, question: str, passages: Sequence[Passage], run: Run) -> str | None:
         """One short answer read from the passages; None if they hold none or the call failed."""
-        ...
-
-
-@runtime_checkable
-class LanguageGenerator(Generator, Protocol):
-    """What `dtv` and `rac` need as well: roles that only a language model can play."""
-
-    def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
-        """Eq. 1: at most n interpretations of the query, written without any passage.  Empty when the call failed."""
-        ...
-
-    def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
-        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None if the call failed."""
-        ...
-
-    def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
-        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
-        the answer.  None when the call failed."""
-        ...
-
-    def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
-        """One connected text with the answer of every interpretation (Kim et al. 2023, section 3); "" when the call failed."""
-        ...
-
-    def next_answer(
-        self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
-    ) -> tuple[str, Evidence] | None:
-        """AmbigPrompt's step (Sun et al. 2023, section 3.2): a further answer, whose quotation is in a passage, and its place there; None if
-        none remains.  Raises LanguageModelError if the model gives none that can be used."""
-        ...
-
-
-@runtime_checkable
-class ComparesQuestions(Protocol):
-    """Optional roles of a judge; without them, questions are compared by their words."""
-
-    def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed."""
-        ...
-
-    def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
-        """Figure 9: the indexes of the questions to keep, ascending; None if the call failed."""
         ...
