@@ -99,7 +99,7 @@ def clarify(
         return
     places = [place_of(a, by_id) for a in answers]
     edits = proposals(question, [a.text for a in answers], places)
-    labels = label_answers(answers, places, edits)
+    labels = label_answers(question, answers, places, edits)
     for n, answer in enumerate(answers):
         others = [(a, p) for m, (a, p) in enumerate(zip(answers, places)) if m != n and a.text != answer.text]
         place = places[n]

@@ -178,3 +178,20 @@ def test_labels_say_what_distinguishes(passages: tuple[str, str], expected: list
     found = [Passage(str(n), title, text) for n, (title, text) in enumerate(zip(passages, texts))]
     answers = [answer(" ".join(p.text.split()[:2]), p) for p in found]
     assert labels("Who played Maria in Portland?", answers, found) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "texts", "expected"),
+    [
+        ("Collection costs 4 euros for small objects and 10 euros for bicycles.", ("4 euros", "10 euros"), ["for small objects", "for bicycles"]),
+        ("The desk in studio A is a Lawo, that in studio B a Sonifex.", ("Lawo", "Sonifex"), ["desk in studio A", "in studio B"]),
+        ("Poseidon, the sea god, or Aegeus of Athens.", ("Poseidon", "Aegeus"), ["sea god", "of Athens"]),
+        ("Ada and Eve won.", ("Ada", "Eve"), ["", ""]),
+    ],
+)  # fmt: skip
+def test_labels_of_answers_of_one_passage_come_from_their_clauses(
+    text: str, texts: tuple[str, ...], expected: list[str]
+) -> None:
+    passage = Passage("p", "Handbook", text)
+    found = [Answer(a, 1.0, (Evidence("p", text.index(a), text.index(a) + len(a), a),)) for a in texts]
+    assert labels("Who won what?", found, [passage]) == expected

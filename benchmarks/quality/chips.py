@@ -1,0 +1,63 @@
+"""The chips of "Which one do you mean?" judged by hand: how many name the difference correctly.
+
+    python -m benchmarks.quality.chips
+
+`chips.tsv` beside this file: the reference answers of a question, the label that each gets from the passage that supports it (no model is asked), and
+whether it is what distinguishes this meaning: "right", or "wrong" (also where there is none, and the chip shows the answer).  The questions are the
+examples of Explore, ten drawn from data/starter, and ten from held-out practice questions.  A label that is another one now counts as not judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.quality.conflicts import read_from
+from core import types as t
+from core.datasets import load
+from core.disambiguation.labels import labels
+from core.disk import plain_or_gz
+from core.settings import ROOT
+from core.training.data.examples import read_passages_tsv
+
+LIST = Path(__file__).with_suffix(".tsv")
+FOLDERS = {"example": "starter", "starter": "starter"}  # every other source is its folder
+
+
+def read(path: Path = LIST) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def chips(folder: str, wanted: set[str]) -> Iterator[tuple[str, str, str]]:
+    """(question, answer, label) of a folder's questions."""
+    rows = read_passages_tsv(plain_or_gz(ROOT / "data" / folder / "passages.tsv"))
+    for q in load(plain_or_gz(ROOT / "data" / folder / "questions.json")):
+        if q.question in wanted:
+            supported = [(p, [t.Passage(i, *rows[i]) for i in p.passage_ids]) for a in q.annotations[:1] for p in a.pairs]
+            answers = [a for pair, passages in supported if (a := read_from(pair.answers, passages))]
+            passages = list({p.id: p for _, own in supported for p in own}.values())
+            yield from ((q.question, a.text, label) for a, label in zip(answers, labels(q.question, answers, passages)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
+    rows, now = read(), dict[tuple[str, str], str]()
+    for source in dict.fromkeys(r["source"] for r in rows):
+        wanted = {r["question"] for r in rows if r["source"] == source}
+        now |= {(question, answer): label for question, answer, label in chips(FOLDERS.get(source, source), wanted)}
+    for name, sources in {"examples and ten of the starter corpus": FOLDERS, "ten practice questions": ()}.items():
+        own = [r for r in rows if (r["source"] in FOLDERS) == bool(sources)]
+        right = sum(r["judgment"] == "right" for r in own)
+        changed = sum(now.get((r["question"], r["answer"])) != r["label"] for r in own)
+        print(
+            f"{name}: {right} of {len(own)} chips name the difference ({100 * right / len(own):.0f}%); {changed} labels changed since"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
