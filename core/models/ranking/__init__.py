@@ -1,1 +1,1 @@
-"""Reranking and verifying candidates: features, the reranker, second readings, and the verifiers."""
+"""Ranking: passages that complement one another, calibrated probabilities, RECTIFY's evidence, and whether a question is ambiguous."""
