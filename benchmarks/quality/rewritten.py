@@ -6,22 +6,33 @@
 `rewritten_test.tsv` beside this file: answers of `ambiscope` to ambiguous questions of which it found two or more, whether each is right, its rewritten
 question and label, whether the app confirms it, and the judgment: "right" if by the evidence it has this answer and no other one, and a person could
 have written it; "before": the same of the templates of de7e07a.  "seen" rows were looked at while the rules were made, "fresh" ones were not.
-`rewritten_fit.tsv`: judged edits with the signals of core.disambiguation.scoring, on which `fit` chooses its weights.
+`rewritten_drawn.tsv`: the reference answers of practice questions that are held out and were not looked at before, in four draws, the same way; "before" is 6c36da8.
+`rewritten_fit.tsv`: judged edits of practice questions.  `fit` takes all edits that are proposed for the answers of the training questions of `PRACTICE`, in their
+supporting passages.  An edit is right if its new words are in the question that was written for this answer, or if it was judged so.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.disambiguation.edits import WORKS, Edit, propose_edits
+from core.disambiguation.evidence import AnswerPlace, evidence_sentence
+from core.disambiguation.scoring import signals
+from core.settings import ROOT
+from core.text import content_words, find_spans
+from core.types import Passage
+
 FOLDER = Path(__file__).parent
+PRACTICE = ("practice", "practice_facts", "practice_documents")
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
-MODELS = ("verifier", "gain")  # signals of a model
 
 
 def read(name: str) -> list[dict[str, str]]:
@@ -57,36 +68,97 @@ def report(rows: Sequence[dict[str, str]]) -> list[str]:
     return lines
 
 
-def fit(rows: Sequence[dict[str, str]]) -> list[str]:
-    """The weights with and without a verifier, and by cross-validation over questions the edits that each threshold shows."""
+def drawn(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Lines for the draws of practice questions with their reference answers: right and natural of the questions shown, and how many answers have one."""
+    lines = []
+    for draw in ("draw", *dict.fromkeys(r["set"] for r in rows)):
+        own = [r for r in rows if r["set"].startswith(draw)]
+        for when, column in (("before", "judgment before"), ("now", "judgment")):
+            shown = [r[column] == "right" for r in own if r[column]]
+            lines.append(f"{draw}, {when}: right and natural {sum(shown)} of {len(shown)}; {len(own)} answers")
+    return lines
+
+
+@dataclass(frozen=True)
+class ProposedEdit:
+    """An edit of a practice question; `written`: the question that was written for the answer."""
+
+    question: str
+    answer: str
+    written: str
+    edit: Edit
+    signals: Mapping[str, float]
+
+    @property
+    def has_written_words(self) -> bool:
+        """Whether all words that the edit adds are in the question that was written; its "film" or "song" beside a year need not be."""
+        added = set(content_words(self.edit.question)) - set(content_words(self.question))
+        written = set(content_words(self.written))
+        return self.edit.kind == "half" or (bool(added & written) and added - WORKS <= written)
+
+
+def proposed(folder: str, split: str) -> Iterator[ProposedEdit]:
+    """The edits for all answers to the ambiguous questions of a split, each answer in the supporting sentence that is most like its written question."""
+    data = ROOT / "data" / folder
+    with gzip.open(data / "passages.tsv.gz", "rt", encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        passages = {r["id"]: Passage(r["id"], r["title"], r["text"]) for r in rows}
+    for question in json.loads(gzip.decompress((data / "questions.json.gz").read_bytes())):
+        (annotation,) = question["annotations"]
+        if question["split"] != split or annotation["type"] != "multipleQAs":
+            continue
+        found = [(pair["question"], *place) for pair in annotation["qaPairs"] if (place := place_of(pair, passages))]
+        for written, answer, place in found:
+            others = [p for _, text, p in found if text != answer]
+            for edit in propose_edits(question["question"], answer, place, others):
+                known = signals(question["question"], edit, place, others)
+                yield ProposedEdit(question["question"], answer, written, edit, known)
+
+
+def place_of(pair: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[str, AnswerPlace] | None:
+    """(the answer as its passage has it, its place)."""
+    wanted, best = set(content_words(pair["question"])), (-1, 0, "", None)
+    for passage in (passages[i] for i in pair["passages"]):
+        for alias in pair["answer"]:
+            for begin, end in find_spans(passage.text, alias):
+                shared = len(wanted & set(content_words(evidence_sentence(passage, begin))))
+                if (shared, len(alias)) > best[:2]:
+                    best = (shared, len(alias), passage.text[begin:end], AnswerPlace(passage, begin))
+    return (best[2], best[3]) if best[3] else None
+
+
+def fit(judged: Sequence[dict[str, str]]) -> list[str]:
+    """The weights, and by cross-validation over questions what each threshold shows."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
 
-    found = [json.loads(r["signals"]) for r in rows]
-    names = list(dict.fromkeys(name for row in found for name in row))
-    good = np.array([r["judgment"] == "right" for r in rows])
-    questions = [r["question"] for r in rows]
-    plain = [n for n in names if n not in MODELS]
-    by_answer: dict[tuple[str, str], list[int]] = {}
-    for i, r in enumerate(rows):
-        by_answer.setdefault((r["question"], r["answer"]), []).append(i)
-
-    def matrix(columns: Sequence[str]) -> Any:
-        return np.array([[row.get(n, 0.0) for n in columns] for row in found])
-
-    order = LogisticRegression(max_iter=2000).fit(matrix(plain), good).decision_function(matrix(plain))
-    lines = []
-    for title, columns in (("without a verifier", plain), ("with a verifier", names)):
-        model, values = LogisticRegression(max_iter=2000), matrix(columns)
-        chance = cross_val_predict(model, values, good, groups=questions, cv=GroupKFold(10), method="predict_proba")[:, 1]
-        model.fit(values, good)
-        weights = {"bias": model.intercept_[0]} | dict(zip(columns, model.coef_[0]))
-        lines.append(f"{title}: { ({n: round(float(w), 2) for n, w in weights.items()}) }")
-        for least in THRESHOLDS:
-            tried = (sorted(places, key=lambda i: -order[i])[:3] for places in by_answer.values())
-            shown = [i for places in tried if (i := next((i for i in places if chance[i] >= least), -1)) >= 0]
-            lines.append(f"  {least}: {len(shown)} of {len(by_answer)} answers, right and natural {good[shown].mean():.3f}")
+    edits = [e for folder in PRACTICE for e in proposed(folder, "train")]
+    known = {(r["question"], r["answer"], r["rewritten question"]): r["judgment"] == "right" for r in judged}
+    written = np.array([e.has_written_words for e in edits])
+    verdicts = [known.get((e.question, e.answer, e.edit.question)) for e in edits]
+    right = np.array([w if v is None else v for w, v in zip(written, verdicts)])
+    names = list(edits[0].signals)
+    values = np.array([[e.signals[n] for n in names] for e in edits])
+    groups = [e.question for e in edits]
+    model = LogisticRegression(max_iter=2000)
+    chance = cross_val_predict(model, values, right, groups=groups, cv=GroupKFold(5), method="predict_proba")[:, 1]
+    model.fit(values, right)
+    weights = {"bias": model.intercept_[0]} | dict(zip(names, model.coef_[0]))
+    lines = [f"{len(edits)} edits, {len(known)} judged", str({n: round(float(w), 2) for n, w in weights.items()})]
+    by_answer: dict[tuple[str, str, str], list[int]] = {}
+    for i, e in enumerate(edits):
+        by_answer.setdefault((e.question, e.answer, e.written), []).append(i)
+    best = [max(places, key=lambda i: chance[i]) for places in by_answer.values()]
+    for least in THRESHOLDS:
+        shown = [i for i in best if chance[i] >= least]
+        rest = [i for i in shown if not written[i]]
+        seen = [bool(v) for i in rest if (v := verdicts[i]) is not None]
+        share = (len(shown) - len(rest) + len(rest) * sum(seen) / max(1, len(seen))) / len(shown)
+        lines.append(
+            f"  {least}: {len(shown)} of {len(best)} answers with an edit; {len(shown) - len(rest)} have the written words, of the rest "
+            f"{sum(seen)} of {len(seen)} judged are right: {100 * share:.0f}%"
+        )
     return lines
 
 
@@ -94,7 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.quality.rewritten", description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("report", "fit"))
     chosen = parser.parse_args(arguments)
-    print("\n".join(report(read("rewritten_test.tsv")) if chosen.what == "report" else fit(read("rewritten_fit.tsv"))))
+    lines = (
+        fit(read("rewritten_fit.tsv"))
+        if chosen.what == "fit"
+        else report(read("rewritten_test.tsv")) + drawn(read("rewritten_drawn.tsv"))
+    )
+    print("\n".join(lines))
     return 0
 
 

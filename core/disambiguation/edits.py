@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from core.disambiguation.evidence import MONTHS, YEAR, AnswerPlace, headings, sentence_bounds, sentences, split_title
+from core.disambiguation.evidence import MONTHS, YEAR, AnswerPlace, headings, sentence_bounds, split_title
 from core.disambiguation.form import ASKS, ASKS_TIME, NOT_BEFORE_A_NAME, can_append, in_past, well_formed
 from core.disambiguation.parts import parts
 from core.short_names import spelled_out
@@ -23,12 +23,13 @@ MAX_ADDED = 9  # words; longer edits are not minimal
 OF_TITLES = ("name", "instance", "brackets", "dated", "document")
 KINDS = ("half", "name", "instance", "brackets", "dated", "time", "place", "document")
 
-_WORKS = frozenset(
+WORKS = frozenset(
     "film movie album song single series show serial sitcom musical opera play novel book story comic game episode painting "
     "ballet soundtrack miniseries documentary".split()
 )
+_A_WORK = rf"\bthe (?:\w+ )?(?:{'|'.join(sorted(WORKS))})s?\b"
 _VERSIONS = frozenset("edition production version adaptation revival remake recording translation staging arrangement".split())
-_OF = _VERSIONS | frozenset("launch performance tour country city state town county province kingdom".split())
+_OF = _VERSIONS | frozenset("launch performance tour building tower country city state town county province kingdom".split())
 # a noun of the question, and what its instances are called in a title's qualifier or in the passage
 _INSTANCES = (
     {
@@ -54,7 +55,7 @@ _TIME = re.compile(
     rf"\b(?:(?P<range>(?:[Ff]rom|[Bb]etween)\s+(?:(?:{MONTHS})\s+)?\d{{4}}\s+(?:to|until|and|through)\s+(?:(?:{MONTHS})\s+)?\d{{4}})"
     rf"|(?P<bound>(?:[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter)\s+(?:(?:{MONTHS})\s+)?\d{{4}})"
     rf"|(?P<day>[Oo]n\s+(?:(?:{MONTHS})\s+\d{{1,2}},\s+\d{{4}}|\d{{1,2}}\s+(?:{MONTHS})\s+\d{{4}}))"
-    rf"|(?P<month>[Ii]n\s+(?:(?:{MONTHS})\s+)\d{{4}})|(?P<decade>in\s+the\s+(?:early\s+|late\s+)?\d{{3}}0s)|(?P<year>\d{{4}}))\b(?![–-]\d)"
+    rf"|(?P<month>[Ii]n\s+(?:(?:{MONTHS})\s+)\d{{4}})|(?P<decade>in\s+the\s+(?:early\s+|late\s+)?\d{{3}}0s)|(?P<year>(?<!\d[–-])\d{{4}}))\b(?![–-]\d)"
 )
 _ELSEWHERE = re.compile(
     r"\b(?:born|died|buried|raised|educated|grew up|studied|birth|death|except|unlike)\b[^.;]{0,40}$", re.IGNORECASE
@@ -86,6 +87,7 @@ class Edit:
     own: int  # content words of the edit that the other answers' evidence lacks
     label: str  # what distinguishes the answer, in a few words: "1961 film", "in Japan"
     offset: int | None = None
+    probability: float = 0.0  # core.disambiguation.scoring
 
 
 def edit_size(before: str, after: str) -> int:
@@ -116,7 +118,7 @@ def propose_edits(question: str, answer: str, place: AnswerPlace, others: Sequen
     secret, spoken = set(content_words(normalize_answer(answer))), word_tokens(answer)
     halves = parts(question, answer)
     seen: dict[str, Edit] = {half.lower(): Edit(half, "half", edit_size(question, half), 1, _asking(half)) for half in halves}
-    for text, kind, offset, label in () if halves else _candidates(question, place, others):
+    for text, kind, offset, label in () if halves else _candidates(question, answer, place, others):
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
         have = word_tokens(text)
@@ -146,28 +148,38 @@ def _belongs(sentence: str, offset: int, answer: int, rivals: Sequence[int]) -> 
     return answer == (before[-1] if before else (inside or answers)[0])
 
 
-def _shared(question: str, sentence: str) -> int:
-    """The number of the question's content words in the sentence, by their first five letters."""
-    return len({w[:5] for w in content_words(question)} & {w[:5] for w in content_words(sentence)})
+def _together(sentence: str, answer: int, rival: int, text: str) -> bool:
+    """True if the sentence says the same of the answer `text` and of another one, which begins at `rival`.
+
+    >>> _together("Ada and Eve won in 2011.", 0, 8, "Ada"), _together("Ada won in 2011 and Eve in 2012.", 20, 0, "Eve")
+    (True, False)
+    """
+    between = sentence[answer + len(text) : rival] if answer < rival else sentence[rival:answer]
+    if re.search(r"\d|\b(?:in|at|on|for|as|against|under|of|before|after)\b", between):
+        return False
+    verbs = [w for w in re.findall(r"\b[a-z]+\b", between) if content_words(w)]
+    return len(verbs) < 3 and re.search(r",|\b(?:and|or|with)\b", between) is not None
 
 
-def _candidates(question: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> Iterator[tuple[str, str, int | None, str]]:
+def _candidates(
+    question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace]
+) -> Iterator[tuple[str, str, int | None, str]]:
     """(edit, kind, offset of its words in the passage's text or None, label)."""
     passage = place.passage
     base, qualifier = split_title(passage.title)
-    for edit, kind in _names(question, passage.title, passage.text):
+    names = list(_names(question, passage.title, passage.text))
+    for edit, kind in names:
         yield edit, kind, None, qualifier if kind in ("name", "brackets") and qualifier else base
-    if (year := _TITLE_YEAR.search(passage.title)) and _takes_a_time(question) and (past := in_past(question)):
+    year = _TITLE_YEAR.search(passage.title)
+    if year and not any(year.group() in edit for edit, _ in names) and _takes_a_time(question) and (past := in_past(question)):
         yield _append(past, f"in {year.group()}"), "dated", None, f"in {year.group()}"
-    rivals = [o.start for o in others if o.passage.id == passage.id]
-    for begin, end in sentences(passage.text):
-        sentence, own = passage.text[begin:end], begin <= place.start < end
-        inside = [r - begin for r in rivals if begin <= r < end]
-        if not own and (inside or _shared(question, sentence) < 2):
-            continue  # about another answer, or about another thing
+    begin, end = sentence_bounds(passage.text, place.start)
+    sentence, at = passage.text[begin:end], place.start - begin
+    inside = [o.start - begin for o in others if o.passage.id == passage.id and begin <= o.start < end]
+    if not any(_together(sentence, at, rival, answer) for rival in inside):
         for pattern, kind in ((_times, "time"), (_places, "place")):
             for offset, edit, phrase in pattern(question, sentence):
-                if not own or _belongs(sentence, offset, place.start - begin, inside):
+                if _belongs(sentence, offset, at, inside):
                     yield edit, kind, begin + offset, phrase
     heading = own_heading(place, others)
     # an article has its name in its text, a section its heading above it
@@ -209,6 +221,7 @@ def mention(question: str, name: str, after_adjectives: bool = False) -> tuple[i
         longer = (len(before) > 1 and previous[:1].isupper()) or (
             after and question[end] == " " and after[0][:1].isupper() and not name.islower()
         )
+        longer = longer or re.match(r",? (?:and|or) ", question[end:]) is not None  # one of two names
         if not (adjective or longer or previous.endswith(("'s", "’s")) or question[end : end + 1] in ("'", "’", "-", "–")):
             return begin, end
     return None
@@ -232,7 +245,7 @@ def _names_a_work_as_a_part(question: str, edit: str, text: str) -> bool:
     """True for "Who played Batman Begins?"."""
     same = next((i for i, (a, b) in enumerate(zip(question, edit)) if a != b), len(question) - 1)
     played = re.search(r"\b(?:play(?:s|ed)?|voice[sd]?|portray(?:s|ed)?)\b", question[:same], re.IGNORECASE)
-    return played is not None and re.search(rf"\b(?:{'|'.join(_WORKS)})\b", text[:250]) is not None
+    return played is not None and re.search(rf"\b(?:{'|'.join(WORKS)})\b", text[:250]) is not None
 
 
 def _qualified(question: str, span: tuple[int, int], base: str, qualifier: str, text: str) -> Iterator[tuple[str, str]]:
@@ -241,24 +254,24 @@ def _qualified(question: str, span: tuple[int, int], base: str, qualifier: str, 
     last = qualifier.split()[-1]
     article = re.search(r"\b(the|a|an)\s+$", before, re.IGNORECASE)
     bare = before[: article.start()] if article else before
-    if article and (article[1].lower() != "the" or (not base.lower().startswith("the ") and last in _WORKS)):
+    if article and (article[1].lower() != "the" or (not base.lower().startswith("the ") and last in WORKS)):
         return  # "a martini" is not one cocktail, "the Joker" not the film Joker
     if article and base.lower().startswith("the ") and not name.lower().startswith("the "):
         name = f"The {name}"
     noun, behind = re.search(r"\b(?:the\s+)?(\w+)\s+$", bare), re.match(r"\s+(\w+)", after)
-    if (noun and noun[1] in _WORKS and noun[1] != last) or (behind and behind[1] in _WORKS):
+    if (noun and noun[1] in WORKS and noun[1] != last) or (behind and behind[1] in WORKS):
         return  # "the game Mortal Kombat" is not the film, and "the film Thor movie" says it twice
     kind = (
         last.isalpha()
         and last.islower()
         and not last.endswith("versions")
-        and last not in ("disambiguation", "mythology", "generation", "century", "comics")
+        and last not in ("disambiguation", "mythology", "cuisine", "generation", "century", "comics")
     )
     if re.fullmatch(r"(?:season|series|volume|part|book|act|episode) \d+", qualifier):
         yield f"{bare}{qualifier} of {name}{after}", "name"
     elif kind and noun and noun[1] == last:
         yield f"{bare[: noun.start()]}the {qualifier} {name}{after}", "name"
-    elif kind and last in _WORKS | _VERSIONS and _PLAYED.search(before):  # a part, not the work
+    elif kind and last in WORKS | _VERSIONS and _PLAYED.search(before):  # a part, not the work
         yield f"{before}{name} in the {qualifier}{after}", "name"
     elif kind and last in _OF:
         yield f"{bare}the {qualifier} of {article[0] if article else ''}{name}{after}", "name"
@@ -280,6 +293,8 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
             continue
         if _qualified_already(question, span):
             return  # "the longest railway tunnel" is not "the longest railway Gotthard Base tunnel"
+        if re.search(r"\bthe\s+$", question[: span[0]], re.IGNORECASE) and re.search(r"['’]s\b|:", head):
+            return  # not "the Webb's channel swim"
         small = set(word_tokens(head)) & set("of in on at from and for the to by with your an a".split())
         before, name = question[: span[0]], question[span[0] : span[1]]
         if (
@@ -297,8 +312,13 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
                 name = tail
             elif not (head[:1].isdigit() or (tail[:1].islower() and f"{head} {tail}" in text)):
                 return
+        ordinal = head[:1].isdigit() or head.split()[0].lower() in NOT_BEFORE_A_NAME
         if head[:1].isdigit() and not re.search(r"\b(?:the|a|an)\s+$", before, re.IGNORECASE):
             before += "the "
+        elif name[:1].isupper() and re.match(r" [a-z]+ [a-z]", question[span[1] :]) and before.endswith("the "):
+            return  # not "the Dagny Frost sister"
+        elif name[:1].isupper() and not ordinal and base in text and not re.search(rf"\b[Tt]he {re.escape(base)}", text):
+            before = re.sub(r"\b[Tt]he\s+$", "", before)  # "More Tales of the Marl Pits" for "the Tales"
         yield f"{before}{head} {name}{question[span[1] :]}", "name"
         return
     for _, end in reversed(words[:-1]):
@@ -311,6 +331,11 @@ def _fuller(question: str, base: str, text: str) -> Iterator[tuple[str, str]]:
         common = question[span[0]].islower() and re.match(r" [A-Z]", tail) is not None
         if common and (not question.islower() or _qualified_already(question, span)):
             continue  # "on the right" is not "Right Livelihood Award"
+        behind = r" (?!of\b)[a-z]{3,}" if re.match(r" (?:in|of|at)\b", tail) else r" (?!of\b)[a-z]+s\b| sequel\b"
+        if re.search(r"\bthe\s+$", question[: span[0]]) and re.match(behind, question[span[1] :]):
+            continue  # not "the Grease 2 films", "the Gallard in Britain sauce"
+        if re.search(r"\b(?:in|at|near|from)\s+$", question[: span[0]]) and re.match(r" [A-Z]", tail):
+            continue  # not "in Wexmouth Athletic Association"
         close = "," if tail.startswith(", ") and re.match(r" \w", question[span[1] :]) else ""
         yield f"{question[: span[1]]}{tail}{close}{question[span[1] :]}", "name"
         return
@@ -341,8 +366,8 @@ def _instances(question: str, base: str, qualifier: str, text: str) -> Iterator[
                 the = f"the {year.group()} " if year else "the "
                 yield f"{question[: match.start()]}{the}{match.group()[4:]} {base}{question[match.end() :]}", "instance"
             return
-    work = re.search(rf"\b(?:{'|'.join(_WORKS)})\b", qualifier or text[:250])
-    if work and _ROLE.search(question) and can_append(question) and not re.search(rf"\bthe (?:{'|'.join(_WORKS)})\b", question):
+    work = re.search(rf"\b(?:{'|'.join(WORKS)})\b", qualifier or text[:250])
+    if work and _ROLE.search(question) and can_append(question) and not re.search(_A_WORK, question):
         yield _append(question, f"in {base}"), "instance"
 
 

@@ -69,7 +69,7 @@ def in_past(question: str) -> str | None:
 def well_formed(prompt: str, question: str) -> bool:
     """False for a rewritten question that is no plain English question, by its words alone.
 
-    Refused: no single question mark at the end; a word said twice; an article or "which" before another article; a sentence or command in the place of
+    Refused: no single question mark at the end; a word said twice, in any form; an article or "which" before another article; a sentence or command in the place of
     a noun; a work or an event in the place of a person; a comparison that the prompt does not make; a day for what lasts; two times.
 
     >>> well_formed("Which Python version can I use?", "Which the latest version of Python version can I use?")
@@ -80,6 +80,11 @@ def well_formed(prompt: str, question: str) -> bool:
     tokens, old = word_tokens(question), word_tokens(prompt)
     plain = re.findall(r"\b[a-z]+\b", question)  # a name may be a work's and a part's: "the Joker in the 2019 movie Joker"
     if any(tokens.count(w) > max(1, old.count(w)) for w in content_words(" ".join(plain)) if plain.count(w) > 1):
+        return False
+    if re.search(r"\b(\w+) \1\b", question, re.IGNORECASE):
+        return False
+    stems = {w[:5] for w in old if len(w) > 4}
+    if any(w[:5] in stems for w in set(tokens) - set(old) if len(w) > 4):  # "the 1978 Prizes" of a prize
         return False
     if re.search(
         r"\b(?:which|what|the|an?|this|my|your) (?:the|an?)\b|\b(?:an?|the) [A-Z][a-z]+ (?:your|an?|the) ",

@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from core.decoding import run_answers
-from core.disambiguation.edits import Edit
 from core.disambiguation.evidence import AnswerPlace
 from core.disambiguation.labels import label_answers, place_of
-from core.disambiguation.scoring import Judge, is_good, proposals, signals, verified
+from core.disambiguation.scoring import MIN_PROBABILITY, Judge, proposals
 from core.text import equal_for_display, overlapping
 from core.types import Answer, BatchAnsweringModel, Clarification, Passage, RetrievedPassage
 
@@ -37,7 +36,6 @@ class AskAgain(Protocol):
 
 # (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 ReadAgain = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
-MAX_TRIED = 3  # edits of an answer that models are asked about
 CONFIRMED = 2.0  # logit of the verifier from which on it agrees
 ONLY_ANSWER = "one answer: the question stays as it is"
 
@@ -110,42 +108,34 @@ def clarify(
                 answer.text, "", False, why="nothing in the evidence distinguishes this answer from the others"
             )
         else:
-            clear = _best(question, answer, place, others, edits[n], passages, ask, judge)
+            clear = Clarification(answer.text, "", False, why="no rewritten question is good enough")
+            if edits[n][0].probability >= MIN_PROBABILITY:
+                clear = _asked_again(edits[n][0].question, answer, place, others, passages, ask, judge)
         yield replace(clear, label=labels[n])
 
 
-def _best(
+def _asked_again(
     question: str,
     answer: Answer,
     place: AnswerPlace,
     others: Sequence[tuple[Answer, AnswerPlace | None]],
-    edits: Sequence[Edit],
     passages: Sequence[Passage],
     ask: AskAgain,
     judge: Judge | None,
 ) -> Clarification:
-    """The first of the likeliest edits that is good enough, as a clarification without a label."""
+    """The rewritten question, and whether reader and judge confirm it; without a label."""
     texts = [a.text for a, _ in others]
-    rivals = [p for _, p in others if p is not None]
-    spans = [span(answer, place), *(span(a, p) for a, p in others if p is not None)]
-    before = judge(question, spans[:1])[0] if judge else 0.0
-    for tried, edit in enumerate(edits[:MAX_TRIED], 1):
-        found = signals(question, edit, place, rivals)
-        logits = judge(edit.question, spans[:1]) if judge else []
-        if logits:
-            found |= verified(before, logits[0])
-        if not is_good(found, judge is not None):
-            continue
-        (returned,) = ask([(edit.question, passages)], ends=lambda text: confused([text], answer.text, texts))
-        why = ""
-        if not returns_alone(returned, answer.text, texts):
-            why = "asked again, the question returns another answer, or more than one"
-        elif judge is None:
-            why = "there is no verifier to confirm it"
-        elif logits[0] < CONFIRMED or logits[0] <= max(judge(edit.question, spans[1:]), default=-CONFIRMED):
+    (returned,) = ask([(question, passages)], ends=lambda text: confused([text], answer.text, texts))
+    why = ""
+    if not returns_alone(returned, answer.text, texts):
+        why = "asked again, the question returns another answer, or more than one"
+    elif judge is None:
+        why = "there is no verifier to confirm it"
+    else:
+        own, *rivals = judge(question, [span(answer, place), *(span(a, p) for a, p in others if p is not None)])
+        if own < CONFIRMED or own <= max(rivals, default=-CONFIRMED):
             why = "the verifier does not confirm it"
-        return Clarification(answer.text, edit.question, not why, tried, tuple(dict.fromkeys(returned)), why)
-    return Clarification(answer.text, "", False, len(edits[:MAX_TRIED]), why="no rewritten question is good enough")
+    return Clarification(answer.text, question, not why, 1, tuple(dict.fromkeys(returned)), why)
 
 
 def span(answer: Answer, place: AnswerPlace) -> tuple[Passage, int, int]:

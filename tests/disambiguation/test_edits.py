@@ -11,7 +11,7 @@ from core.disambiguation.edits import edit_size, propose_edits
 from core.disambiguation.evidence import AnswerPlace, sentences
 from core.disambiguation.form import in_past, well_formed
 from core.disambiguation.parts import parts
-from core.disambiguation.scoring import MIN_PLAIN_PROBABILITY, proposals, ranked
+from core.disambiguation.scoring import MIN_PROBABILITY, proposals, ranked
 from core.text import contains_tokens, word_tokens
 from core.types import Passage
 
@@ -42,6 +42,7 @@ def edits_of(question: str, title: str, text: str, answer: str = "", others: tup
         What is the half-life of uranium? | Uranium-235 | - | What is the half-life of uranium-235?
         When did Twin Peaks end? | Twin Peaks: The Return | - | When did Twin Peaks: The Return end?
         What day is Christmas? | Christmas in Russia | - | What day is Christmas in Russia?
+        Who illustrated the Tales of the Pits? | More Tales of the Pits | - | Who illustrated More Tales of the Pits?
         # an instance of the question's noun, and the work that a part is in
         Who played the Joker in the movie? | Batman (1989 film) | - | Who played the Joker in the 1989 movie Batman?
         When was the space station launched? | Skylab | Skylab was a space station. | When was the space station Skylab launched?
@@ -82,6 +83,8 @@ def test_candidates(question: str, title: str, text: str | None, edit: str | Non
         Who holds the record in a season? | 2013 Denver Broncos season | - | a 2013
         When is check-out at Hotel Linde? | Hotel Linde: meeting rooms | - | : meeting
         What key is the Pathétique in? | Symphony No. 6 (Tchaikovsky) | The symphony No. 6 is in B minor. | According
+        Who directed the Grease films? | Grease 2 | - | 2
+        How long did it take to swim the channel? | Webb's channel | - | Webb
         How is it set? | Server > Options | ## Options | “Options”
         # newcomers' cases
         When did the Berlin Wall go up? | Fall of the Berlin Wall | It fell on November 9, 1989. | Fall of
@@ -113,6 +116,7 @@ def test_what_is_not_proposed(question: str, title: str, text: str | None, wrong
         Who was the wife of Henry VIII? | Who was the wife of Henry VIII from 1536 to 1537? | yes
         When did it open? | When did it open? | -
         When did it open? | When did it open in Japan | -
+        Who won the Halberg Prize? | Who won the Halberg Prize in 1978 Halberg Prizes? | -
         Who plays Maria? | Who plays Maria in the film film? | -
         Who is the king? | Who is the king in 1936? | -
         Who played the Joker in the movie? | Who played the Joker in the 2019 movie Joker? | yes
@@ -211,7 +215,7 @@ def test_a_detail_of_another_event_is_not_good_enough_without_a_verifier() -> No
     assert [e.question for e in ranked("Who ran Apple?", "Tim Cook", AnswerPlace(passage, 0), [OTHER])] == [
         "Who ran Apple at Compaq?"
     ]
-    assert ranked("Who ran Apple?", "Tim Cook", AnswerPlace(passage, 0), [OTHER], MIN_PLAIN_PROBABILITY) == []
+    assert ranked("Who ran Apple?", "Tim Cook", AnswerPlace(passage, 0), [OTHER], MIN_PROBABILITY) == []
 
 
 def test_words_of_another_answer_in_the_sentence_are_not_taken() -> None:
@@ -220,6 +224,12 @@ def test_words_of_another_answer_in_the_sentence_are_not_taken() -> None:
     first, second = (AnswerPlace(passage, text.index(year)) for year in ("2009", "2012"))
     assert f"{question[:-1]} for Wolf Hall?" in [e.question for e in propose_edits(question, "2009", first, [second])]
     assert not any("Wolf" in e.question for e in propose_edits(question, "2012", second, [first]))
+
+
+def test_what_a_sentence_says_of_two_answers_distinguishes_neither() -> None:
+    passage = Passage("a", "New York City Marathon", "Fred Lebow and Vince Chiappetta started the race in 1970.")
+    places = [AnswerPlace(passage, passage.text.index(name)) for name in ("Fred", "Vince")]
+    assert proposals("Who founded the marathon?", ["Fred Lebow", "Vince Chiappetta"], places) == [[], []]
 
 
 def test_each_of_a_list_has_its_own_year() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from core import types as t
 from core.disambiguation.evidence import AnswerPlace
-from core.disambiguation.scoring import MIN_PLAIN_PROBABILITY, ranked
+from core.disambiguation.scoring import MIN_PROBABILITY, ranked
 from core.models.language.roles import Claim, Run
 from core.models.span.answerer import SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, Readout, load_reader
@@ -98,7 +98,7 @@ class ReaderGenerator:
             edits = [e.question for e in ranked(query, i.answer, place, others)]
             around = list({p.passage.id: p.passage for p in (place, *others)}.values())[: RIVALS_ASKED + 1]
             jobs += [(n, edit, around) for edit in edits[:EDITS_ASKED]]
-            good = ranked(query, i.answer, place, others, MIN_PLAIN_PROBABILITY)
+            good = ranked(query, i.answer, place, others, MIN_PROBABILITY)
             if good:
                 first[n] = good[0].question
         passed: dict[int, str] = {}
@@ -181,7 +181,7 @@ def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage])
     if best is None or best.evidence is None:
         return t.Interpretation(passage.id, abstained=f"no answer here ({readout.abstain_probability:.0%} confident)")
     rivals = [AnswerPlace(other, 0) for other in passages[: RIVALS + 1] if other is not passage]
-    edits = ranked(query, best.text, AnswerPlace(passage, best.evidence.start), rivals, MIN_PLAIN_PROBABILITY)
+    edits = ranked(query, best.text, AnswerPlace(passage, best.evidence.start), rivals, MIN_PROBABILITY)
     question = edits[0].question if edits else query
     return t.Interpretation(passage.id, question, best.text, best.probability, best.evidence)
 
