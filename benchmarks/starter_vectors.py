@@ -6,8 +6,8 @@ python -m benchmarks.starter_vectors
 from __future__ import annotations
 
 from core.retrieval.corpus import PassageStore
+from core.retrieval.known_vectors import write_precomputed
 from core.retrieval.library import STARTER, CorpusLibrary
-from core.retrieval.precomputed import write_precomputed
 from core.settings import Settings
 
 

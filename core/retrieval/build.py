@@ -21,9 +21,9 @@ from pathlib import Path
 from core import disk
 from core.errors import FormatError, IndexMismatchError, InputError, StorageError
 from core.models.encoders.sentence_encoder import Encoder, is_english, passage_text
-from core.retrieval import index, ivfpq, short_names, words
+from core.retrieval import index, short_names, words
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
-from core.retrieval.readers import read_passages, reader_for
+from core.retrieval.readers import read_passages, reader_for, sandbox
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
 from core.retrieval.vectors import Given, keep_index, write_given
 from core.text import listed, mostly_other_letters, storable
@@ -58,33 +58,17 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class FileReport:
-    """Counts for one file; for tables, `read == blank + header + rejected + documents`."""
-
-    file: str
-    read: int  # lines, or pages of a PDF
-    blank: int
-    header: int
-    rejected: int
-    documents: int
-    passages: int
-    encoding: str = ""  # of a document that is not UTF-8
-
-
-@dataclass(frozen=True, slots=True)
 class BuildReport:
     """The result of a build.  The files' passages add up to `passages`, the number of rows and vectors."""
 
     name: str
     passages: int
     digest: str
-    files: tuple[FileReport, ...]
+    files: tuple[Tally, ...]
     rejected: tuple[Rejected, ...]  # the first SHOWN_REJECTED
     rejected_total: int
     resumed_at: int  # vectors left by an interrupted build
     seconds: float
-    encode_seconds: float
-    model_fraction: float | None  # share of `encode_seconds` spent in the model on real tokens; None if nothing was encoded
     already_built: bool = False
     others: tuple[Rejected, ...] = ()  # files of a folder or zip that were not read, the first SHOWN_REJECTED
     others_total: int = 0
@@ -146,16 +130,16 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
     Raises InputError if no passage is left, FormatError if the only file is damaged.
     """
     rejected: list[Rejected] = []
-    files: list[FileReport] = []
+    files: list[Tally] = []
     letters = 0  # passages in other letters than Latin ones
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
             rejected.append(row)
 
-    with PassageWriter(folder) as writer:
+    with closing(sandbox), PassageWriter(folder) as writer:  # the processes of the parsers are not needed after this
         for (path, name), (_, digest) in zip(given.passages, prints, strict=False):
-            tally, before, rejected_before, letters_before = Tally(), writer.mark(), len(rejected), letters
+            tally, before, rejected_before, letters_before = Tally(storable(name)), writer.mark(), len(rejected), letters
             try:
                 reading = read_passages(
                     path,
@@ -180,10 +164,10 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
                     raise
                 writer.rollback(before)
                 del rejected[rejected_before:]
-                tally, letters = Tally(read=1, rejected=1), letters_before
+                tally, letters = Tally(storable(name), read=1, rejected=1), letters_before
                 why = f"{e.problem} (line {e.line})" if isinstance(e, FormatError) and e.line else getattr(e, "problem", str(e))
                 reject(Rejected(storable(name), 0, f"the file is skipped: {storable(why)}", "file"))
-            files.append(FileReport(file=storable(name), **asdict(tally)))
+            files.append(tally)
         progress(writer.count, writer.count, "reading")
         if not writer.count:
             why = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
@@ -242,15 +226,11 @@ def build(
 
     if files.vectors is None:  # vectors that come with the passages are checked first: a refused build leaves no corpus
         index_words()
-    encoding = time.perf_counter()
-    before = (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens)
     kind, stored = size.kind(count), size.stored(count)
     (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(missing_ok=True)  # of other settings
     resumed, kept = 0, ""
-    key = index.progress_key(encoder, store.digest)
     if files.vectors is not None:
         made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
-        key["given"] = made_of
         write_given(
             folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
         )
@@ -259,7 +239,7 @@ def build(
     else:
         resumed = index.write_vectors(
             folder,
-            lambda start, stop: [passage_text(store[i]) for i in range(start, stop)],
+            lambda start, stop: [passage_text(p) for p in store.passages(start, stop - start)],
             count,
             encoder,
             store.digest,
@@ -267,23 +247,14 @@ def build(
             stored,
             encode,
         )
-    encode_seconds = time.perf_counter() - encoding
-    model, tokens, padded = (
-        now - then
-        for now, then in zip(
-            (encoder.stats.model_seconds, encoder.stats.tokens, encoder.stats.padded_tokens), before, strict=True
-        )
-    )
     progress(0, count, "indexing")
     if not kept:
         index.build_index(
             kind,
             index.open_vectors(folder, count, encoder.dimension, stored),
             folder / index.INDEX,
-            key,
             lambda done, total: progress(done, total, "indexing"),
         )
-    ivfpq.clear(folder / index.INDEX)  # also of an earlier build, of another kind
     import faiss
 
     index.Manifest(
@@ -298,10 +269,7 @@ def build(
         given=int(bool(kept)),
     ).save(folder)
     progress(count, count, "indexing")
-    fraction = model / encode_seconds * (tokens / padded if padded else 1.0) if model else None
-    return report(
-        name, store, resumed_at=resumed, seconds=time.perf_counter() - started, encode=encode_seconds, fraction=fraction
-    )
+    return report(name, store, resumed_at=resumed, seconds=time.perf_counter() - started)
 
 
 def report(
@@ -310,12 +278,10 @@ def report(
     *,
     resumed_at: int,
     seconds: float,
-    encode: float,
-    fraction: float | None,
     built: bool = False,
 ) -> BuildReport:
     """The report of a store, from facts stored next to the passages, so that a resumed build reports everything."""
-    files = tuple(FileReport(**f) for f in store.facts["files"])
+    files = tuple(Tally(**f) for f in store.facts["files"])
     return BuildReport(
         name=name,
         passages=len(store),
@@ -327,14 +293,12 @@ def report(
         others_total=store.facts.get("others_total", 0),
         resumed_at=resumed_at,
         seconds=seconds,
-        encode_seconds=encode,
-        model_fraction=fraction,
         already_built=built,
         warnings=_warnings(files, len(store), store.facts.get("other_letters", 0), index.Manifest.load(store.folder).encoder),
     )
 
 
-def _warnings(files: Sequence[FileReport], passages: int, other_letters: int, encoder: str) -> tuple[str, ...]:
+def _warnings(files: Sequence[Tally], passages: int, other_letters: int, encoder: str) -> tuple[str, ...]:
     """Documents in another encoding than UTF-8, and passages that an English encoder cannot read if there are many.
 
     `other_letters`: passages in other letters than Latin ones.

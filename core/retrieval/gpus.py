@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from core.errors import InputError
 from core.models.encoders.sentence_encoder import Vectors
-from core.models.scheduling.halving import Halving
 
 Spread = Literal["replicate", "shard", "one"]
 CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # code lengths of FAISS's IVF-PQ kernels
@@ -51,7 +50,7 @@ def code_bytes(dimension: int, wanted: float) -> int:
 class GpuIndex:
     """A FAISS index (flat or IVF-PQ) on one or several GPUs; thread-safe.
 
-    Out of GPU memory, a search is split in halves; if a single question does not fit, the CPU index is used from then on.  Each change is logged once.
+    Once the GPU's memory is too small for a search, the CPU index is used from then on, with a log line.
     """
 
     def __init__(self, index: Any, gpus: tuple[int, ...], spread: Spread) -> None:
@@ -67,29 +66,22 @@ class GpuIndex:
         self._resources = [library.StandardGpuResources() for _ in gpus]  # must live as long as the index
         self._cpu, self.gpus = index, gpus
         self._gpu: Any = library.index_cpu_to_gpu_multiple_py(self._resources, index, options, list(gpus))
-        self._lock, self._halving = threading.Lock(), Halving(self._is_full, self._halved, self._leave)
+        self._lock = threading.Lock()
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
         """Scores and rows (Q, k), as FAISS's own search."""
-
-        def some(part: slice) -> tuple[Vectors, NDArray[np.int64]]:
-            found: tuple[Vectors, NDArray[np.int64]] = (self._cpu if self._gpu is None else self._gpu).search(queries[part], k)
-            return found
-
         with self._lock:
-            found = self._halving.run(some, len(queries))
-        return np.concatenate([scores for scores, _ in found]), np.concatenate([rows for _, rows in found])
-
-    def _is_full(self, error: RuntimeError) -> bool:
-        return self._gpu is not None and _is_memory(error)
-
-    @staticmethod
-    def _halved(items: int, most: int) -> None:
-        _log.warning("the GPU's memory is too small for that many questions: %d at a time from now on", most)
-
-    def _leave(self) -> None:
-        _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
-        self._gpu, self._resources = None, []
+            try:
+                if self._gpu is not None:
+                    found: tuple[Vectors, NDArray[np.int64]] = self._gpu.search(queries, k)
+                    return found
+            except RuntimeError as error:
+                if not _is_memory(error):
+                    raise
+                _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
+                self._gpu, self._resources = None, []
+        found = self._cpu.search(queries, k)
+        return found
 
 
 def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:

@@ -185,12 +185,10 @@ def build_index(
     kind: str,
     vectors: NDArray[Any],
     path: Path,
-    key: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
 
-    `key`: what the vectors were made of, for a build that goes on after a kill; what it keeps for that stays until `ivfpq.clear`.
     Raises InputError for an unknown kind, StorageError when the file cannot be written.
     """
     import faiss
@@ -209,7 +207,7 @@ def build_index(
             index.add(rows)
             progress(index.ntotal, n)
     else:
-        index = ivfpq.build(vectors, path, key or {}, progress)
+        index = ivfpq.build(vectors, progress)
     ivfpq.write(index, path)
 
 

@@ -1,4 +1,4 @@
-"""IVF-PQ at any size: trained on a sample, added part by part, so that memory holds the codes only and a killed build goes on.
+"""IVF-PQ at any size: trained on a sample, added a slice at a time, so that memory holds the codes only.
 
 Source: Jégou, Douze & Schmid 2011, "Product Quantization for Nearest Neighbor Search", by FAISS.  The codes only find candidates: the stored
 vectors score them (index.py).
@@ -6,9 +6,7 @@ vectors score them (index.py).
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core import disk
-from core.errors import IndexMismatchError
-from core.retrieval.corpus import read_facts
 from core.retrieval.gpus import code_bytes
 
-PARTS, STATE = "index.parts", "state.json"  # a folder beside the index, until it is complete
-PART = 1_000_000  # vectors added between two checkpoints
 ADD_ROWS = 65536  # vectors handed to FAISS at once
 MOST_LISTS = 8192  # assigning a vector costs a comparison with each list: with a bound, the whole build is linear
 TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
@@ -45,47 +39,8 @@ def probes(lists: int) -> int:
     return max(1, min(lists // 8, MOST_PROBES))
 
 
-def build(vectors: NDArray[Any], beside: Path, key: dict[str, Any], progress: Progress) -> Any:
-    """The index of `vectors` (n, d).  More than PART are added in parts, which are kept beside the file `beside` until `clear`.
-
-    `key`: what the vectors were made of; parts of others are not used.  Raises OSError, StorageError.
-    """
-    n = len(vectors)
-    if n <= PART:
-        index = _trained(vectors)
-        for rows in slices(vectors, 0, n):
-            index.add(rows)
-            progress(index.ntotal, n)
-        return index
-    folder = beside.with_name(PARTS)
-    state = {**key, "rows": n, "part": PART}
-    try:
-        same = read_facts(folder / STATE) == state
-    except (IndexMismatchError, FileNotFoundError):
-        same = False
-    if not same:
-        shutil.rmtree(folder, ignore_errors=True)
-        write(_trained(vectors), folder / "trained.faiss")
-        disk.write_text(folder / STATE, json.dumps(state))
-    starts = range(0, n, PART)
-    for start in starts:
-        if not (file := folder / f"{start}.faiss").exists():
-            part = _read(folder / "trained.faiss")
-            for rows in slices(vectors, start, min(start + PART, n)):
-                part.add_with_ids(rows, np.arange(start + part.ntotal, start + part.ntotal + len(rows)))
-                progress(start + part.ntotal, n)
-            write(part, file)
-    index = _read(folder / "trained.faiss")
-    for start in starts:
-        index.merge_from(_read(folder / f"{start}.faiss"), 0)
-    return index
-
-
-def clear(beside: Path) -> None:
-    shutil.rmtree(beside.with_name(PARTS), ignore_errors=True)
-
-
-def _trained(vectors: NDArray[Any]) -> Any:
+def build(vectors: NDArray[Any], progress: Progress) -> Any:
+    """The index of `vectors` (n, d), which are read a slice at a time."""
     import faiss
 
     n, d = vectors.shape
@@ -95,6 +50,9 @@ def _trained(vectors: NDArray[Any]) -> Any:
     index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # otherwise FAISS warns on stdout
     rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 256)]
     index.train(np.ascontiguousarray(vectors[np.sort(rows)], np.float32))
+    for part in slices(vectors, 0, n):
+        index.add(part)
+        progress(index.ntotal, n)
     return index
 
 
@@ -105,9 +63,3 @@ def write(index: Any, path: Path) -> None:
     with disk.replacing(path, "what was done is kept") as draft, draft.open("wb") as file:
         # through our own file: FAISS does not check that its last bytes were written
         library.write_index(index, library.PyCallbackIOWriter(file.write))
-
-
-def _read(path: Path) -> Any:
-    import faiss
-
-    return faiss.read_index(str(path))

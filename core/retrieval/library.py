@@ -38,11 +38,10 @@ from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import best_by_words, checked_mode, search
 from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
-from core.retrieval.precomputed import load_precomputed
+from core.retrieval.known_vectors import load_precomputed, reusing
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected
 from core.retrieval.readers.zips import unpacked
-from core.retrieval.reuse import reusing
 from core.retrieval.short_names import ShortNames
 from core.retrieval.vectors import Given
 from core.retrieval.words import WordIndex
@@ -313,7 +312,6 @@ class CorpusLibrary:
         folder = self._at(name, BUILDING)
         try:
             store = PassageStore(folder)
-            store.row_of("")
             encoder = index_name(self.settings.encoder)
             manifest = Manifest(encoder, 0, len(store), WORDS_ONLY, store.digest, "", "")
             corpus = Corpus(name, folder, store, manifest, self.settings, self.encoder)
@@ -369,7 +367,6 @@ class CorpusLibrary:
         name: str,
         paths: Sequence[Path],
         progress: Progress = no_progress,
-        on_reject: Callable[[Rejected], None] | None = None,
         *,
         limits: Limits | None = None,
         replace: bool = False,
@@ -386,7 +383,6 @@ class CorpusLibrary:
         `encoder`: of the settings' name; loaded when none is given.  `encode`: another way to its vectors (core.retrieval.index.write_vectors).
         `columns`: the names of the files' fields.
         `vectors`: computed already; then nothing is encoded but questions, and each row of the files is a passage.
-        `on_reject` receives the rejected rows (the first 200) after the build.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
         limits = limits or Limits.for_uploads(self.settings)
@@ -408,9 +404,6 @@ class CorpusLibrary:
                     if report is None:
                         self._check_replaceable(name, prints, replace)
                         report = self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
-        for row in report.rejected:
-            if on_reject:
-                on_reject(row)
         return report
 
     def _complete(self, name: str, prints: Fingerprints) -> BuildReport | None:
@@ -418,7 +411,7 @@ class CorpusLibrary:
         if not self._usable(name, prints):
             return None
         store = PassageStore(self._at(name))
-        return building.report(name, store, resumed_at=0, seconds=0, encode=0, fraction=None, built=True)
+        return building.report(name, store, resumed_at=0, seconds=0, built=True)
 
     def _build(
         self,
@@ -431,7 +424,7 @@ class CorpusLibrary:
         encode: Encode | None,
     ) -> BuildReport:
         part = self._at(name, BUILDING)
-        encode = encode or reusing(self._at(name), encoder)
+        encoder = encoder if encode else reusing(self._at(name), encoder)
         try:
             report = building.build(
                 name, part, files, prints, encoder=encoder, size=self._size, limits=limits, progress=progress, encode=encode

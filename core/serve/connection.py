@@ -22,10 +22,7 @@ from core.settings import Settings
 from core.trace import from_json
 
 CONNECT_SECONDS = 5.0
-MAX_REPLY_BYTES = 32 * 1024 * 1024  # 500 passages take 2 MB, the vectors of 100 texts 1 to 9 MB
-MAX_EVENT_BYTES = 16 * 1024 * 1024  # 500 passages of a question, all escaped, take 5 MB
-MAX_STREAM_BYTES = 64 * 1024 * 1024  # a trace of 100 passages takes 0.5 MB
-MAX_EVENTS = 50_000  # of one answer; 100 passages that are interpreted and verified give about 500
+MAX_BYTES = 32 * 1024 * 1024  # of one response: 500 passages take 2 MB, the vectors of 100 texts 1 to 9 MB
 MAX_VALUES = 500_000  # of one JSON text, by its commas: a value takes up to 100 times its text in memory
 
 T = TypeVar("T")
@@ -77,12 +74,10 @@ class Connection:
                 raise CancelledError("the run was stopped")
 
         with self._response("POST", path, json=body, headers={"accept": STREAM}) as response:
-            for number, (name, data) in enumerate(messages(self._lines(response, look)), 1):
+            for name, data in messages(self._lines(response, look)):
                 found = self._read(data)
                 if name == ERROR:
                     raise error_from_json(found) or self.unreadable("an error without a message")
-                if number > MAX_EVENTS:
-                    raise self.unreadable(f"more than {MAX_EVENTS} events")
                 yield name, found
 
     # ------------------------------------------------------------ one response
@@ -132,44 +127,39 @@ class Connection:
         """The body as it arrives.  It is never unpacked: a small compressed body may be of any size."""
         if (packing := response.headers.get("content-encoding", "identity")) != "identity":
             raise self.unreadable(f"a body packed as {one_line(packing, 20)}, which was not asked for")
-        return response.iter_raw()
+        for part in response.iter_raw():
+            if response.num_bytes_downloaded > MAX_BYTES:
+                raise self.unreadable("a response that does not end")
+            yield part
 
     def _json(self, response: httpx.Response) -> Any:
-        """The JSON of a response that is small and comes in time, even from a service that sends a byte at a time."""
+        """The JSON of a response that comes in time, even from a service that sends a byte at a time."""
         end, body = time.monotonic() + 4 * self._seconds, bytearray()
         for part in self._parts(response):
             body += part
-            if time.monotonic() > end or len(body) > MAX_REPLY_BYTES:
+            if time.monotonic() > end:
                 raise self.unreadable("a response that does not end")
-        return self._read(self._text(body))
+        return self._read(body)
 
     def _lines(self, response: httpx.Response, look: Callable[[], None]) -> Iterator[str]:
         """The lines of a stream, without their ends; `look` is called whenever something arrives."""
-        line, event, total = bytearray(), 0, 0  # bytes of the line, of the event (which an empty line ends), of the stream
+        rest = bytearray()
         for part in self._parts(response):
             look()
-            total += len(part)
             first, *more = part.split(b"\n")
-            line += first
-            for rest in more:
-                text = self._text(line).removesuffix("\r")
-                event = event + len(line) if text else 0
-                yield text
-                line[:] = rest
-            if event + len(line) > MAX_EVENT_BYTES or total > MAX_STREAM_BYTES:
-                raise self.unreadable("an answer that does not end")
+            rest += first
+            for following in more:
+                yield rest.decode("utf-8", "replace").removesuffix("\r")
+                rest[:] = following
 
-    def _text(self, raw: bytearray) -> str:
+    def _read(self, raw: str | bytes) -> Any:
         try:
-            return raw.decode()
+            text = raw if isinstance(raw, str) else raw.decode()
+            if text.count(",") > MAX_VALUES:
+                raise self.unreadable(f"more than {MAX_VALUES} values at once")
+            return json_io.parse(text)
         except UnicodeDecodeError:
             raise self.unreadable("something that is not UTF-8") from None
-
-    def _read(self, text: str) -> Any:
-        if text.count(",") > MAX_VALUES:
-            raise self.unreadable(f"more than {MAX_VALUES} values at once")
-        try:
-            return json_io.parse(text)
         except FormatError as error:
             raise self.unreadable(f"something that is no JSON ({error.problem.partition(';')[0]})") from None
 

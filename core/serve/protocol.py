@@ -7,7 +7,7 @@ Events have the form of stored traces (core.trace).  In a stream of server-sent 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from core import __version__, errors
@@ -89,11 +89,10 @@ def event_message(event: Any) -> bytes:
     return message(type(event).__name__, to_json(event))
 
 
-def messages(lines: Iterable[str], alive: Callable[[], None] = lambda: None) -> Iterator[tuple[str, str]]:
-    """(event, data) of each server-sent event; `alive` is called at each line.  https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+def messages(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(event, data) of each server-sent event.  https://html.spec.whatwg.org/multipage/server-sent-events.html"""
     name, data = "", list[str]()
     for line in lines:
-        alive()
         if not line:
             if data:
                 yield name, "\n".join(data)

@@ -217,7 +217,7 @@ def test_a_build_is_searched_by_words_while_its_vectors_are_made(
 
 
 def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str, settings: Settings) -> None:
-    (settings.corpora_dir / "small" / "rows.tsv").write_bytes(b"x")
+    (settings.corpora_dir / "small" / "passages.sqlite").write_bytes(b"x")
     app = open_app("corpora")
     app.selectbox(key="corpora.chosen").set_value("small").run()
     assert not app.exception

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import FormatError, IndexMismatchError, NotFoundError
-from core.retrieval.corpus import FACTS, PassageStore, PassageWriter
+from core.retrieval.corpus import FACTS, PASSAGES, PassageStore, PassageWriter
 from core.types import Passage
 
 ROWS = [Passage("a", "Tïtle", "text one"), Passage("b", "", "東京 🎬"), Passage("c#1", "T", "x")]
@@ -74,7 +74,7 @@ def test_an_unfinished_store_does_not_open(tmp_path: Path) -> None:
     assert list(made(tmp_path / "s", ROWS)) == ROWS  # and is written anew
 
 
-@pytest.mark.parametrize("name", ["rows.tsv", "offsets.i64", FACTS])
+@pytest.mark.parametrize("name", [PASSAGES, FACTS])
 def test_a_truncated_file_is_noticed(tmp_path: Path, name: str) -> None:
     made(tmp_path / "s", ROWS)
     path = tmp_path / "s" / name
@@ -83,15 +83,15 @@ def test_a_truncated_file_is_noticed(tmp_path: Path, name: str) -> None:
         PassageStore(tmp_path / "s")
 
 
-def test_changed_text_fails_verification_and_bad_rows_are_named(tmp_path: Path) -> None:
+def test_changed_text_fails_verification_and_damage_is_named(tmp_path: Path) -> None:
     made(tmp_path / "s", ROWS)
-    path = tmp_path / "s" / "rows.tsv"
-    path.write_bytes(path.read_bytes().replace(b"text one", b"text two").replace(b"T\tx", b"T x"))
-    store = PassageStore(tmp_path / "s")
+    path = tmp_path / "s" / PASSAGES
+    path.write_bytes(path.read_bytes().replace(b"text one", b"text two"))
     with pytest.raises(IndexMismatchError, match="changed after the index was built"):
-        store.verify()
-    with pytest.raises(IndexMismatchError, match="row 2 is damaged"):
-        store[2]
+        PassageStore(tmp_path / "s").verify()
+    path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(IndexMismatchError, match="is damaged"):
+        PassageStore(tmp_path / "s")
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:

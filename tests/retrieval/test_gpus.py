@@ -135,29 +135,7 @@ def test_an_index_is_spread_as_asked(
     assert (made.gpus, made.options.shard, made.options.useFloat16) == (numbers, sharded, True)
 
 
-def test_too_many_questions_for_the_memory_are_halved(
-    tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    gpus["room"] = 3
-    index = opened(tmp_path, "ivfpq")
-    queries = unit(9)
-    with caplog.at_level(logging.WARNING):
-        found = index.search(queries, 5)
-        again = index.search(queries, 5)
-    assert gpus["made"][0].batches[:5] == [2, 2, 2, 2, 1]
-    assert [m for m in caplog.messages if "at a time" in m] == [
-        "the GPU's memory is too small for that many questions: 4 at a time from now on",
-        "the GPU's memory is too small for that many questions: 2 at a time from now on",
-    ]
-    plain = opened(tmp_path, "ivfpq", device="cpu").search(queries, 5)
-    for one, two, three in zip(found, again, plain, strict=True):
-        assert np.array_equal(one[0], three[0])
-        assert np.array_equal(two[0], three[0])
-
-
-def test_without_room_for_one_question_the_cpu_goes_on(
-    tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_room_the_cpu_goes_on(tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     index = opened(tmp_path, "ivfpq")
     gpus["made"][0].room = 0
     with caplog.at_level(logging.WARNING):

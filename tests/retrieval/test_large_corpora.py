@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from core.models.encoders.sentence_encoder import HashingEncoder
 from core.retrieval import index as ix
 from core.retrieval import ivfpq
 from core.retrieval.library import CorpusLibrary
-from core.retrieval.vectors import Given
 from core.retrieval.words import FOLDER as WORDS
 from core.settings import ROOT, Settings
 
@@ -68,68 +66,6 @@ def test_all_of_a_large_corpus_are_ranked_exactly(tmp_path: Path, monkeypatch: p
     cosines = HashingEncoder().encode(texts(400)) @ HashingEncoder().encode(["opera basalt"], "query")[0]
     assert len({p.passage.id for p in found}) == 400
     assert np.allclose([p.similarity for p in found], np.sort(cosines)[::-1], atol=2e-3)
-
-
-def test_an_index_added_in_parts_is_that_of_one_part_and_goes_on_after_a_kill(tmp_path: Path, monkeypatch: Any) -> None:
-    vectors = HashingEncoder().encode(texts(900))
-    for name in ("whole", "parts"):
-        (tmp_path / name).mkdir()
-    ix.build_index("ivfpq", vectors, tmp_path / "whole" / ix.INDEX)
-    monkeypatch.setattr(ivfpq, "PART", 200)
-    target, trained = tmp_path / "parts" / ix.INDEX, []
-
-    def stop(done: int, total: int) -> None:
-        if done > 500:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ix.build_index("ivfpq", vectors, target, {"digest": "a"}, stop)
-    assert sorted(p.name for p in (target.with_name(ivfpq.PARTS)).glob("[0-9]*")) == ["0.faiss", "200.faiss"]
-    train = ivfpq._trained
-    monkeypatch.setattr(ivfpq, "_trained", lambda rows: trained.append(len(rows)) or train(rows))
-    done: list[int] = []
-    ix.build_index("ivfpq", vectors, target, {"digest": "a"}, lambda n, total: done.append(n))
-    assert (trained, done) == ([], [600, 800, 900])
-    assert target.read_bytes() == (tmp_path / "whole" / ix.INDEX).read_bytes()
-    ivfpq.clear(target)
-    assert [p.name for p in target.parent.iterdir()] == [ix.INDEX]
-    with pytest.raises(KeyboardInterrupt):
-        ix.build_index("ivfpq", vectors, target, {"digest": "a"}, stop)
-    ix.build_index("ivfpq", vectors, target, {"digest": "b"}, lambda n, total: done.append(n))
-    assert trained == [900, 900]  # parts of other vectors are not used
-
-
-def parts_left(tmp_path: Path, monkeypatch: Any, settings: Settings, passages: Path, vectors: Any) -> None:
-    """A build of these vectors in parts, stopped after the first two."""
-    monkeypatch.setattr(ivfpq, "PART", 200)
-    library = CorpusLibrary(settings)
-
-    def stop(done: int, total: int, stage: str) -> None:
-        if stage == "indexing" and done > 300:
-            raise KeyboardInterrupt
-
-    np.save(tmp_path / "a.npy", vectors)
-    with pytest.raises(KeyboardInterrupt):
-        library.create("many", [passages], stop, vectors=Given((tmp_path / "a.npy",)))
-
-
-def test_parts_of_other_given_vectors_are_not_used(tmp_path: Path, monkeypatch: Any) -> None:
-    path, settings = rows(tmp_path / "many.jsonl", 600), Settings(home=tmp_path, encoder="hashing", index_kind="ivfpq")
-    first, second = (HashingEncoder().encode([f"{word} {t}" for t in texts(600)]) for word in ("rivers", "bridge"))
-    parts_left(tmp_path, monkeypatch, settings, path, first)
-    np.save(tmp_path / "b.npy", second)
-    trained: list[Any] = []
-    train = ivfpq._trained
-    monkeypatch.setattr(ivfpq, "_trained", lambda given: trained.append(np.array(given)) or train(given))
-    CorpusLibrary(settings).create("many", [path], vectors=Given((tmp_path / "b.npy",)))
-    assert np.allclose(trained[0], second)
-
-
-def test_parts_of_an_index_that_was_not_finished_are_no_part_of_a_corpus(tmp_path: Path, monkeypatch: Any) -> None:
-    path, settings = rows(tmp_path / "many.jsonl", 600), Settings(home=tmp_path, encoder="hashing", index_kind="ivfpq")
-    parts_left(tmp_path, monkeypatch, settings, path, HashingEncoder().encode(texts(600)))
-    CorpusLibrary(replace(settings, index_kind="flat")).create("many", [path], vectors=Given((tmp_path / "a.npy",)))
-    assert not list((tmp_path / "corpora").rglob(ivfpq.PARTS))
 
 
 def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path) -> None:

@@ -395,12 +395,12 @@ def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) 
     with pytest.raises(InputError, match=says):
         built(tmp_path / "home", passages, npy(tmp_path, vectors))
     assert CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).names() == ["starter"]
-    rows = tmp_path / "home/corpora/.building-things/rows.tsv"
+    rows = tmp_path / "home/corpora/.building-things/passages.sqlite"
     before = rows.stat().st_ino
     assert np.allclose(
         built(tmp_path / "home", passages, npy(tmp_path)).vectors, VECTORS, atol=1e-6
     )  # right ones go on from there
-    assert (tmp_path / "home/corpora/things/rows.tsv").stat().st_ino == before
+    assert (tmp_path / "home/corpora/things/passages.sqlite").stat().st_ino == before
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import sys
 from collections.abc import Iterator
@@ -20,8 +19,6 @@ from typing import Any
 MEMORY_BYTES = 2 * 1024**3
 TOTAL_SECONDS = 900  # of the processor, for a document
 MARKUP_SECONDS = 60
-IDLE_SECONDS = 30.0  # without a request, until the process ends
-MAX_DOCUMENTS = 2000  # of one process
 
 
 def limit(what: str, value: float) -> None:
@@ -75,22 +72,13 @@ def answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return markup(request)
 
 
-def waiting() -> bool:
-    """Whether a request comes before the process has been idle for long.  Where the system cannot say (Windows): yes."""
-    if os.name == "nt":
-        return True
-    return bool(select.select([sys.stdin], [], [], IDLE_SECONDS)[0])
-
-
 def main() -> None:
     limit("RLIMIT_AS", MEMORY_BYTES)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, too_slow)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the app ends it
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    for _ in range(MAX_DOCUMENTS):
-        if not waiting() or not (line := sys.stdin.buffer.readline()):
-            return
+    for line in sys.stdin.buffer:
         with contextlib.redirect_stdout(sys.stderr):  # what a library prints is no answer
             used = sum(os.times()[:2])
             limit("RLIMIT_CPU", used + TOTAL_SECONDS)

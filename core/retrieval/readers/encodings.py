@@ -6,11 +6,7 @@ Source: https://charset-normalizer.readthedocs.io; the candidates are https://en
 from __future__ import annotations
 
 import codecs
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from core.errors import FormatError
 
@@ -98,20 +94,3 @@ def _sample(path: Path, name: str) -> bytes:
             f"not UTF-8 in this line, but in {valid} words elsewhere: the file mixes encodings; {SAVE}", file=name, line=first
         )
     return bytes(lines)
-
-
-@contextmanager
-def opened_as_utf8(path: Path, encoding: str, name: str) -> Iterator[BinaryIO]:
-    """The bytes of a document in UTF-8.  Raises FormatError where a part of it is not in this encoding; OSError."""
-    with path.open("rb") as raw:
-        if encoding == UTF8:
-            yield raw
-            return
-        with tempfile.TemporaryFile() as converted:
-            try:
-                for block in codecs.iterdecode(iter(lambda: raw.read(BLOCK), b""), encoding):
-                    converted.write(block.encode())
-            except UnicodeError as e:
-                raise FormatError(f"it seems to be {encoding}, but a part is not ({e}); {SAVE}", file=name) from e
-            converted.seek(0)
-            yield cast(BinaryIO, converted)

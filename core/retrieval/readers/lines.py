@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import io
 import math
 import re
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
+from core import json_io
 from core.errors import FormatError, InputError
-from core.json_io import FREE_BYTES, MAX_PACKED_RATIO
-from core.retrieval.readers.encodings import UTF8, encoding_of, opened_as_utf8
+from core.retrieval.readers.encodings import SAVE, UTF8, encoding_of
 from core.settings import Settings
 from core.text import storable
 
@@ -93,7 +91,8 @@ class Rejected:
 class Tally:
     """Counts of a file's rows; for tables, `read == blank + header + rejected + documents`."""
 
-    read: int = 0  # lines or pages
+    file: str = ""
+    read: int = 0  # lines, or pages of a PDF
     blank: int = 0
     header: int = 0
     rejected: int = 0
@@ -196,18 +195,10 @@ class Source:
         Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
         """
         try:
-            with self.path.open("rb") as raw:
-                if self.path.name.lower().endswith(".gz"):
-                    with gzip.open(raw) as unpacked:
-                        yield from self._lines(cast(BinaryIO, unpacked), self.reject)
-                else:
-                    yield from self._lines(raw, self.reject)
-        except EOFError as e:
-            raise FormatError("the gzip file is truncated; copy it again", file=self.name, line=self.tally.read) from e
-        except (gzip.BadGzipFile, zlib.error) as e:
-            raise FormatError(f"not a valid gzip file ({e}); compress it again", file=self.name) from e
-        except OSError as e:
-            raise self._unreadable(e) from e
+            with json_io.opened(self.path, bounded=False) as stream:
+                yield from self._lines(stream.readline, self.reject)
+        except FormatError as e:
+            raise FormatError(e.problem, file=self.name, line=e.line) from None
 
     def document_lines(self) -> Iterator[tuple[int, str]]:
         """The numbered lines of running text, in the encoding of the whole document, which the tally names where it is not UTF-8.
@@ -218,21 +209,22 @@ class Source:
         try:
             encoding = encoding_of(self.path, self.name)
             self.tally.encoding = "" if encoding == UTF8 else encoding
-            with opened_as_utf8(self.path, encoding, self.name) as stream:
-                yield from self._lines(stream, self._refuse)
+            with self.path.open("rb") as raw:
+                text = io.TextIOWrapper(raw, encoding, newline="\n")
+                read = raw.readline if encoding == UTF8 else lambda limit: text.readline(limit).encode()
+                yield from self._lines(read, self._refuse)
+        except UnicodeError as e:
+            raise FormatError(f"it seems to be {encoding}, but a part is not ({e}); {SAVE}", file=self.name) from e
         except OSError as e:
-            raise self._unreadable(e) from e
+            raise InputError(f"{self.name} cannot be read ({e.strerror or e}); check the file") from e
 
     def _refuse(self, number: int, reason: str) -> None:
         raise FormatError(reason, file=self.name, line=number)
 
-    def _unreadable(self, error: OSError) -> InputError:
-        return InputError(f"{self.name} cannot be read ({error.strerror or error}); check the file")
-
-    def _lines(self, stream: BinaryIO, bad: Callable[[int, str], None]) -> Iterator[tuple[int, str]]:
+    def _lines(self, read: Callable[[int], bytes], bad: Callable[[int, str], None]) -> Iterator[tuple[int, str]]:
         limit = 4 * self.limits.max_line_chars + 2  # UTF-8 takes at most 4 bytes a character
         taken = 0
-        while raw := stream.readline(limit + 1):
+        while raw := read(limit + 1):
             taken += len(raw)
             self.tally.read += 1
             number = self.tally.read
@@ -241,9 +233,7 @@ class Source:
                     f"{self.name} has more than {self.limits.max_lines} lines; split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
                 )
             huge = len(raw) > limit
-            while (
-                huge and not raw.endswith(b"\n") and (raw := stream.readline(MB))
-            ):  # skip the rest of the line in bounded pieces
+            while huge and not raw.endswith(b"\n") and (raw := read(MB)):  # skip the rest of the line in bounded pieces
                 taken += len(raw)
                 self._check_unpacked(taken)
             self._check_unpacked(taken)
@@ -258,17 +248,6 @@ class Source:
                 f"{self.name} unpacks to more than {self.limits.max_unpacked_bytes // MB} MB; "
                 "split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
             )
-        if taken > self._max_unpacked:
-            raise InputError(
-                f"{self.path.name} unpacks to more than {MAX_PACKED_RATIO} times its size, which looks like an attack; "
-                "if it is none, unpack the file yourself"
-            )
-
-    @cached_property
-    def _max_unpacked(self) -> int:
-        """Bytes that a gzipped file may unpack to, by its size."""
-        packed = self.path.name.lower().endswith(".gz")
-        return max(FREE_BYTES, MAX_PACKED_RATIO * self.path.stat().st_size) if packed else UNLIMITED
 
     def _too_long(self) -> str:
         return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"

@@ -1,16 +1,18 @@
-"""The vectors that come with the starter corpus: the encoder's own, used where they fit and ignored where they do not."""
+"""Known vectors, which come with the starter corpus or are those of an earlier build: used where they fit and ignored where they do not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from core.models.encoders.sentence_encoder import EncodeStats, HashingEncoder, Kind, Vectors, load_encoder, passage_text
+from core.retrieval import known_vectors
+from core.retrieval.known_vectors import FILE, load_precomputed, reusing, write_precomputed
 from core.retrieval.library import STARTER, CorpusLibrary
-from core.retrieval.precomputed import FILE, load_precomputed, write_precomputed
 from core.settings import ROOT, Settings
 from core.types import Passage
 
@@ -56,3 +58,53 @@ def test_the_bundled_vectors_are_the_encoders(tmp_path: Path) -> None:
     known = load_precomputed(ROOT / "data" / "starter", "minilm", Refusing)
     texts = [passage_text(corpus.store[i]) for i in range(0, len(corpus.store), 97)]
     assert np.allclose(known.encode(texts), real.encode(texts), atol=2e-3)
+
+
+class Counting(HashingEncoder):
+    """Notes the passages that it encodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoded: list[str] = []
+
+    def encode(self, texts: Any, kind: Any = "passage") -> Any:
+        self.encoded += texts if kind == "passage" else []
+        return super().encode(texts, kind)
+
+
+def write(folder: Path, *words: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number, word in enumerate(words):
+        (folder / f"{number}.md").write_text(f"# Title {number}\nA text about {word}.\n")
+    return folder
+
+
+def test_unchanged_passages_keep_their_vectors(tmp_path: Path, settings: Settings) -> None:
+    encoder = Counting()
+    library = CorpusLibrary(settings, encoder)
+    library.create("docs", [write(tmp_path / "docs", "ships", "trains", "planes")])
+    assert len(encoder.encoded) == 3
+    encoder.encoded.clear()
+    library.create("docs", [write(tmp_path / "docs", "ships", "cars", "planes", "bikes")], replace=True)
+    assert encoder.encoded == ["Title 1. A text about cars.", "Title 3. A text about bikes."]
+    corpus = library.open("docs")
+    assert np.allclose(corpus.vectors, HashingEncoder().encode([passage_text(p) for p in corpus.store]))
+    assert corpus.search("a text about cars", 1, "dense")[0].passage.id == "1.md"
+
+
+def test_vectors_of_another_encoder_or_of_a_damaged_corpus_are_not_taken(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Counting()
+    library = CorpusLibrary(settings, encoder)
+    assert reusing(tmp_path / "none", encoder) is encoder
+    library.create("docs", [write(tmp_path / "docs", "ships", "trains")])
+    folder = settings.corpora_dir / "docs"
+    assert reusing(folder, encoder) is not encoder
+    other = HashingEncoder(32)
+    assert reusing(folder, other) is other
+    monkeypatch.setattr(known_vectors, "MAX_PASSAGES", 1)
+    assert reusing(folder, encoder) is encoder
+    monkeypatch.undo()
+    (folder / "vectors.f32").write_bytes(b"")
+    assert reusing(folder, encoder) is encoder
