@@ -47,7 +47,7 @@ def draw_rows(run: StoredEvaluation) -> None:
             "id": r.question_id,
             "answers": r.answers,
             "references": r.references,
-            **{name: r.errors[name] for name in BUCKETS},
+            **{name: r.errors[key] for key, name in BUCKETS.items()},
             "seconds": r.seconds,
             "failed": r.error or "",
         }

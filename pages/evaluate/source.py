@@ -15,7 +15,7 @@ from storage.access.visitors import Visitor
 from storage.shipped import beside, runs
 from storage.store import SessionStore
 
-OWN, SHIPPED = "Runs of this installation", "Example runs"
+OWN, SHIPPED = "My runs", "Example runs"  # narrow enough for the sidebar
 KEY, NOW = "evaluate.source", "evaluate.source.now"
 PREFERENCE, HIDDEN = "shipped runs", "hidden"
 KIND = "shipped"

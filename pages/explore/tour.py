@@ -9,7 +9,7 @@ from pages.session import shared
 
 PREFERENCE, ENDED = "tour", "ended"
 ASK, JUDGE, COMPARE = (
-    "**Step 1 of 3: Ask a question.** Choose an example below, or write your own.",
+    "**Step 1 of 3: Ask a question.** Best one that can be understood in several ways.",
     "**Step 2 of 3: Judge an answer.** Open it and choose a label.",
     "**Step 3 of 3: Compare systems.** Open Two runs to see where they differ.",
 )

@@ -190,7 +190,9 @@ class TraceView:
                 draw_proposed(self.place, one, self.passages, self._checked)
             case t.InterpretationsClustered(placed=placed):
                 clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
-                self.place.caption(f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered")
+                self.place.caption(
+                    f"{listed(len(placed), 'interpretation')}, {listed(clusters, 'cluster')}, {alone} unlike any other"
+                )
             case t.LongAnswerWritten(text=text):
                 self.place.markdown(f"**Long answer.** {escape(text)}")
             case t.Finished(seconds=took, why=why):
