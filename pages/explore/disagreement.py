@@ -26,6 +26,7 @@ def draw(conflict: Conflict, prediction: t.Prediction, prefix: str) -> None:
 
 def _claim(claim: Claim) -> str:
     source = escape(short(claim.title or f"passage {claim.passage_id}", NAME_CHARS))
-    dates = f" ({escape(', '.join(claim.dates))})" if claim.dates else ""
+    told = [d for d in claim.dates if d not in claim.title]
+    dates = f" ({escape(', '.join(told))})" if told else ""
     quoted = around(claim.sentence, find_spans(claim.sentence, claim.answer), QUOTED_CHARS)
     return f"- **{escape(claim.answer)}**, says {source}{dates}: {quoted}"

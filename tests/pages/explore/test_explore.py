@@ -121,6 +121,22 @@ def test_a_meaning_narrows_the_result_and_stands_in_the_address(app: AppTest, st
     assert "meaning" not in app.query_params
 
 
+def test_documents_that_disagree_and_a_section_are_shown(open_app: Open, store: Store) -> None:
+    passages = [t.Passage("p1", "Bridge", "To cross: go in 1891. Pay at once."), t.Passage("p2", "Bridge", "Go in 1893.")]
+    answers = tuple(
+        t.Answer(year, 0.5, (t.Evidence(p.id, p.text.index(year), p.text.index(year) + 4, year),))
+        for year, p in zip(("1891", "1893"), passages)
+    )
+    found = tuple(t.RetrievedPassage(p, n, 1.0) for n, p in enumerate(passages, 1))
+    asked = t.Question("How do I cross the Bridge?")
+    made = t.Prediction(asked, t.SystemInfo("scripted"), answers, (), (), found, 1.0, (t.Finished(1.0, "one pass"),))
+    app = open_app(prediction=store.predictions.save_prediction(made))
+    assert not app.exception
+    assert "These documents disagree" in texts(app)
+    assert not [b for b in app.button_group if str(b.key).endswith(".meaning")]
+    assert r"Pay at once\." in [m.value for m in app.markdown]
+
+
 def test_a_rerun_saves_nothing_twice(app: AppTest, store: Store) -> None:
     ask(app)
     app.run()
