@@ -25,7 +25,7 @@ class Rewriter(Protocol):
         ...
 
 
-def by_round_trip(ask: AskAgain, judge: Judge | None = None) -> Clarifier:
+def by_round_trip(ask: AskAgain, judge: Judge) -> Clarifier:
     """Minimal edits from the evidence, the best one where it is good enough (core.disambiguation.round_trip)."""
     return lambda question, answers, passages: clarify(question, answers, passages, ask, judge)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from core.disambiguation.edits import Edit, own_heading
 from core.disambiguation.evidence import AnswerPlace, sentence_bounds, split_title
-from core.disambiguation.scoring import PLAIN_WEIGHTS, probability, proposals, signals
+from core.disambiguation.scoring import proposals
 from core.text import comparable, content_words, shares_words, word_tokens
 from core.types import Answer, Passage
 
@@ -56,7 +56,7 @@ def _options(
     found = [e.label for e in edits if e.kind in ("half", "name", "brackets")]
     found += [qualifier if qualifier[:1].isdigit() or qualifier.islower() else ""]
     found += [f"in {heading}"] if heading else []
-    found += [e.label for e in edits if probability(signals(question, e, place, others), PLAIN_WEIGHTS) >= MIN_PROBABILITY]
+    found += [e.label for e in edits if e.probability >= MIN_PROBABILITY]
     if any(o.passage.title == place.passage.title for o in others):
         found.append(clause_label(question, answer.text, place))
     found += [e.label for e in edits]

@@ -2,8 +2,8 @@
 
 Task: question disambiguation of AmbigQA (Min et al. 2020, section 2), a minimal edit.  Method: candidate edits (core.disambiguation.edits) come from the
 title and the sentence of the answer's evidence; the best one is shown if core.disambiguation.scoring finds it good enough.  It is confirmed if, asked over
-the same passages, it returns this answer and none of the others (round-trip filtering as in Refuel, Gao et al. 2021, section 3.3), and the verifier, which
-wrote neither, agrees.  Without a good edit there is no question, only what distinguishes the answer (core.disambiguation.labels).
+the same passages, it returns this answer and none of the others (round-trip filtering as in Refuel, Gao et al. 2021, section 3.3), and the reader, which
+wrote neither, gives it the highest probability, above a half.  Without a good edit there is no question, only what distinguishes the answer (core.disambiguation.labels).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AskAgain(Protocol):
 
 # (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 ReadAgain = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
-CONFIRMED = 2.0  # logit of the verifier from which on it agrees
+CONFIRMED = 0.0  # log odds of the answer, by the reader, from which on it agrees
 ONLY_ANSWER = "one answer: the question stays as it is"
 
 
@@ -82,12 +82,11 @@ def ask_each_passage(read: ReadAgain) -> AskAgain:
 
 
 def clarify(
-    question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: AskAgain, judge: Judge | None = None
+    question: str, answers: Sequence[Answer], passages: Sequence[Passage], ask: AskAgain, judge: Judge
 ) -> Iterator[Clarification]:
     """One clarification per answer, in order.  With a single answer the question is already clear.
 
-    `passed` means: over the same passages the reader returned this answer and none of the others, and the verifier agrees; without a `judge`, nothing
-    passes.  The question is empty where no edit is good enough, with the reason in `why`; no two answers have the same.
+    `passed` means: over the same passages the reader returned this answer and none of the others, and the judge is sure of it.  The question is empty where no edit is good enough, with the reason in `why`; no two answers have the same.
     """
     by_id = {p.id: p for p in passages}
     if len(answers) == 1:
@@ -121,7 +120,7 @@ def _asked_again(
     others: Sequence[tuple[Answer, AnswerPlace | None]],
     passages: Sequence[Passage],
     ask: AskAgain,
-    judge: Judge | None,
+    judge: Judge,
 ) -> Clarification:
     """The rewritten question, and whether reader and judge confirm it; without a label."""
     texts = [a.text for a, _ in others]
@@ -129,17 +128,15 @@ def _asked_again(
     why = ""
     if not returns_alone(returned, answer.text, texts):
         why = "asked again, the question returns another answer, or more than one"
-    elif judge is None:
-        why = "there is no verifier to confirm it"
     else:
         own, *rivals = judge(question, [span(answer, place), *(span(a, p) for a, p in others if p is not None)])
         if own < CONFIRMED or own <= max(rivals, default=-CONFIRMED):
-            why = "the verifier does not confirm it"
+            why = "the reader is not sure of the answer"
     return Clarification(answer.text, question, not why, 1, tuple(dict.fromkeys(returned)), why)
 
 
 def span(answer: Answer, place: AnswerPlace) -> tuple[Passage, int, int]:
-    """The answer's span in the passage of its evidence, as a verifier takes it."""
+    """The answer's span in the passage of its evidence, as a judge takes it."""
     end = next(
         (e.end for e in answer.evidence if (e.passage_id, e.start) == (place.passage.id, place.start)),
         place.start + len(answer.text),

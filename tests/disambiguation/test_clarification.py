@@ -63,12 +63,11 @@ def test_a_question_that_reader_and_verifier_confirm() -> None:
     [
         (lambda q, p: {"a": "Natalie Wood", "c": "Carol Lawrence"}.get(p.id), JUDGE),  # another answer too
         (lambda q, p: None, JUDGE),  # not this answer
-        (careful, None),  # there is no verifier
         (careful, lambda q, spans: [3.0 if p is WOOD else 3.5 for p, *_ in spans]),  # it prefers another answer
     ],
 )
 def test_what_one_of_them_does_not_confirm_has_not_passed(
-    ask: Callable[[str, Passage], str | None], judge: Judge | None
+    ask: Callable[[str, Passage], str | None], judge: Judge
 ) -> None:
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, reader(ask), judge)
     assert (first.passed, bool(first.why)) == (False, True)
@@ -91,14 +90,14 @@ def test_an_answer_read_longer_or_shorter_is_the_same() -> None:
 
 
 def test_one_answer_leaves_the_question() -> None:
-    (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: "Natalie Wood" if p is WOOD else None))
+    (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: "Natalie Wood" if p is WOOD else None), JUDGE)
     assert (only.question, only.passed, only.tried) == ("", True, 0)
-    (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: None))
+    (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: None), JUDGE)
     assert not only.passed
 
 
 def test_no_answers_and_no_evidence() -> None:
-    assert list(clarify(QUESTION, [], PASSAGES, reader(careful))) == []
+    assert list(clarify(QUESTION, [], PASSAGES, reader(careful), JUDGE)) == []
     first, second = clarify(QUESTION, [answer("Ann Reinking", None), ANSWERS[1]], PASSAGES, reader(careful), JUDGE)
     assert (first.question, first.passed, first.label) == ("", False, "")
     assert second.passed
