@@ -139,7 +139,7 @@ class Connection:
             body += part
             if time.monotonic() > end:
                 raise self.unreadable("a response that does not end")
-        return self._read(body)
+        return self._read(bytes(body))
 
     def _lines(self, response: httpx.Response, look: Callable[[], None]) -> Iterator[str]:
         """The lines of a stream, without their ends; `look` is called whenever something arrives."""
