@@ -70,7 +70,6 @@ SYSTEMS = Registry(
             ("checkpoint reader",),
             options="core.systems.options:OnePassOptions",
             title="one pass with a threshold",
-            speed="Fast",
         ),
         "verdict": Entry(
             "core.systems.verdict:build",
@@ -195,7 +194,6 @@ SYSTEMS = Registry(
             ("checkpoint reader",),
             options="core.systems.options:DprThresholdOptions",
             title="one pass, tuned threshold",
-            speed="Fast",
         ),
         "rectify": Entry(
             "core.systems.rectify:build",
@@ -204,6 +202,7 @@ SYSTEMS = Registry(
             ("checkpoint reader", "answering model"),
             options="core.systems.options:RectifyOptions",
             title="many answers, each verified",
+            speed="Slow",
         ),
         "refuel": Entry(
             "core.systems.refuel:build",
@@ -224,6 +223,7 @@ SYSTEMS = Registry(
             mechanism_only="the passages that it picks are not surely better than the retriever's: MRecall@5 +1.2 [-0.9, +3.3] on 338 questions",
             options="core.systems.options:JprOptions",
             title="complementary passages",
+            speed="Slow",
         ),
         "disambig-first": Entry(
             "core.systems.disambig_first:build",
@@ -289,7 +289,7 @@ def choice_of(system: str, bundled: bool = True) -> str:
     """A system as lists offer it; `bundled`: with the weights that come with Ambiscope.
 
     >>> choice_of("one-pass"), choice_of("spanseqgen")
-    ('Fast: one pass with a threshold', 'Medium: joined passages, answers written (mechanism only)')
+    ('Medium: one pass with a threshold', 'Medium: joined passages, answers written (mechanism only)')
     """
     entry = entry_of(system)
     only = " (mechanism only)" if bundled and entry.mechanism_only else ""
