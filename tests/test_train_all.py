@@ -16,8 +16,7 @@ from benchmarks import packed_weights, train_all
 from core.cli import main as core_main
 from core.cli import parser
 from core.engine import Engine
-from core.models.encoders import packaged
-from core.models.loading import finding
+from core.models.loading import finding, packaged
 from core.models.loading.finding import find_fid
 from core.models.ranking.ambiguity import load_ambiguity
 from core.models.span import model

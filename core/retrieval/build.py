@@ -213,63 +213,65 @@ def build(
             raise
     elif facts["fingerprint"] != prints:
         disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
-    store = PassageStore(folder)
-    count = len(store)
+    with closing(PassageStore(folder)) as store:
+        count = len(store)
 
-    def index_words() -> None:
-        """From here on the corpus can be searched by words."""
-        if not (folder / short_names.FILE).exists():
-            short_names.build(store, count, folder / short_names.FILE)
-        if not (folder / words.FOLDER).exists():
-            texts = (passage_text(p) for p in store)
-            words.build(texts, count, folder / words.FOLDER, lambda done, total: progress(done, total, "words"))
+        def index_words() -> None:
+            """From here on the corpus can be searched by words."""
+            if not (folder / short_names.FILE).exists():
+                short_names.build(store, count, folder / short_names.FILE)
+            if not (folder / words.FOLDER).exists():
+                texts = (passage_text(p) for p in store)
+                words.build(texts, count, folder / words.FOLDER, lambda done, total: progress(done, total, "words"))
 
-    if files.vectors is None:  # vectors that come with the passages are checked first: a refused build leaves no corpus
-        index_words()
-    kind, stored = size.kind(count), size.stored(count)
-    (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(missing_ok=True)  # of other settings
-    resumed, kept = 0, ""
-    if files.vectors is not None:
-        made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
-        write_given(
-            folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
-        )
-        kept = keep_index(files.vectors, folder, count, encoder.dimension)
-        index_words()
-    else:
-        resumed = index.write_vectors(
-            folder,
-            lambda start, stop: [passage_text(p) for p in store.passages(start, stop - start)],
-            count,
-            encoder,
-            store.digest,
-            lambda done, total: progress(done, total, "encoding"),
-            stored,
-            encode,
-        )
-    progress(0, count, "indexing")
-    if not kept:
-        index.build_index(
-            kind,
-            index.open_vectors(folder, count, encoder.dimension, stored),
-            folder / index.INDEX,
-            lambda done, total: progress(done, total, "indexing"),
-        )
-    import faiss
+        if files.vectors is None:  # vectors that come with the passages are checked first: a refused build leaves no corpus
+            index_words()
+        kind, stored = size.kind(count), size.stored(count)
+        (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(
+            missing_ok=True
+        )  # of other settings
+        resumed, kept = 0, ""
+        if files.vectors is not None:
+            made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
+            write_given(
+                folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
+            )
+            kept = keep_index(files.vectors, folder, count, encoder.dimension)
+            index_words()
+        else:
+            resumed = index.write_vectors(
+                folder,
+                lambda start, stop: [passage_text(p) for p in store.passages(start, stop - start)],
+                count,
+                encoder,
+                store.digest,
+                lambda done, total: progress(done, total, "encoding"),
+                stored,
+                encode,
+            )
+        progress(0, count, "indexing")
+        if not kept:
+            index.build_index(
+                kind,
+                index.open_vectors(folder, count, encoder.dimension, stored),
+                folder / index.INDEX,
+                lambda done, total: progress(done, total, "indexing"),
+            )
+        import faiss
 
-    index.Manifest(
-        encoder=encoder.name,
-        dimension=encoder.dimension,
-        count=count,
-        kind=kept or kind,
-        digest=store.digest,
-        faiss_version=faiss.__version__,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        stored=stored,
-        given=int(bool(kept)),
-    ).save(folder)
-    progress(count, count, "indexing")
-    return report(name, store, resumed_at=resumed, seconds=time.perf_counter() - started)
+        index.Manifest(
+            encoder=encoder.name,
+            dimension=encoder.dimension,
+            count=count,
+            kind=kept or kind,
+            digest=store.digest,
+            faiss_version=faiss.__version__,
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            stored=stored,
+            given=int(bool(kept)),
+        ).save(folder)
+        progress(count, count, "indexing")
+        return report(name, store, resumed_at=resumed, seconds=time.perf_counter() - started)
 
 
 def report(

@@ -64,12 +64,16 @@ class PassageWriter:
         self.folder, self.count = folder, 0
         self._digest = hashlib.sha256()
         self._db = sqlite3.connect(folder / PASSAGES, isolation_level=None)
-        # an unfinished store is rewritten, so the table needs no journal of its own
-        self._db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;")
-        self._db.execute(
-            "CREATE TABLE passages (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL)"
-        )
-        self._db.execute("BEGIN")
+        try:
+            # an unfinished store is rewritten, so the table needs no journal of its own
+            self._db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;")
+            self._db.execute(
+                "CREATE TABLE passages (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL)"
+            )
+            self._db.execute("BEGIN")
+        except sqlite3.Error:  # a full disk
+            self._db.close()
+            raise
 
     def __enter__(self) -> PassageWriter:
         return self
@@ -139,6 +143,9 @@ class PassageStore:
                 f"{path}: {size} bytes do not fit {FACTS} ({self.facts.get('passages')} passages, {self.facts.get('bytes')} bytes); "
                 "delete the corpus and build it again"
             )
+
+    def close(self) -> None:
+        self._db.close()
 
     def _asked(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Raises IndexMismatchError for a damaged table."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import InputError
-from core.models.encoders.packaged import MINILM
+from core.models.loading.packaged import MINILM
 from core.training.trackers import check_tracker
 
 Bound = float | None

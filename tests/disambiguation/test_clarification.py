@@ -66,9 +66,7 @@ def test_a_question_that_reader_and_verifier_confirm() -> None:
         (careful, lambda q, spans: [3.0 if p is WOOD else 3.5 for p, *_ in spans]),  # it prefers another answer
     ],
 )
-def test_what_one_of_them_does_not_confirm_has_not_passed(
-    ask: Callable[[str, Passage], str | None], judge: Judge
-) -> None:
+def test_what_one_of_them_does_not_confirm_has_not_passed(ask: Callable[[str, Passage], str | None], judge: Judge) -> None:
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, reader(ask), judge)
     assert (first.passed, bool(first.why)) == (False, True)
     assert first.question == "Who played Maria in the 1961 film West Side Story?"

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import CheckpointError, InputError
 from core.models.encoders import sentence_encoder as enc
-from core.models.encoders.packaged import MINILM, PACKAGES, packaged_folder
+from core.models.loading.packaged import MINILM, PACKAGES, packaged_folder
 from core.settings import Settings
 from core.types import Passage
 

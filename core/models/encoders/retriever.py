@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import CheckpointError
-from core.models.encoders.packaged import MINILM
+from core.models.loading.packaged import MINILM
 from core.settings import ROOT
 
 KIND = "retriever"

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
 from core.models.encoders.low_rank import adapt, differences, load_trained, merge
-from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.retriever import RetrieverConfig, damaged, retriever_config
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
+from core.models.loading.packaged import MINILM, packaged_folder
 
 
 def load_bare_encoder(base: str) -> tuple[Any, Any]:

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
-from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
+from core.models.loading.packaged import MINILM, packaged_folder
 from core.models.scheduling.turns import TURNS, Together
 from core.settings import Settings
 from core.text import word_tokens

@@ -12,14 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from core.models.language.roles import Completion, Request
-
-if TYPE_CHECKING:
-    from core.models.language.endpoint import EndpointModel
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 TOO_LATE = "no answer came before the run's time was over"
@@ -45,7 +42,7 @@ class Batch:
     """The calls of one `stream`, in their own event loop."""
 
     def __init__(
-        self, model: EndpointModel, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
+        self, model: Any, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
     ) -> None:
         self.model, self.requests, self.deadline, self.put = model, requests, deadline, put
         self.not_before = 0.0  # time.monotonic() from a server's Retry-After: all calls of the batch wait until then

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import CheckpointError
-from core.models.encoders.packaged import MPNET, packaged_folder
 from core.models.loading import hub
+from core.models.loading.packaged import MPNET, packaged_folder
 from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"

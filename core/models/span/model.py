@@ -19,10 +19,10 @@ from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
 from core.models.encoders.low_rank import differences
 from core.models.encoders.mpnet import load_mpnet
-from core.models.encoders.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
+from core.models.loading.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
 from core.models.scheduling.turns import TURNS, Together
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from core.errors import CheckpointError
-from core.models.encoders.packaged import MINILM, packaged_folder
+from core.models.loading.packaged import MINILM, packaged_folder
 
 _DIVIDED = re.compile(r"(?P<first>[^\W_]+)(?P<hyphen>[-\u2010\u00ad])[ \t\r]*\n[ \t]*(?P<second>[^\W_]+)")
 _WRITTEN = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")

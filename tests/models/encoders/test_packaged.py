@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import CheckpointError
-from core.models.encoders import packaged
-from core.models.encoders.packaged import Joined, Split, check_sum
+from core.models.loading import packaged
+from core.models.loading.packaged import Joined, Split, check_sum
 
 WEIGHTS = bytes(range(256)) * 40
 SHA = hashlib.sha256(WEIGHTS).hexdigest()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from core.errors import CheckpointError
-from core.models.encoders.packaged import MINILM, packaged_folder
 from core.models.encoders.word_pieces import WordPieces
+from core.models.loading.packaged import MINILM, packaged_folder
 from core.models.span.model import load_tokenizer
 from core.models.span.rows import clip, passage_rows, prompt_row
 
