@@ -62,14 +62,13 @@ def times_of(prediction: Prediction) -> dict[str, float]:
     found = {
         "retrieval": sum(e.seconds for e in events if isinstance(e, PassagesRetrieved)),
         "reading": sum(s.seconds for s in prediction.steps),
-        "verifying": 0.0,
         "rewriting": sum(e.seconds for e in events if isinstance(e, QuestionClarified)),
     }
     verifying = sum(c.seconds for c in calls if c.role in _VERIFYING)
     calling = sum(c.seconds for c in calls)
     free = max(0.0, prediction.seconds - sum(found.values()))
     share = min(1.0, free / calling) if calling else 0.0
-    found["verifying"] += share * verifying
+    found["verifying"] = share * verifying
     found["reading"] += share * (calling - verifying)
     found["other"] = max(0.0, prediction.seconds - sum(found.values()))
     return {part: found[part] for part in PARTS if found[part] > 0}

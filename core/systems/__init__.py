@@ -41,7 +41,7 @@ SYSTEMS = Registry(
             "the paper's method only: answers one at a time, each prompted with the earlier ones",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
-            expect="Without rescoring, it finds fewer answers than the default system, and more of them are wrong.",
+            expect="It finds fewer answers than the default system, and more of them are wrong.",
             options="core.systems.options:AmbigPromptOptions",
             title="step by step, as published",
         ),

@@ -20,7 +20,7 @@ from core.models.loading.once import loaded_once
 from core.models.span.checkpoints import shared_network
 from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
-from core.models.span.reader import PassageReader, Place
+from core.models.span.reader import PassageReader, Place, read_alone
 from core.models.span.rows import Rows
 from core.text import answer_words, shares_words
 from core.types import Candidate, Job, Proposal, RetrievedPassage
@@ -113,34 +113,35 @@ class SpanAnswerer(SpanModel):
         eoi = scored.eoi + decoding.eoi_bias
         found = examined(scored, passages, decoding)
         alone = read_alone(scored.read) if scored.read and decoding.keep_above < 1 else {}
-        kept_keys: set[str] = set()  # answers that the reader alone would give
+        before_eoi: set[str] = set()  # answers that the reader alone would give
         dropped: list[float] = []
         merged: dict[str, list[float]] = {}
         first: dict[str, Candidate] = {}
         heads: list[tuple[Span, str]] = []  # the best span at each place in the text, and its answer
         for span in found:
             # "Robert Wise" and "director Robert Wise" are one answer at one place: the weaker span supports the stronger one
-            head = next(
+            key = next(
                 (key for h, key in heads if h.passage == span.passage and h.start < span.end and span.start < h.end), None
             )
-            if head is not None:
-                merged.get(head, dropped).append(span.logit)
-                if head in merged and alone.get((span.passage, span.start, span.end), 0.0) >= decoding.keep_above:
-                    kept_keys.add(head)
-                continue
-            candidate = to_candidate(span, passages[span.passage].passage, 0.0)
-            key = answer_words(candidate.text)
-            heads.append((span, key))
-            if not key or (not decoding.repeats and shares_words(candidate.text, previous)):  # no key: only an article
+            if key is None:
+                candidate = to_candidate(span, passages[span.passage].passage, 0.0)
+                key = answer_words(candidate.text)
+                heads.append((span, key))
+                if key and (decoding.repeats or not shares_words(candidate.text, previous)):  # no key: only an article
+                    first.setdefault(key, candidate)
+                    merged.setdefault(key, [])
+                else:
+                    dropped.append(span.logit)
+                    continue
+            elif key not in merged:
                 dropped.append(span.logit)
                 continue
-            merged.setdefault(key, []).append(span.logit)
-            first.setdefault(key, candidate)
+            merged[key].append(span.logit)
             if alone.get((span.passage, span.start, span.end), 0.0) >= decoding.keep_above:
-                kept_keys.add(key)
-        if kept_keys:
-            least = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in kept_keys)
-            eoi = min(eoi, least - AFTER)
+                before_eoi.add(key)
+        if before_eoi:
+            best = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in before_eoi)
+            eoi = min(eoi, best - AFTER)
         # candidates that share words with a previous answer, or are empty, cannot be chosen, so their mass is removed
         total = float(torch.logsumexp(torch.tensor([*(span.logit for span in found), eoi]), 0))
         kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
@@ -153,17 +154,6 @@ class SpanAnswerer(SpanModel):
         )
 
 
-def read_alone(read: Mapping[Place, float]) -> dict[Place, float]:
-    """Of each span, given as its log probability in its passage, P(passage) P(span | passage, not abstaining): DPR's score
-    (Karpukhin et al. 2020, section 6.1)."""
-    mass: dict[int, float] = {}
-    for (passage, *_), log_probability in read.items():
-        mass[passage] = min(1 - 1e-4, mass.get(passage, 0.0) + math.exp(log_probability))
-    odds = {passage: m / (1 - m) for passage, m in mass.items()}
-    total = sum(odds.values())
-    return {place: odds[place[0]] / total * math.exp(lp) / mass[place[0]] for place, lp in read.items()}
-
-
 def examined(scored: Scored, passages: Sequence[RetrievedPassage], decoding: Decoding) -> list[Span]:
     """The best spans and those that the reader names, best first, with the retrieval prior and the reader's log probability added."""
     rows = scored.rows
@@ -174,11 +164,14 @@ def examined(scored: Scored, passages: Sequence[RetrievedPassage], decoding: Dec
     if scored.read is None:
         return found
     logits = {(s.passage, s.start, s.end): s.logit for s in found}
-    for place in scored.read:
-        if place not in logits and (at := rows.find(*place)) is not None:
-            row, start, width = at
-            if width < spans.shape[2] and (logit := float(spans[row, start, width])) > -math.inf:
-                logits[place] = logit
+    edges = [rows.edges(row) for row in range(len(rows))]
+    for passage, start, end in (place for place in scored.read if place not in logits):
+        for row in (r for r, p in enumerate(rows.passage) if p == passage):
+            first, last = edges[row][0].get(start), edges[row][1].get(end)
+            if first is not None and last is not None and 0 <= last - first < spans.shape[2]:
+                if (logit := float(spans[row, first, last - first])) > -math.inf:
+                    logits[passage, start, end] = logit
+                break
     added = {
         place: logit + decoding.reader_weight * max(LEAST, scored.read.get(place, LEAST)) for place, logit in logits.items()
     }

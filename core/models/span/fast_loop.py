@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.models.span.answerer import Decoding, Scored, SpanAnswerer, examined, read_alone
+from core.models.span.answerer import Decoding, Scored, SpanAnswerer, examined
 from core.models.span.model import to_candidate
+from core.models.span.reader import read_alone
 from core.models.span.rows import Rows
 from core.text import answer_words, find_spans, shares_words
 from core.types import AnsweringModel, Proposal, RetrievedPassage

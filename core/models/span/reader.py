@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,10 +45,23 @@ class Readout:
 def relevances(readouts: Sequence[Readout]) -> list[float]:
     """P(passage is the one | question): a softmax over passages of the log odds that the reader does not abstain, as DPR's reader selects a
     passage (Karpukhin et al. 2020, section 6.1)."""
-    odds = [math.log(r.answers_probability / max(LEAST, r.abstain_probability)) for r in readouts]
-    top = max(odds, default=0.0)
-    weights = [math.exp(o - top) for o in odds]
-    return [w / sum(weights) for w in weights]
+    return _shares([r.answers_probability / max(LEAST, r.abstain_probability) for r in readouts])
+
+
+def read_alone(read: Mapping[Place, float]) -> dict[Place, float]:
+    """Of each span, given as its log probability in its passage (PassageReader.log_probabilities), P(passage) P(span | passage, not abstaining): DPR's
+    score, as `relevances` and a passage's own probabilities give it."""
+    answering: dict[int, float] = {}
+    for (passage, *_), log_probability in read.items():
+        answering[passage] = min(1 - 1e-4, answering.get(passage, 0.0) + math.exp(log_probability))
+    share = dict(zip(answering, _shares([p / (1 - p) for p in answering.values()])))
+    return {place: share[place[0]] * math.exp(lp) / answering[place[0]] for place, lp in read.items()}
+
+
+def _shares(odds: Sequence[float]) -> list[float]:
+    """A softmax over log odds."""
+    total = sum(odds)
+    return [o / total for o in odds]
 
 
 class PassageReader(SpanModel):

@@ -34,14 +34,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.input_ids)
 
-    def find(self, passage: int, start: int, end: int) -> tuple[int, int, int] | None:
-        """(row, first token, further tokens) of a span, given as characters of a passage; None where no row has tokens that begin and end so."""
-        for row in (i for i, p in enumerate(self.passage) if p == passage):
-            firsts = [i for i, (a, _) in enumerate(self.offsets[row]) if a == start]
-            lasts = [i for i, (_, b) in enumerate(self.offsets[row]) if b == end]
-            if firsts and lasts and firsts[0] <= lasts[0]:
-                return row, firsts[0], lasts[0] - firsts[0]
-        return None
+    def edges(self, row: int) -> tuple[dict[int, int], dict[int, int]]:
+        """The tokens at which a span may start and end: (by its first character, by its end)."""
+        offsets = self.offsets[row]
+        first = {a: i for i, (a, _) in enumerate(offsets) if self.starts[row][i]}
+        return first, {b: i for i, (_, b) in enumerate(offsets) if self.ends[row][i]}
 
 
 def passage_rows(
@@ -119,8 +116,7 @@ def label_spans(rows: Rows, texts: Sequence[str], aliases: Sequence[str], max_an
     """All spans (row, first token, last token) whose text is one of the aliases."""
     found: list[tuple[int, int, int]] = []
     for r, passage in enumerate(rows.passage):
-        by_start = {a: i for i, (a, _) in enumerate(rows.offsets[r]) if rows.starts[r][i]}
-        by_end = {b: i for i, (_, b) in enumerate(rows.offsets[r]) if rows.ends[r][i]}
+        by_start, by_end = rows.edges(r)
         for alias in aliases:
             for a, b in find_spans(texts[passage], alias):
                 s, e = by_start.get(a), by_end.get(b)

@@ -36,8 +36,9 @@ def judge_with(reader: PassageReader) -> Judge:
     that overlap it."""
 
     def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
-        readouts = reader.read_pairs([(question, passage) for passage, _, _ in spans], JUDGED_SPANS)
-        return [log_odds(_overlapping(readout, start, end)) for readout, (_, start, end) in zip(readouts, spans)]
+        passages = list({passage.id: passage for passage, _, _ in spans}.values())  # one with several spans is read once
+        readouts = {r.passage.id: r for r in reader.read(question, passages, JUDGED_SPANS)}
+        return [log_odds(_overlapping(readouts[passage.id], start, end)) for passage, start, end in spans]
 
     return judge
 
