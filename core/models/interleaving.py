@@ -19,12 +19,14 @@ prefixes in prompt-tuning, because tokens of different rows have no distance; pa
 
 Three layouts of the same computation, all with torch's fused attention, which keeps no matrix of scores.  `interleaved_attention` takes padded rows
 (B * R, L) and does all rows at once, which suits a GPU; on a CPU at inference it takes row by row, each at its own length.  With `packed` the
-rows come without padding at all, one after another in one long row (1, T): every layer of the encoder then computes real tokens only.
+rows come without padding at all, one after another in one long row (1, T): every layer of the encoder then computes real tokens only.  There a GPU
+pads for the attention alone: half of a training batch is padding, and its other operations cost most.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -113,6 +115,33 @@ def _packed(
     return torch.cat(parts, dim=2) if parts else torch.zeros_like(query)
 
 
+@lru_cache(maxsize=2)  # every layer asks for the same
+def _places(lengths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """(T,) where the tokens of packed rows stand in padded rows, one after another; (rows, L) which of those places hold a token."""
+    longest = max(lengths)
+    seen = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    return seen.flatten().nonzero().squeeze(1).to(device), seen.to(device)
+
+
+def _spread(
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None = None
+) -> Tensor:
+    """The packed layout by the padded one, all rows at once: (1, H, T, D) -> (1, H, T, D)."""
+    place, seen = _places(packing.lengths, query.device)
+
+    def padded(t: Tensor) -> Tensor:  # (1, H, T, D) -> (B * R, H, L, D)
+        flat = t.new_zeros(seen.numel(), t.shape[1], t.shape[3])
+        return flat.index_copy(0, place, t[0].transpose(0, 1)).unflatten(0, seen.shape).transpose(1, 2)  # type: ignore[arg-type]
+
+    p = max(packing.lengths[:: packing.rows]) if packing.rows else None
+    bias = None if position_bias is None else position_bias[..., : seen.shape[1], : seen.shape[1]]
+    more = {"rows": packing.rows, "prompt_tokens": p, "alone": packing.alone}
+    out, _ = interleaved_attention(
+        nn.Identity(), padded(query), padded(key), padded(value), seen[:, None, None], scaling, 0.0, bias, **more
+    )
+    return out.flatten(0, 1).index_select(0, place).transpose(0, 1)[None]
+
+
 def _row_lengths(seen: Tensor) -> list[int] | None:
     """Real tokens of each row, or None where padding stands before or between them."""
     counts = seen.sum(1)
@@ -161,7 +190,8 @@ def interleaved_attention(
             raise ValueError(
                 f"{total} rows of {length} tokens for a packing of {sum(packed.lengths)}: packed rows come in one, without dropout"
             )
-        return _packed(query, key, value, packed, scaling, position_bias).transpose(1, 2).contiguous(), None
+        together = _spread if query.is_cuda else _packed
+        return together(query, key, value, packed, scaling, position_bias).transpose(1, 2).contiguous(), None
     seen = _seen(attention_mask, key)
     if rows is not None and total % rows:
         raise ValueError(f"{total} rows are not a multiple of {rows} rows a question")

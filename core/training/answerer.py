@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +30,7 @@ from core.models.span.rows import Rows, label_spans, passage_rows, prompt_row
 from core.settings import Settings
 from core.text import find_spans, shares_words
 from core.training.data import mixtures
-from core.training.data.chunks import draw, stream
+from core.training.data.chunks import draw
 from core.training.data.composed import conflicting_examples, namesake_examples
 from core.training.data.examples import MultiExample, ReadingExample, Titled, crop
 from core.training.data.excluded import excluded_questions
@@ -42,6 +42,9 @@ from core.types import Passage
 if TYPE_CHECKING:
     from core.models.span.reader import PassageReader
 
+ANSWER_CHUNKS = (
+    2  # of the answering model in each chunk of a joint stage: about three tokens of its rows to two of the reader's
+)
 HELD_OUT = 40  # questions of each held-out set that are run to their end at each evaluation
 PSEUDO_PART = 200  # questions that a reader answers at a time
 # (parts, digest of the reader) -> the `pseudo_answers` of each part, in order, from elsewhere than this process
@@ -225,11 +228,6 @@ class AnswererTask:
         random.Random(f"{seed}-{chunk}-order").shuffle(groups)
         return [[items[k] for k in group] for group in groups]
 
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """As Task.batches.  Raises InputError if no passage holds an answer."""
-        for position, items in stream(lambda chunk: self.groups(seed, chunk), start):
-            yield position, self.batch(items)
-
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """-log of the summed probability of all targets, a mean over the batch's questions."""
         rows, gold, want_eoi, weight, avoiding, unknown = batch
@@ -267,15 +265,16 @@ class JointTask:
     def __init__(self, answerer: AnswererTask, reader: ReaderTask) -> None:
         self.tasks: dict[str, AnswererTask | ReaderTask] = {"answer": answerer, "read": reader}
 
-    def _groups(self, seed: int, chunk: int) -> list[tuple[str, Any]]:
-        groups = [(name, group) for name, task in self.tasks.items() for group in task.groups(seed, chunk)]
+    def groups(self, seed: int, chunk: int) -> list[tuple[str, Any]]:
+        """(name of the task, its group) of each batch."""
+        asked = [g for n in range(ANSWER_CHUNKS) for g in self.tasks["answer"].groups(seed, ANSWER_CHUNKS * chunk + n)]
+        groups = [("answer", g) for g in asked] + [("read", g) for g in self.tasks["read"].groups(seed, chunk)]
         random.Random(f"{seed}-{chunk}-joint").shuffle(groups)
         return groups
 
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """As Task.batches."""
-        for position, (name, group) in stream(lambda chunk: self._groups(seed, chunk), start):
-            yield position, (name, self.tasks[name].batch(group))
+    def batch(self, named: tuple[str, Any]) -> tuple[str, Any]:
+        name, group = named
+        return name, self.tasks[name].batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         name, inputs = batch

@@ -13,7 +13,7 @@ in the passages.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -28,13 +28,15 @@ from core.models.seq2seq.network import IGNORED, FidBatch, collate_fid
 from core.models.span.rows import pad
 from core.text import find_spans
 from core.training.answerer import Item, pseudo_item, sample_item
-from core.training.data.chunks import draw, stream
+from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample
 from core.training.held_out import answer_f1, run_f1
 from core.types import EOI, Passage, RetrievedPassage
 
 FidItems = tuple[FidBatch, Tensor]
-Group = tuple[tuple[int, int], list[tuple[Item, str]]]  # (chunk, number in it) and its pairs
+Group = tuple[
+    tuple[int, int], bool, list[tuple[Item, str]]
+]  # (chunk, number in it), whether its passages are joined, and its pairs
 Collate = Callable[..., FidBatch]  # (tokenizer, jobs, tokens of a row or None): a network's own
 JOINED_TOKENS = 480  # of a row that joins all passages in training; the systems read up to 1,024
 
@@ -130,18 +132,20 @@ class FidTask:
                 out.append((item, target_text(item, rng)))
         return out
 
-    def batch(self, pairs: Sequence[tuple[Item, str]], joined: bool = False) -> FidItems:
+    def batch(self, group: Group) -> FidItems:
         """(rows, labels): labels (B, T) hold the target and the end of sequence, followed by IGNORED."""
+        key, joined, pairs = group
         jobs = [(i.question, _joined(i.passages) if joined else i.passages, i.previous) for i, _ in pairs]
         rows = self.collate(self.tokenizer, jobs, JOINED_TOKENS if joined else None)
         end = int(self.tokenizer.eos_token_id)
         limit = self.config.max_answer_tokens - 1
         labels = [[*self.tokenizer(t, add_special_tokens=False)["input_ids"][:limit], end] for _, t in pairs]
-        return rows, pad(labels, max(map(len, labels)), IGNORED)
+        return replace(rows, key=key), pad(labels, max(map(len, labels)), IGNORED)
 
-    def _groups(self, seed: int, chunk: int) -> list[list[tuple[Item, str]]]:
+    def groups(self, seed: int, chunk: int) -> list[Group]:
         """The pairs of each batch of a chunk: pairs of similar size together, batches in random order."""
-        pairs = self.items(seed, chunk)
+        number = chunk % self.repeat if self.repeat else chunk
+        pairs = self.items(seed, number)
         # a passage's words say enough of its tokens to keep like with like; the exact sizes come with the batch
         size = [
             (1 + len(i.passages)) * min(self.config.max_tokens, 16 + max(len(t) + len(p) for t, p in i.passages) // 4)
@@ -152,20 +156,9 @@ class FidTask:
             if not groups or size[k] * (len(groups[-1]) + 1) > self.batch_tokens:
                 groups.append([])
             groups[-1].append(k)
-        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-        return [[pairs[k] for k in group] for group in groups]
-
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, FidItems]]:
-        """As Task.batches.  Raises InputError if no passage holds an answer."""
-
-        def groups(chunk: int) -> list[Group]:
-            number = chunk % self.repeat if self.repeat else chunk
-            return [((number, n), group) for n, group in enumerate(self._groups(seed, number))]
-
-        for position, (key, pairs) in stream(groups, start):
-            joined = self.joined > 0 and random.Random(f"{seed}-{key}-joined").random() < self.joined
-            rows, labels = self.batch(pairs, joined)
-            yield position, (replace(rows, key=key), labels)
+        random.Random(f"{seed}-{number}-order").shuffle(groups)
+        keyed = [((number, n), [pairs[k] for k in group]) for n, group in enumerate(groups)]
+        return [(key, random.Random(f"{seed}-{key}-joined").random() < self.joined, group) for key, group in keyed]
 
     def loss(self, network: nn.Module, batch: FidItems, device: torch.device) -> Tensor:
         """The mean of -log p(target) over the batch's questions."""

@@ -116,6 +116,13 @@ class TrainConfig(TrainingOptions):
     )
     lr: float = option(5e-5, "learning rate of the encoder", above=0)
     head_lr: float = option(2e-4, "learning rate of all other weights", above=0)
+    workers: int = option(
+        0,
+        "processes that tokenise ahead of the training, for a GPU that would wait for one",
+        low=0,
+        shown="0, none",
+        metavar="N",
+    )
     precision: Literal["auto", "bf16", "fp32"] = option("auto", "auto uses bf16 if the device supports it natively")
     log_with: str = option(
         "",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +30,7 @@ from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.settings import Settings
 from core.text import has_answer
-from core.training.data.chunks import like_with_like, stream
+from core.training.data.chunks import like_with_like
 from core.training.data.mixtures import annotated_examples
 from core.training.options import PassagesOptions
 from core.training.runs import Made, say
@@ -99,13 +99,16 @@ class PassageSetTask:
             out = (*out, int(np.argmax(noisy)))
         return out
 
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        def groups(chunk: int) -> list[list[Pool]]:
-            return like_with_like(self.pools, CHUNK, seed, chunk, lambda p: len(p.holds), lambda group, _: len(group) < BATCH)
+    def groups(self, seed: int, chunk: int) -> list[tuple[str, list[Pool]]]:
+        """(what seeds the prefixes, pools) of each batch."""
+        groups = like_with_like(self.pools, CHUNK, seed, chunk, lambda p: len(p.holds), lambda group, _: len(group) < BATCH)
+        return [(f"{seed}-{chunk}-{n}", group) for n, group in enumerate(groups)]
 
-        for position, group in stream(groups, start):
-            rng = random.Random(f"{seed}-{position}")
-            yield position, [(pool, [self._prefix(pool, rng) for _ in range(PREFIXES)]) for pool in group]
+    def batch(self, keyed: tuple[str, list[Pool]]) -> list[tuple[Pool, list[tuple[int, ...]]]]:
+        """The pools, each with PREFIXES passages that were picked before."""
+        key, group = keyed
+        rng = random.Random(key)
+        return [(pool, [self._prefix(pool, rng) for _ in range(PREFIXES)]) for pool in group]
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """The mean of -log P of the right passages after each prefix."""

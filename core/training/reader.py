@@ -5,7 +5,7 @@ AmbigPrompt's Eq. 8 needs it, and so do one-pass reading and the round trip.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import RowBatch, SpanConfig
 from core.models.span.rows import Rows, label_spans, passage_rows
 from core.text import normalize_answer
-from core.training.data.chunks import like_with_like, stream
+from core.training.data.chunks import like_with_like
 from core.training.data.examples import Reading
 from core.training.objectives import marginal_loss
 
@@ -65,10 +65,6 @@ class ReaderTask:
             return tokens * (len(group) + 1) <= self.batch_tokens
 
         return like_with_like(self.examples, CHUNK, seed, chunk, characters, fits)
-
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        for position, group in stream(lambda chunk: self.groups(seed, chunk), start):
-            yield position, self.batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """-log of the summed probability of the gold spans, or of abstaining, a mean over rows."""

@@ -10,7 +10,7 @@ others do not count as negatives.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from core.models.scheduling.device import bf16_autocast
 from core.settings import Settings
 from core.text import has_answer
 from core.training.data import mixtures
-from core.training.data.chunks import like_with_like, stream
+from core.training.data.chunks import like_with_like
 from core.training.data.examples import read_passages_tsv
 from core.training.data.mining import Miner
 from core.training.options import RetrieverOptions
@@ -79,7 +79,7 @@ class Corpora:
 
 
 class RetrieverTask:
-    """A core.training.trainer.Task.  `batch`: questions per step.  Raises InputError without a usable example."""
+    """A core.training.trainer.Task.  `size`: questions per step.  Raises InputError without a usable example."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class RetrieverTask:
         corpora: Corpora,
         tokenizer: Any,
         config: RetrieverConfig,
-        batch: int,
+        size: int,
     ) -> None:
         self.examples, self.held_out, self.corpora = [e for e in examples if e.positives], list(held_out), corpora
-        self.tokenizer, self.config, self.batch = tokenizer, config, batch
+        self.tokenizer, self.config, self.size = tokenizer, config, size
         if not self.examples:
             raise InputError("no training question has a passage that answers it; check --annotated, --reading and --passages")
 
@@ -99,30 +99,31 @@ class RetrieverTask:
         rows = self.tokenizer(list(texts), truncation=True, max_length=self.config.max_tokens)["input_ids"]
         return torch_ids(rows, self.tokenizer.pad_token_id)
 
-    def _groups(self, seed: int, chunk: int) -> list[list[RetrieverExample]]:
-        return like_with_like(
-            self.examples, CHUNK, seed, chunk, lambda e: len(e.question), lambda group, _: len(group) < self.batch
+    def groups(self, seed: int, chunk: int) -> list[tuple[str, list[RetrieverExample]]]:
+        """(what seeds the draws, questions) of each batch."""
+        groups = like_with_like(
+            self.examples, CHUNK, seed, chunk, lambda e: len(e.question), lambda group, _: len(group) < self.size
         )
+        return [(f"{seed}-{chunk}-{n}", group) for n, group in enumerate(groups)]
 
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """As Task.batches.  A batch: the question's ids and mask, the candidates' rows, the place of each question's
-        own candidate, and (B, C) candidates that do not count as negatives.
-        """
-        for position, group in stream(lambda chunk: self._groups(seed, chunk), start):
-            rng = random.Random(f"{seed}-{position}")
-            own = [rng.choice(e.positives) for e in group]
-            hard = [i for e in group for i in rng.sample(e.negatives, min(HARD, len(e.negatives)))]
-            rows = list(dict.fromkeys([*own, *hard]))
-            if self.config.side == "question":
-                drawn = rng.sample(range(len(self.corpora.texts)), min(RANDOM, len(self.corpora.texts)))
-                rows = list(dict.fromkeys([*rows, *drawn]))
-            place = {row: i for i, row in enumerate(rows)}
-            also = torch.zeros(len(group), len(rows), dtype=torch.bool)
-            for b, e in enumerate(group):
-                for row in e.positives:
-                    if row in place and row != own[b]:
-                        also[b, place[row]] = True
-            yield position, (self._ids([e.question for e in group]), rows, torch.tensor([place[o] for o in own]), also)
+    def batch(self, keyed: tuple[str, list[RetrieverExample]]) -> Any:
+        """The question's ids and mask, the candidates' rows, the place of each question's own candidate, and (B, C) candidates that do not
+        count as negatives."""
+        key, group = keyed
+        rng = random.Random(key)
+        own = [rng.choice(e.positives) for e in group]
+        hard = [i for e in group for i in rng.sample(e.negatives, min(HARD, len(e.negatives)))]
+        rows = list(dict.fromkeys([*own, *hard]))
+        if self.config.side == "question":
+            drawn = rng.sample(range(len(self.corpora.texts)), min(RANDOM, len(self.corpora.texts)))
+            rows = list(dict.fromkeys([*rows, *drawn]))
+        place = {row: i for i, row in enumerate(rows)}
+        also = torch.zeros(len(group), len(rows), dtype=torch.bool)
+        for b, e in enumerate(group):
+            for row in e.positives:
+                if row in place and row != own[b]:
+                    also[b, place[row]] = True
+        return self._ids([e.question for e in group]), rows, torch.tensor([place[o] for o in own]), also
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Cross-entropy of each question's own passage among all candidates."""

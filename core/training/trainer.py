@@ -15,7 +15,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -32,18 +32,15 @@ from core.models.encoders.low_rank import cast_frozen
 from core.models.encoders.pretrained import reason
 from core.models.scheduling import memory
 from core.models.scheduling.device import native_bf16
+from core.training.data.chunks import Grouped, batches
 from core.training.options import TrainConfig
 from core.training.trackers import start_tracker, stop_trackers
 
 GO_ON = "free some space and start again to resume"
 
 
-class Task(Protocol):
-    """What is trained: batches that depend only on (seed, position), a loss, and a held-out figure."""
-
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Any]]:
-        """Endless pairs (position to resume from after this batch, batch)."""
-        ...
+class Task(Grouped, Protocol):
+    """What is trained: batches, a loss, and a held-out figure."""
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """The mean loss of a batch, a scalar."""
@@ -81,8 +78,10 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
             earlier = dict(json.loads(known.read_text()))
         except (ValueError, TypeError):
             earlier = {}
-        # how often it is saved and where it is logged do not affect training
-        ours = {name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with")}
+        # how often it is saved, where it is logged and who makes the batches do not affect training
+        ours = {
+            name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with", "workers")
+        }
         disk.check_same_run(out, {**earlier, **earlier.get("identity", {})}, {**ours, **settings["identity"]})
     disk.write_json(known, settings, GO_ON)
 
@@ -356,7 +355,7 @@ class _Run:
         """Returns the last log row.  Raises _StopRequested between two steps, or while figures are computed."""
         config = self.config
         # every process takes its own batches: the seed differs, so none repeats another's work
-        source = self.task.batches(config.seed + 1009 * self.accelerator.process_index, self.position)
+        source = batches(self.task, config.seed + 1009 * self.accelerator.process_index, self.position, config.workers)
         # a signal came before its figures
         if 0 < self.step < config.steps and self.step % config.evaluate_every == 0 and self.judged < self.step:
             self._judge(self._elapsed())

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,11 @@ class Task:
     def __init__(self, where: str = "", send: signal.Signals | None = None) -> None:
         self.where, self.send = where, send
 
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Tensor]]:
-        while True:
-            start += 1
-            yield start, torch.tensor([[start / 10.0, 1.0]])
+    def groups(self, seed: int, chunk: int) -> list[int]:
+        return [chunk + 1]
+
+    def batch(self, group: int) -> Tensor:
+        return torch.tensor([[group / 10.0, 1.0]])
 
     def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
         if self.where == "step" and 0.65 < float(batch[0, 0]) < 0.75:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.models.interleaving import NAME, interleaved_attention, use_interleaving
+from core.models.interleaving import NAME, Packing, _packed, _spread, interleaved_attention, use_interleaving
 from core.models.seq2seq.network import IGNORED, FidBatch, FidConfig, FidNetwork
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
@@ -352,3 +352,17 @@ def test_rows_that_do_not_divide_the_batch_are_refused() -> None:
     q = torch.zeros(5, 1, 2, 4)
     with pytest.raises(ValueError, match="5 rows are not a multiple of 3"):
         interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=3, prompt_tokens=2)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("rows", [None, 3])
+def test_padding_for_the_attention_alone_changes_nothing(rows: int | None, alone: bool) -> None:
+    """As a GPU does with packed rows; with gradients, so that the padded layout computes it on a CPU too."""
+    packing = Packing((3, 5, 2, 4, 0, 6), rows, alone and rows is not None)
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 20, 4, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 2, 6, 6)
+    got, want = (way(q, k, v, packing, 0.5, bias) for way in (_spread, _packed))
+    torch.testing.assert_close(got, want)
+    (grad,), (other,) = (torch.autograd.grad(t.square().sum(), k) for t in (got, want))
+    torch.testing.assert_close(grad, other)

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from core.errors import InputError
-from core.training.data.chunks import GROUPS, draw, stream
+from core.training.data.chunks import GROUPS, batches, draw
 from core.training.data.examples import MultiExample
 
 
@@ -27,19 +27,27 @@ def test_every_example_comes_once_in_an_epoch_also_over_the_edge_of_a_chunk() ->
     assert [e.question for e in draw(sources, 1, 4, 10)] == [e.question for e in draw(sources, 1, 4, 10)]
 
 
-def test_positions_are_exact() -> None:
-    groups = [["a", "b", "c"], [], ["d"], ["e", "f"]]
+class Letters:
+    def __init__(self, *chunks: str) -> None:
+        self.chunks = chunks
 
-    def of(chunk: int) -> list[str]:
-        return groups[chunk % 4]
+    def groups(self, seed: int, chunk: int) -> str:
+        return self.chunks[chunk % len(self.chunks)]
 
-    whole = list(itertools.islice(stream(of, 0), 14))
+    def batch(self, group: str) -> str:
+        return group
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_positions_are_exact(workers: int) -> None:
+    task = Letters("abc", "", "d", "ef")
+    whole = list(itertools.islice(batches(task, 0, 0, workers), 14))
     assert "".join(group for _, group in whole) == "abcdefabcdefab"
     assert [p for p, _ in whole[:4]] == [1, 2, GROUPS, 3 * GROUPS]
     for i, (position, _) in enumerate(whole[:-1]):
-        assert next(stream(of, position)) == whole[i + 1]
+        assert next(batches(task, 0, position)) == whole[i + 1]
 
 
 def test_nothing_for_ever_is_an_error() -> None:
     with pytest.raises(InputError, match="no training question has an answer"):
-        next(stream(lambda chunk: [], 0))
+        next(batches(Letters(""), 0, 0))

@@ -10,6 +10,7 @@ import torch
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, JointTask
+from core.training.data.chunks import batches
 from core.training.data.composed import answer_kind, conflicting_examples, namesake_examples, replaced
 from core.training.data.examples import MultiExample, Reading, ReadingExample
 from core.training.data.mining import Miner
@@ -24,10 +25,10 @@ def test_batches_of_both_kinds_resume_and_train_one_network(tiny_bert_folder: Pa
     rows = [Reading(example.question, passages[0], ("red",)), Reading("the film", passages[1], ())]
     answerer = AnswererTask([([example] * 8, 1.0)], [("dev", [example])], config, "tune", 2, 0.3, 256)
     task = JointTask(answerer, ReaderTask(rows * 8, rows, config, 256))
-    batches = task.batches(0, 0)
-    seen = [next(batches) for _ in range(60)]
+    made = batches(task, 0, 0)
+    seen = [next(made) for _ in range(60)]
     assert {name for _, (name, _) in seen} == {"answer", "read"}
-    position, (name, _) = next(task.batches(0, seen[3][0]))
+    position, (name, _) = next(batches(task, 0, seen[3][0]))
     assert (position, name) == (seen[4][0], seen[4][1][0])
     network = SpanNetwork(load_base(config.base), config)
     for _, batch in seen[::6]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError, InputError
 from core.models.scheduling import memory
-from core.training.data.chunks import stream
 from core.training.options import TrainConfig
 from core.training.trainer import fit
 
@@ -31,15 +29,17 @@ class Numbers:
         self.die_at, self.figures, self.seen = die_at, figures, []  # type: ignore[var-annotated]
         self.clock = 0.0  # a minute a step
 
-    def batches(self, seed: int, start: int) -> Iterator[tuple[int, Tensor]]:
-        for position, x in stream(lambda chunk: [torch.tensor([[4.0 * chunk + n]]) for n in range(4)], start):
-            if len(self.seen) == self.die_at:
-                raise Killed
-            self.seen.append(int(x))
-            self.clock += 60.0
-            yield position, x
+    def groups(self, seed: int, chunk: int) -> list[float]:
+        return [4.0 * chunk + n for n in range(4)]
+
+    def batch(self, group: float) -> Tensor:
+        return torch.tensor([[group]])
 
     def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
+        if len(self.seen) == self.die_at:
+            raise Killed
+        self.seen.append(int(batch))
+        self.clock += 60.0
         return network(batch).sub(1.0).square().mean()  # type: ignore[no-any-return]
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:

@@ -15,6 +15,7 @@ from core.errors import FormatError
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, sample_item
+from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample, read_multi
 from core.training.data.mixtures import load_multi
 from core.training.fid import FidTask
@@ -98,7 +99,7 @@ def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_b
     task = AnswererTask([([example], 1.0)], [], config, "tune", 2, 0.5, 1024)
     torch.manual_seed(0)
     network = SpanNetwork(load_base(config.base), config)
-    _, batch = next(task.batches(0, 0))
+    _, batch = next(batches(task, 0, 0))
     rows, gold, want_eoi, weight, avoiding, unknown = batch
     assert unknown.any()
     assert avoiding.all()

@@ -72,10 +72,11 @@ class Steps:
     def __init__(self, hook: object = None) -> None:
         self.hook, self.count = hook, 0
 
-    def batches(self, seed: int, start: int):  # type: ignore[no-untyped-def]
-        while True:
-            start += 1
-            yield start, torch.ones(1, 100)
+    def groups(self, seed: int, chunk: int) -> list[int]:
+        return [chunk]
+
+    def batch(self, group: int) -> Tensor:
+        return torch.ones(1, 100)
 
     def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
         self.count += 1

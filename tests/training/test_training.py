@@ -22,6 +22,7 @@ from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.text import find_spans, normalize_answer
 from core.training.answerer import AnswererTask, add_pseudo_answers, sample_item
+from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample, Reading
 from core.training.held_out import run_f1
 from core.training.objectives import marginal_loss
@@ -144,7 +145,7 @@ def task(config: SpanConfig, count: int = 40) -> AnswererTask:
 
 def test_batches_depend_on_seed_and_position_only(config: SpanConfig) -> None:
     made = task(config)
-    first, again = made.batches(3, 0), made.batches(3, 0)
+    first, again = batches(made, 3, 0), batches(made, 3, 0)
     one = [next(first) for _ in range(4)]
     for (p, (rows, gold, eoi, weight, *_)), (q, (rows2, gold2, eoi2, weight2, *_)) in zip(one, [next(again) for _ in range(4)]):
         assert p == q
@@ -155,10 +156,10 @@ def test_batches_depend_on_seed_and_position_only(config: SpanConfig) -> None:
         assert weight.all()  # every made question has its answers in its rows
         assert torch.equal(gold.flatten(1).any(1), ~eoi)
         assert rows.input_ids.numel() <= 2 * 1024
-    many = [next(stream) for stream in [made.batches(3, 0)] for _ in range(12)]  # over the edge of a chunk
+    many = [next(stream) for stream in [batches(made, 3, 0)] for _ in range(12)]  # over the edge of a chunk
     assert any(b - a > 1 for (a, _), (b, _) in itertools.pairwise(many))
     for i in range(11):  # the position after any batch leads to the next one
-        position, (rows, *_) = next(made.batches(3, many[i][0]))
+        position, (rows, *_) = next(batches(made, 3, many[i][0]))
         assert position == many[i + 1][0]
         assert torch.equal(rows.input_ids, many[i + 1][1][0].input_ids)
 
@@ -171,7 +172,7 @@ def test_no_usable_examples(config: SpanConfig) -> None:
     nowhere = MultiExample("q", (("t", "the ball ."),), (("red",),), "x")
     hopeless = AnswererTask([([nowhere], 1.0)], [], config, "tune", 3, 0.3, 1024)
     with pytest.raises(InputError, match="no training question has an answer"):
-        next(hopeless.batches(0, 0))
+        next(batches(hopeless, 0, 0))
 
 
 def test_run_f1_by_hand() -> None:
@@ -265,7 +266,7 @@ def test_bad_training_settings(wrong: dict[str, Any]) -> None:
 def test_a_readers_rows_have_their_answers_or_none(config: SpanConfig, network: SpanNetwork) -> None:
     rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
     made = ReaderTask(rows, rows[:24], config, 1024)
-    batch, gold, empty, weight = next(made.batches(0, 0))[1]
+    batch, gold, empty, weight = next(batches(made, 0, 0))[1]
     assert torch.equal(gold.flatten(1).any(1), ~empty)
     assert weight.all()
     assert not batch.prompted

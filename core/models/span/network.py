@@ -164,16 +164,16 @@ class SpanNetwork(nn.Module):
         return out.last_hidden_state
 
     def _packs(self, batch: RowBatch) -> bool:
-        """Whether to compute real tokens only: on a CPU, where padding costs as much as text.  Our encoders take explicit positions."""
+        """Whether to compute real tokens only: padding costs as much as text.  Our encoders take explicit positions."""
         config: Any = self.encoder.config
-        if config.model_type not in ("bert", "mpnet") or batch.input_ids.device.type != "cpu":
+        if config.model_type not in ("bert", "mpnet"):
             return False
         return not (self.training and config.attention_probs_dropout_prob)  # packed rows support no attention dropout
 
     def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:
         """The same states as with padded rows, with zeros at padding."""
         mask = batch.mask
-        positions = torch.arange(mask.shape[1]).expand_as(mask)
+        positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
         out = self.encoder(
             input_ids=batch.input_ids[mask][None],  # (1, T): the tokens of all rows, concatenated
             token_type_ids=batch.token_type_ids[mask][None],

@@ -5,9 +5,13 @@ A chunk depends only on (seed, number of the chunk), so a position is the chunk 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch.utils.data import DataLoader, Dataset
 
 from core.errors import InputError
 from core.training.data.examples import MultiExample
@@ -15,7 +19,6 @@ from core.training.data.examples import MultiExample
 CHUNK = 96  # questions tokenised together and sorted by size
 GROUPS = 10_000  # position = chunk * GROUPS + groups done; a chunk has fewer groups than that
 EMPTY = 20  # chunks in a row without a single group: there is nothing to train on
-T = TypeVar("T")
 U = TypeVar("U")
 
 
@@ -58,18 +61,49 @@ def like_with_like(
     return groups
 
 
-def stream(groups_of: Callable[[int], Sequence[T]], start: int) -> Iterator[tuple[int, T]]:
-    """Endless pairs (position to resume from after this group, group), from position `start`.
+class Grouped(Protocol):
+    """Training data in chunks that depend only on (seed, number of the chunk)."""
 
-    `groups_of(chunk)`: the groups of a chunk.  Raises InputError after EMPTY chunks without a group.
+    def groups(self, seed: int, chunk: int) -> Sequence[Any]:
+        """What each batch of the chunk is made of."""
+        ...
+
+    def batch(self, group: Any) -> Any:
+        """The tensors of one group."""
+        ...
+
+
+class _Chunks(Dataset[list[Any]]):
+    def __init__(self, task: Grouped, seed: int) -> None:
+        self.task, self.seed = task, seed
+
+    def __getitem__(self, chunk: int) -> list[Any]:
+        return [self.task.batch(group) for group in self.task.groups(self.seed, chunk)]
+
+
+def batches(task: Grouped, seed: int, start: int, workers: int = 0) -> Iterator[tuple[int, Any]]:
+    """Endless pairs (position to resume from after this batch, batch), from position `start`.
+
+    `workers`: processes that make the chunks ahead of time, in the same order (0: none, this process makes each when it is needed).  A GPU waits
+    for one process's tokenising.  Raises InputError after EMPTY chunks without a batch.
     """
-    chunk, done = divmod(start, GROUPS)
+    first, done = divmod(start, GROUPS)
+    if workers:  # a chunk has dozens of tensors: as many file descriptors would soon be too many
+        torch.multiprocessing.set_sharing_strategy("file_system")
+    # a generator of its own: the order of a run does not depend on how often it was resumed
+    loader: Any = DataLoader(
+        _Chunks(task, seed),
+        batch_size=None,
+        sampler=itertools.count(first),  # type: ignore[arg-type]
+        num_workers=workers,
+        collate_fn=list,
+        generator=torch.Generator(),
+    )
     empty = 0
-    while True:
-        groups = groups_of(chunk)
-        empty = 0 if groups else empty + 1
+    for chunk, made in zip(itertools.count(first), loader):
+        empty = 0 if made else empty + 1
         if empty == EMPTY:
             raise InputError("no training question has an answer in its passages; check the training files")
-        for n, group in enumerate(groups[done:], done + 1):
-            yield (chunk * GROUPS + n if n < len(groups) else (chunk + 1) * GROUPS), group
-        chunk, done = chunk + 1, 0
+        for n, batch in enumerate(made[done:], done + 1):
+            yield (chunk * GROUPS + n if n < len(made) else (chunk + 1) * GROUPS), batch
+        done = 0

@@ -13,6 +13,7 @@ from core.errors import InputError
 from core.models.ranking.passage_network import JointConfig, JointNetwork
 from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.models.span.reader import Readout
+from core.training.data.chunks import batches
 from core.training.options import TrainConfig
 from core.training.passages import PassageSetTask, Pool, mrecall, picks
 from core.training.trainer import fit
@@ -49,7 +50,7 @@ def test_targets_are_the_passages_with_a_new_answer() -> None:
     assert loss.item() == pytest.approx(-scores[2], abs=1e-5)  # passage 2 alone has what passage 1 lacks
     nothing_left = task.loss(network, [(one, [(1, 2)])], torch.device("cpu"))
     assert nothing_left.item() == 0.0
-    prefixes = [p for _, batch in zip(range(20), task.batches(0, 0)) for _, found in batch[1] for p in found]
+    prefixes = [p for _, batch in zip(range(20), batches(task, 0, 0)) for _, found in batch[1] for p in found]
     assert all(len(set(p)) == len(p) < 4 for p in prefixes)
     assert {len(p) for p in prefixes} >= {0, 1, 2}
 

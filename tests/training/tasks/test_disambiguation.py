@@ -15,6 +15,7 @@ from core.errors import CheckpointError, InputError
 from core.models.seq2seq.fid import FidAnswerer, make_fid, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter, truecase
+from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample
 from core.training.disambiguation import DisambiguationTask, rewriting_edit_f1, rewriting_item
 from core.training.options import TrainConfig
@@ -66,7 +67,7 @@ def test_only_questions_with_several_answers_and_rewrites_are_trained_on(parts: 
 
 def test_the_target_is_not_cut(parts: tuple[Any, Any]) -> None:
     task = task_of(parts)
-    _, batch = next(task.batches(0, 0))
+    _, batch = next(batches(task, 0, 0))
     long = max(row[row >= 0].numel() for row in batch[1])
     assert long == 7  # which colour is the ball ? and the end
     assert task.config.max_answer_tokens == 48
@@ -127,7 +128,7 @@ def test_a_short_training_learns_and_is_loaded_as_a_rewriter(parts: tuple[Any, A
     network, tokenizer = parts
     config = TrainConfig(steps=25, lr=5e-3, head_lr=5e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
     task = task_of(parts)
-    batch = next(task.batches(0, 0))[1]
+    batch = next(batches(task, 0, 0))[1]
     before = float(task.loss(network, batch, torch.device("cpu")).detach())
     row = fit(network, task, config, tmp_path, partial(save_fid, tokenizer=tokenizer), lambda _: None)
     assert float(task.loss(network, batch, torch.device("cpu")).detach()) < 0.5 * before

@@ -21,6 +21,7 @@ from core.models.seq2seq.small import SmallConfig, make_small
 from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import Item
+from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample
 from core.training.fid import FidTask, spliced_item, target_text, written_f1
 from core.training.freezing import freeze, low_rank, whole
@@ -90,14 +91,14 @@ def test_labels_end_and_batches_keep_to_their_size(parts: tuple[Any, Any]) -> No
     network, tokenizer = parts
     task = make_task(tokenizer)
     rows, labels = task.batch(
-        [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")]
+        ((0, 0), False, [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")])
     )
     assert labels.tolist()[0][:2] == [network.eoi, tokenizer.eos_token_id]
     assert (labels[0, 2:] == IGNORED).all()
     assert labels.shape[1] == 4  # cut to max_answer_tokens, the end included
     assert labels[1, 3] == tokenizer.eos_token_id
     assert rows.input_ids.shape[0] == 2 * 5
-    for _, (batch, _) in itertools.islice(task.batches(0, 0), 12):
+    for _, (batch, _) in itertools.islice(batches(task, 0, 0), 12):
         assert batch.input_ids.numel() <= 600
 
 
@@ -105,12 +106,12 @@ def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any])
     network, tokenizer = parts
     task = make_task(tokenizer)
     pairs = [(Item("colour ?", PASSAGES, ("red",), ()), "blue"), (Item("colour ?", PASSAGES[:2], (), ()), "the red ball")]
-    loss = task.loss(network, task.batch(pairs), torch.device("cpu"))
+    loss = task.loss(network, task.batch(((0, 0), False, pairs)), torch.device("cpu"))
     loss.backward()
     want = 0.0
     with torch.no_grad():
         for pair in pairs:
-            rows, labels = task.batch([pair])
+            rows, labels = task.batch(((0, 0), False, [pair]))
             p = network(rows, labels).softmax(-1)[0]
             want -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
     assert loss.item() == pytest.approx(want, rel=1e-4)
@@ -127,13 +128,13 @@ def test_spliced_targets_are_the_whole_set_in_the_order_of_the_passages(parts: t
         assert item.previous == ()
         assert given == sorted(given, key=texts.index)
         assert set(given) == {"red", "blue", "green"} & set(texts.split())
-    rows = [batch.rows for _, (batch, _) in itertools.islice(task.batches(0, 0), 30)]
+    rows = [batch.rows for _, (batch, _) in itertools.islice(batches(task, 0, 0), 30)]
     assert 2 in rows  # joined: the prompt and one row
     assert max(rows) > 3
     assert spliced_item(MultiExample("q", PASSAGES, (("pink",),), "made"), 4, random.Random(0)) is None
     wrong = MultiExample("q", PASSAGES, (("red",),), "made", bad=("white",), extra={"pseudo": ["blue"]})
     assert {spliced_item(wrong, 4, random.Random(i))[1] for i in range(20)} == {"red"}  # type: ignore[index]
-    one = task.batch(pairs[:1], joined=True)[0]
+    one = task.batch(((0, 0), True, pairs[:1]))[0]
     assert one.rows == 2
     assert "car is white" in parts[1].decode(one.input_ids[1])
 
@@ -145,7 +146,7 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     task = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config, repeat=1)
     plain = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config)
     seen = []
-    for (position, batch), (_, same) in zip(itertools.islice(task.batches(0, 0), 40), plain.batches(0, 0)):
+    for (position, batch), (_, same) in zip(itertools.islice(batches(task, 0, 0), 40), batches(plain, 0, 0)):
         if position < 10_000:
             got, want = task.loss(network, batch, torch.device("cpu")), plain.loss(network, same, torch.device("cpu"))
             assert got.item() == pytest.approx(want.item(), rel=2e-2)  # states are kept in half precision
@@ -172,7 +173,7 @@ def test_the_small_network_learns_to_copy_and_is_loaded_by_name(tiny_bert_folder
     freeze(network, 2)
     task = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config, repeat=1, size=3)
     config = TrainConfig(steps=30, lr=3e-3, head_lr=3e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
-    batch = next(task.batches(0, 0))[1]
+    batch = next(batches(task, 0, 0))[1]
     before = float(task.loss(network, batch, torch.device("cpu")).detach())
     frozen = network.encoder.encoder.layer[1].output.dense.weight.clone()
     row = fit(network, task, config, tmp_path, saver(network, tokenizer), lambda _: None)
