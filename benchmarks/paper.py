@@ -143,7 +143,9 @@ def cost(args: argparse.Namespace) -> str:
     """How much computing all trainings take, in words."""
     small = args.init.startswith("small")
     trainings = [t for seed in args.seeds for t in plan(args, seed).trainings]
-    amount = sum(operations(t.steps, PARAMETERS["small" if small or t.words[0] != "seq2seq" else "t5-base"]) for t in trainings)
+    amount = sum(
+        operations(t.steps, PARAMETERS["minilm" if small or t.words[0] != "seq2seq" else "t5-base"]) for t in trainings
+    )
     return f"{len(trainings)} trainings of {args.steps} steps, {computing(amount)}, and the judging"
 
 

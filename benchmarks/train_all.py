@@ -2,15 +2,13 @@
 
     python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
 
-The stages go in the order in which one reads what another made: the small reader and answering model, the strong network that reads and answers,
-passage reranker, calibrations, retriever, ambiguity, the encoder-decoders, packing.  Each is a `python -m core train ...` with the data that the model cards in
+The stages go in the order in which one reads what another made: the two networks that read and answer (over MiniLM, over MPNet),
+passage reranker, calibration, retriever, ambiguity, the encoder-decoders.  Each is a `python -m core train ...` with the data that the model cards in
 checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
-there (the only way for ambiguity/).  What was made by hand in several runs, each from the last one's weights, is made in one run of as many steps:
-each card says so.  The best weights by the held-out practice questions are taken.
+there (the only way for ambiguity/).  The best weights by the held-out practice questions are taken.
 
 A stage that is done (OUT/records) is not done again; one that is done anew undoes the stages that read its weights.  A broken stage stops the
-plan; the same command goes on there.  `--tiny` rehearses everything in seconds a stage, over a few rows of the data and from the bundled reader,
-so that what is fitted on top has something to fit.  `--dry-run` says what would be done and how much computing it takes.
+plan; the same command goes on there.  `--tiny` rehearses everything in seconds a stage, over a few rows of the data.  `--dry-run` says what would be done and how much computing it takes.
 """
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ class Stage:
     operations: float = 0.0
     published: bool = False  # the best weights of its run become OUT/KIND
     note: str = ""  # how the bundled weights were made otherwise
-    module: str = "core"
 
     @property
     def weights(self) -> Path:
@@ -89,7 +86,6 @@ class Plan:
         steps: int,
         reads: Sequence[str] = (),
         cost: float = 0.0,
-        keep: bool = True,
         note: str = "",
     ) -> Stage:
         """A network trained in steps; evaluated four times, the last one at the end.  `cost`: operations of `steps` steps (0: of the small encoder)."""
@@ -98,7 +94,7 @@ class Plan:
         every = 1_000_000 if args.tiny else length // 4 + 1
         own = [*words.split(), *named, "--steps", str(length), "--evaluate-every", str(every), "--precision", args.precision]
         cost = (cost or operations(steps)) * length / steps
-        return self._add(name, kind, own, self.out / "runs" / name, paths, reads, cost, keep, note)
+        return self._add(name, kind, own, self.out / "runs" / name, paths, reads, cost, True, note)
 
     def fit(
         self, name: str, kind: str, words: str, data: Sequence[str], questions: int, reads: Sequence[str] = (), out: str = ""
@@ -137,65 +133,24 @@ class Plan:
 def plan(args: argparse.Namespace) -> list[Stage]:
     """What is done, in the order in which it has to be done."""
     made, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
-    reader, answerer = out / "reader", out / "answerer"
-    batch = 512 if tiny else 4096
-
-    def most(full: int) -> int:
-        return 12 if tiny else full
-
+    batch, workers = (512, 0) if tiny else (32_768, args.workers)
     everything = ("reading", "multi", "ambignq", "passages", "annotated")
-    made.train(
-        "reader",
-        "reader",
-        f"reader --lr 1e-4 --head-lr 3e-4 --batch-tokens {batch}" + (" --init reader" if tiny else ""),
-        everything,
-        8000,
-        note="The bundled reader: seven runs of 7,906 steps in all over growing data, the last averaged with the weights before it.",
-    )
-    pretrained = made.train(
-        "pretrained",
-        "answerer",
-        f"answerer --stage pretrain --init {reader} --reader {reader} --limit {most(3000)} --context 6 --lr 6e-5 --head-lr 3e-4 --batch-tokens {batch}",
-        ("reading", "passages"),
-        250,
-        ["reader"],
-        keep=False,
-    )
-    made.train(
-        "answerer",
-        "answerer",
-        f"answerer --stage tune --init {pretrained.weights} --limit {most(4000)} --context {4 if tiny else 9} --lr 1e-4 --head-lr 2e-4 --eoi-share 0.25"
-        f" --batch-tokens {batch}",
-        everything,
-        7100,
-        ["pretrained"],
-        note="The bundled answering model: six runs of 7,106 steps in all; after most of them what the reader had learned meanwhile was merged in.",
-    )
-    tokens = 256 if tiny else 2048  # of the strong network's steps
-    strong = f"--batch-tokens {tokens} --save-minutes 5"
-    started = made.train(
-        "first-mpnet",
-        "mpnet",
-        f"reader --base mpnet --rank 16 --lr 2.5e-4 --head-lr 3e-4 {strong}",
-        everything,
-        2000,
-        cost=operations(2000, PARAMETERS["mpnet"], 2048),
-        keep=False,
-    )
-    made.train(
-        "mpnet",
-        "mpnet",
-        f"answerer --stage joint --init {started.weights} --limit {most(4000)} --context {4 if tiny else 6} --lr 2e-4 --head-lr 2e-4 {strong}",
-        everything,
-        5000,
-        ["first-mpnet"],
-        operations(5000, PARAMETERS["mpnet"], 2048),
-        note="The bundled network read the practice questions about manuals too (`python -m benchmarks.manuals cut`), as two further files of --multi.",
-    )
+    for base, rank, rate, steps in (("minilm", 64, "6e-4", 1834), ("mpnet", 32, "4e-4", 2998)):
+        made.train(
+            base,
+            base,
+            f"answerer --stage joint --base {base} --rank {rank} --lr {rate} --head-lr {rate} --context {4 if tiny else 6}"
+            f" --batch-tokens {batch} --workers {workers}" + (" --limit 12" if tiny else ""),
+            everything,
+            steps,
+            cost=operations(steps, PARAMETERS[base], batch // 2),  # half of a batch is padding, which costs nothing
+            note="The bundled network read the practice questions about manuals too (`python -m benchmarks.manuals cut`) and the pairs of"
+            " data/practice_relations, each as two further files of --multi; questions that are evaluated on were left out by --exclude.",
+        )
     made.train(
         "passages",
         "passages",
-        f"passages --reader {out / 'mpnet'} --limit {most(450)} --pool {6 if tiny else 20} --head-lr 1e-3",
+        f"passages --reader {out / 'mpnet'} --limit {12 if tiny else 450} --pool {6 if tiny else 20} --head-lr 1e-3",
         ("annotated",),
         400,
         ["mpnet"],
@@ -213,40 +168,22 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     )
     made.fit("ambiguity", "ambiguity", "ambiguity", ("ambignq",), 20)
     # without held-out questions a rehearsal does not wait for decoders that have not learned to end
-    asked = ("multi",) if tiny else ("annotated", "multi")
+    asked = ("multi",) if tiny else everything
     disambiguated = ("ambignq", "passages") if tiny else ("annotated", "ambignq", "passages")
-    decoder = f"--freeze 6 --batch-tokens {batch} --head-lr 0.002"
-    written = operations(1, 2_000_000)  # of a step: the decoder alone, for the frozen encoder reads its chunks once
-    made.train(
-        "fid",
-        "fid",
-        f"seq2seq --target spliced --joined 0.2 --init small:{reader} --prompting separate --repeat {1 if tiny else 20} --context {2 if tiny else 6} {decoder}",
-        asked,
-        2000,
-        ["reader"],
-        2000 * written,
-    )
-    made.train(
-        "answerer-seq2seq",
-        "answerer-seq2seq",
-        f"seq2seq --target step --init small:{answerer} --prompting interleaved --repeat {1 if tiny else 16} --context {2 if tiny else 6} --eoi-share 0.25 {decoder}",
-        asked,
-        733,
-        ["answerer"],
-        733 * written,
-    )
-    made.train(
-        "rewriter",
-        "rewriter",
-        f"disambiguation --init small:{answerer} --prompting interleaved --repeat {1 if tiny else 30} --context {2 if tiny else 4} {decoder}",
-        disambiguated,
-        1223,
-        ["answerer"],
-        1223 * written,
-        note="The bundled rewriter: two runs of 1,223 steps in all, the second from the weights of the first.",
-    )
-    packed = ("reader", "answerer", "rewriter", "fid", "answerer-seq2seq")
-    made.stages.append(Stage("packing", "", ("--folder", str(out)), out, reads=packed, module="benchmarks.packed_weights"))
+    size = 512 if tiny else 16_384
+    decoder = f"--init small:{out / 'minilm'} --freeze 6 --batch-tokens {size} --workers {workers} --lr 2e-3 --head-lr 2e-3"
+    written = operations(1, 2_000_000, size)  # of a step: the decoder alone is trained
+    for name, words, data, steps in (
+        ("fid", f"seq2seq --target spliced --joined 0.2 --prompting separate --context {2 if tiny else 6}", asked, 3142),
+        (
+            "answerer-seq2seq",
+            f"seq2seq --target step --prompting interleaved --eoi-share 0.25 --context {2 if tiny else 6}",
+            asked,
+            2943,
+        ),
+        ("rewriter", f"disambiguation --prompting interleaved --context {2 if tiny else 4}", disambiguated, 2143),
+    ):
+        made.train(name, name, f"{words} {decoder}", data, steps, ["minilm"], steps * written)
     return made.stages
 
 
@@ -286,11 +223,11 @@ def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, An
     log.parent.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     # a home of its own: corpora are known by their folder's name, and small ones must not stand for whole ones
-    run(stage.words, args.device, log, stage.module, home=str(out / "home"), encoder="minilm", **settings_of(out))
+    run(stage.words, args.device, log, home=str(out / "home"), encoder="minilm", **settings_of(out))
     if stage.published:
         shutil.rmtree(out / stage.kind, ignore_errors=True)
         shutil.copytree(stage.weights, out / stage.kind)
-    record = record_of(stage.name, stage.module, stage.words, out, stage.data, log, args.device, time.monotonic() - begun)
+    record = record_of(stage.name, stage.words, out, stage.data, log, args.device, time.monotonic() - begun)
     return {"kind": stage.kind, "note": stage.note, **record}
 
 
@@ -300,6 +237,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="of each training: a GPU needs about six")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--scale",
@@ -329,7 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{len(chosen)} stages, {computing(amount)}; loading data, evaluating and what CPUs do is not counted", flush=True)
     if args.dry_run:
         for stage in chosen:
-            print(f"{stage.name} ({stage.operations / 1e15:.3g} PFLOP): python -m {stage.module} {shlex.join(stage.words)}")
+            print(f"{stage.name} ({stage.operations / 1e15:.3g} PFLOP): python -m core {shlex.join(stage.words)}")
         return 0
     for stage in chosen:
         if done(args.out, stage):

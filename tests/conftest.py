@@ -15,6 +15,7 @@ from hypothesis import settings
 from tiny_models import WORDS, _folder, tiny_bert_config, tiny_mpnet_config, tiny_t5_config, word_tokenizer
 
 from core.models.loading import finding
+from core.models.loading.packaged import MINILM
 
 # A run of the suite is the same each time; `HYPOTHESIS_PROFILE=search` draws new examples, to look for what is not known yet.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -23,8 +24,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 # the small networks, in processes that tests start too: they read five times as fast
-os.environ |= {"AMBISCOPE_READER": "reader", "AMBISCOPE_ANSWERER": "answerer"}
-finding.STRONG.clear()
+os.environ |= {"AMBISCOPE_READER": MINILM, "AMBISCOPE_ANSWERER": MINILM}
+finding.NETWORKS = (MINILM,)  # type: ignore[assignment]
 
 # below tests/: what starts browsers, Ray, servers or processes, trains, or reads the bundled weights
 SLOW = (

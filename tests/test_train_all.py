@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import packed_weights, train_all
+from benchmarks import train_all
 from core.cli import main as core_main
 from core.cli import parser
 from core.engine import Engine
@@ -131,7 +131,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thr
     for owner in (packaged, finding, model):  # which have it by name
         monkeypatch.setattr(owner, "packaged_folder", lambda n: tiny_mpnet_folder if n == packaged.MPNET else real(n))
 
-    def run(words: list[str], device: str, log: Path, module: str = "core", **settings: str) -> None:
+    def run(words: list[str], device: str, log: Path, **settings: str) -> None:
         ran.append(log.stem)
         with (
             monkeypatch.context() as there,
@@ -141,7 +141,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thr
         ):
             for name, value in child_environment(device=device, **settings).items():
                 there.setenv(name, value)
-            code = core_main(list(words)) if module == "core" else packed_weights.main(list(words))
+            code = core_main(list(words))
         if code:
             raise subprocess.CalledProcessError(code, words)
 
@@ -174,13 +174,12 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
     assert find_fid(str(out / "fid"))
     assert load_ambiguity(str(out / "ambiguity"), "cpu")[1]
 
-    card = (out / "reader" / "README.md").read_text(encoding="utf-8")
-    assert "`python -m core train reader --lr 1e-4" in card
+    card = (out / "minilm" / "README.md").read_text(encoding="utf-8")
+    assert "`python -m core train answerer --stage joint --base minilm" in card
     assert f"sha256 `{hashlib.sha256((out / 'data' / 'reading' / 'train.jsonl.gz').read_bytes()).hexdigest()}`" in card
     assert "exact_match" in card
     assert str(tmp_path) not in card
-    for heading in ("## reader",):
-        assert heading in card
+    assert "## minilm" in card
 
     before = len(in_process)
     assert train_all.main(words(data, out, "--tiny")) == 0
@@ -197,20 +196,19 @@ def test_every_stage_is_a_command_and_comes_after_what_it_reads(data: Path, tmp_
     for stage in stages:
         assert set(stage.reads) <= set(before), stage.name
         before.append(stage.name)
-        if stage.module == "core":
-            args = parser().parse_args(list(stage.words))
-            assert (args.seed, args.out) == (0, stage.out)
+        args = parser().parse_args(list(stage.words))
+        assert (args.seed, args.out) == (0, stage.out)
         assert not [p for p in stage.data if "dev" in p.name or "starter" in str(p)], stage.name
         named = {s.name for s in stages if any(str(s.weights) == w.rpartition(":")[2] for w in stage.words)}
         assert named <= set(stage.reads), stage.name
-    assert len(set(before)) == len(before) == 13
+    assert len(set(before)) == len(before) == 9
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, broken: str = "") -> list[str]:
     """Stages that only write a config.json; one of them can be broken."""
     ran: list[str] = []
 
-    def run(words: list[str], device: str, log: Path, module: str = "core", **settings: str) -> None:
+    def run(words: list[str], device: str, log: Path, **settings: str) -> None:
         ran.append(log.stem)
         log.write_text(
             f"{log.stem} begins\nerror: the disk is full\n"
@@ -231,12 +229,12 @@ def test_a_broken_stage_stops_the_plan_with_its_last_lines(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert fake(monkeypatch, "answerer") is not None
+    assert fake(monkeypatch, "mpnet") is not None
     assert train_all.main(words(data, out)) == 1
     said = capsys.readouterr().err
-    assert "error: the disk is full\nthe stage 'answerer' ended with exit status 2" in said
-    assert not (out / "answerer" / "config.json").exists()
+    assert "error: the disk is full\nthe stage 'mpnet' ended with exit status 2" in said
+    assert not (out / "mpnet" / "config.json").exists()
     ran = fake(monkeypatch)
     assert train_all.main(words(data, out)) == 0
-    assert ran[0] == "answerer"  # it goes on there
-    assert "f1 all 0.25" in (out / "reader" / "README.md").read_text(encoding="utf-8")
+    assert ran[0] == "mpnet"  # it goes on there
+    assert "f1 all 0.25" in (out / "minilm" / "README.md").read_text(encoding="utf-8")

@@ -37,14 +37,14 @@ TOLD = ("out", "figure")  # of what a command printed: left out of the card
 
 
 def record_of(
-    name: str, module: str, words: Sequence[str], out: Path, data: Sequence[Path], log: Path, device: str, seconds: float
+    name: str, words: Sequence[str], out: Path, data: Sequence[Path], log: Path, device: str, seconds: float
 ) -> dict[str, Any]:
     """What a card says of one stage; paths are shortened, because they are private."""
     files = [f for path in data for f in _files(path)]
     return {
         "name": name,
         "words": list(words),
-        "command": f"python -m {module} {shlex.join(_short(word, out) for word in words)}",
+        "command": f"python -m core {shlex.join(_short(word, out) for word in words)}",
         "commit": _commit(),
         "data": [
             {

@@ -10,11 +10,11 @@ from pathlib import Path
 from core.settings import ROOT, child_environment
 
 BATCH_TOKENS = 4096  # of a training step, as `core train` has it
-PARAMETERS = {"small": 11_000_000, "mpnet": 85_000_000, "t5-base": 220_000_000}  # that take part in every token
+PARAMETERS = {"minilm": 11_000_000, "mpnet": 85_000_000, "t5-base": 220_000_000}  # that take part in every token
 RATES = {"one data-centre GPU at 5 TFLOP/s": 5e12, "one CPU core at 50 GFLOP/s": 50e9}  # what such small models reach, about
 
 
-def operations(steps: int, parameters: int = PARAMETERS["small"], tokens: int = BATCH_TOKENS) -> float:
+def operations(steps: int, parameters: int = PARAMETERS["minilm"], tokens: int = BATCH_TOKENS) -> float:
     """Of a training, forward and backward (Kaplan et al. 2020, section 2.1)."""
     return 6.0 * parameters * tokens * steps
 
@@ -25,13 +25,13 @@ def computing(amount: float) -> str:
     return f"{amount / 1e15:.3g} PFLOP: about {hours}"
 
 
-def run(words: Sequence[str], device: str, log: Path | None = None, module: str = "core", **settings: str) -> None:
-    """`python -m MODULE WORDS` with some settings changed; what it says goes to the end of `log`, or nowhere.
+def run(words: Sequence[str], device: str, log: Path | None = None, **settings: str) -> None:
+    """`python -m core WORDS` with some settings changed; what it says goes to the end of `log`, or nowhere.
 
     Raises CalledProcessError.
     """
     environment = child_environment(device=device, **settings)
-    command = [sys.executable, "-m", module, *words]
+    command = [sys.executable, "-m", "core", *words]
     if log is None:
         subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
         return

@@ -64,13 +64,10 @@ def kind_of(folder: Path) -> str:
 def files_of(folder: Path) -> dict[str, Path | bytes]:
     """What goes to the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
     from core.errors import CheckpointError
-    from core.models.loading.finding import PACKED, WEIGHTS
+    from core.models.loading.finding import WEIGHTS
     from core.models.loading.hub import FETCHED
-    from core.models.loading.packed import unpack
 
     files: dict[str, Path | bytes] = {p.name: p for pattern in FETCHED for p in folder.glob(pattern) if p.is_file()}
-    if (folder / PACKED).exists() and WEIGHTS not in files:
-        files[WEIGHTS] = unpack(folder / PACKED)
     if not any(name.endswith(".safetensors") for name in files):
         raise CheckpointError(f"{folder} has no {WEIGHTS}; only weights as safetensors go to the hub")
     return files

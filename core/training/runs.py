@@ -68,12 +68,12 @@ def _digest(path: Path) -> Any:
         return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def _weights(name: str, kind: str) -> Any:
+def _weights(name: str) -> Any:
     """Digests of a checkpoint's files (bundled or a folder); a hub name identifies itself."""
     name = name.removeprefix("small:")  # a new decoder over this checkpoint's encoder
-    if (is_name(name) and not Path(name).exists()) or (folder := named_folder(name, kind)) is None:
+    if (is_name(name) and not Path(name).exists()) or (folder := named_folder(name)) is None:
         return name
-    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".packed", ".bin", ".model"))
+    files = sorted(f for f in folder.iterdir() if f.suffix in (".json", ".safetensors", ".bin", ".model"))
     return {f.name: _digest(f) for f in files}
 
 
@@ -83,7 +83,7 @@ def identity(target: str, options: TrainConfig) -> dict[str, Any]:
     for name in sorted({f.name for f in fields(options)} - {f.name for f in fields(TrainConfig)} - {"out", "ray"}):
         value, reads = getattr(options, name), options.__dataclass_fields__[name].metadata["reads"]
         if value and reads.startswith("checkpoint"):
-            value = _weights(value, reads.split()[1])
+            value = _weights(value)
         elif value and reads:
             value = [_digest(path) for path in value] if isinstance(value, tuple) else _digest(value)
         out[name] = value

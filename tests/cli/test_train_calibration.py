@@ -20,7 +20,7 @@ NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida"
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The bundled reader in a folder of its own, without a calibration."""
     folder = tmp_path / "reader"
-    shutil.copytree(ROOT / "checkpoints" / "reader", folder)
+    shutil.copytree(ROOT / "checkpoints" / "minilm", folder)
     (folder / FILE).unlink(missing_ok=True)
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AMBISCOPE_READER", str(folder))

@@ -1,4 +1,4 @@
-"""Reads and writes the weights of a checkpoint: `model.safetensors`, or `model.packed` where a bundled one is compressed.
+"""Reads and writes the weights of a checkpoint, `model.safetensors`.
 
 Weights are stored in half precision; embeddings of the base are frozen in training and left out.
 """
@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load, load_file, save
+from safetensors.torch import load_file, save
 from torch import nn
 
 from core import disk
 from core.errors import CheckpointError
-from core.models.loading.finding import PACKED, WEIGHTS
-from core.models.loading.packed import read_header, unpack
+from core.models.loading.finding import WEIGHTS
 
 TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
 
@@ -45,31 +44,18 @@ _DIGESTS: dict[Path, tuple[Stamp, str]] = {}
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a folder, from `model.safetensors` (preferred) or `model.packed`.
-
-    Raises CheckpointError for damaged packed weights, OSError or SafetensorError for others.
-    """
-    if _is_packed(folder):
-        return load(unpack(folder / PACKED))
+    """The tensors of a folder.  Raises OSError or SafetensorError."""
     return load_file(folder / WEIGHTS)
-
-
-def _is_packed(folder: Path) -> bool:
-    return not (folder / WEIGHTS).exists() and (folder / PACKED).exists()
 
 
 def digest(folder: Path) -> str:
     """First 16 hex digits of the sha256 of the weights, which a prediction stores.  Raises CheckpointError.
-
-    Packed weights have the digest of the original file, stored in their header and checked on loading.
 
     The digest is cached until the file's stamp changes; a file written within the clock's last tick is not cached, because another
     write could have the same stamp.
     """
     path = folder / WEIGHTS
     try:
-        if _is_packed(folder):
-            return read_header(folder / PACKED).sha256[:16]
         stamp = _stamp(path)
         known = _DIGESTS.get(path)
         if known is not None and known[0] == stamp:

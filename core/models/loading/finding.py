@@ -5,27 +5,30 @@ Only reads names and config.json and imports nothing heavy, so that a page can s
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 from core.errors import CheckpointError
 from core.models.loading import hub
-from core.models.loading.packaged import MPNET, packaged_folder
+from core.models.loading.packaged import MINILM, MPNET, packaged_folder
 from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
-PACKED = "model.packed"  # compressed (core.models.loading.packed), for large bundled checkpoints
+NETWORKS = (
+    MPNET,
+    MINILM,
+)  # named by their bases; the default is the first whose base is installed: MPNet has 420 MB, MiniLM comes with the app
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
-STRONG = {"reader": "mpnet", "answerer": "mpnet"}  # one network; its base of 420 MB may not be installed
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
 # names of checkpoints that are not hub names, and how to get them
 OWN = {
-    "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:answerer`",
-    "fid": "train it with `python -m core train seq2seq --target spliced --init small:reader`",
+    "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:minilm`",
+    "fid": "train it with `python -m core train seq2seq --target spliced --init small:minilm`",
     "rewriter": "train it with `python -m core train disambiguation --init small`",
 }
 
@@ -45,22 +48,19 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
     return CheckpointError(f"checkpoint {folder} is damaged (config.json: {error}); fetch or train it again")
 
 
-def default_of(kind: str) -> str:
-    """The bundled checkpoint that "default" means: the strong one where its base is installed, else the small one, `checkpoints/<kind>`."""
-    strong = STRONG.get(kind)
-    if strong is None or not (BUNDLED / strong / "config.json").exists():
-        return kind
-    try:
-        packaged_folder(MPNET)
-    except CheckpointError:
-        return kind
-    return strong
+def default_network() -> str:
+    """The bundled network that reads and answers by default."""
+    for name in NETWORKS[:-1]:
+        with contextlib.suppress(CheckpointError):
+            packaged_folder(name)
+            return name
+    return NETWORKS[-1]
 
 
-def named_folder(name: str, kind: str) -> Path | None:
-    """The folder with a config.json that a name means: bundled as `checkpoints/<name>` (for "default" see `default_of`), as given, or fetched from
-    the hub.  Raises CheckpointError where it cannot be fetched."""
-    for folder in (BUNDLED / (default_of(kind) if name == "default" else name), Path(name).expanduser()):
+def named_folder(name: str) -> Path | None:
+    """The folder with a config.json that a name means: bundled as `checkpoints/<name>` (for "default" see `default_network`), as given, or fetched
+    from the hub.  Raises CheckpointError where it cannot be fetched."""
+    for folder in (BUNDLED / (default_network() if name == "default" else name), Path(name).expanduser()):
         if (folder / "config.json").exists():
             return folder
     return hub.fetched(name) if hub.is_name(name) and not Path(name).exists() else None
@@ -71,7 +71,7 @@ def find_checkpoint(name: str, kind: str) -> Path:
 
     Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
     """
-    if (folder := named_folder(name, kind)) is not None:
+    if (folder := named_folder(name)) is not None:
         _check_kind(folder)
         return folder
     have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
@@ -96,7 +96,7 @@ def is_span_model(name: str) -> bool:
     """True for "default" and for a span model's folder or repository; False for encoder-decoders.  Raises CheckpointError as `named_folder`."""
     if name == "default":
         return True
-    if (folder := named_folder(name, name)) is None:
+    if (folder := named_folder(name)) is None:
         return False
     try:
         return bool(read_config(folder).get("kind") == "span")

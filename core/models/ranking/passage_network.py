@@ -76,7 +76,7 @@ def load_joint(name: str, reader_digest: str) -> tuple[JointNetwork, str]:
 
     Raises CheckpointError if it is missing, damaged, or was trained on another reader's states.
     """
-    folder = named_folder(name, KIND)
+    folder = named_folder(KIND if name == "default" else name)
     if folder is None:
         raise CheckpointError(
             f"no passage reranker '{name}'; train one with `python -m core train passages`, or use reranker=reader"

@@ -38,7 +38,7 @@ class CalibrationKey:
 
         Raises CheckpointError.
         """
-        folder = named_folder(checkpoint, self.kind)
+        folder = named_folder(checkpoint)
         return read_calibration(folder, self.name, self.weights) if folder is not None and switch == "on" else None
 
 

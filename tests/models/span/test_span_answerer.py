@@ -367,11 +367,13 @@ def test_a_folder_of_another_kind_is_refused(config: str, says: str, tmp_path: P
         find_checkpoint(str(tmp_path), "answerer")
 
 
-def test_an_answering_model_is_refused_as_a_reader() -> None:
+def test_an_answering_model_is_refused_as_a_reader(tiny_bert_folder: Path, tmp_path: Path) -> None:
+    network = SpanNetwork(load_base(str(tiny_bert_folder)), SpanConfig(base=str(tiny_bert_folder)))
+    save_span_network(network, tmp_path / "answerer", {"arguments": {"what": "answerer", "stage": "tune"}})
     with pytest.raises(
         CheckpointError, match=r"answerer holds an answering model.*not trained to abstain.*`core train reader`"
     ):
-        load_reader("answerer", "cpu")
+        load_reader(str(tmp_path / "answerer"), "cpu")
 
 
 def at_the_same_moment(calls: list[Callable[[], Any]]) -> list[Any]:

@@ -91,7 +91,11 @@ def test_labels_end_and_batches_keep_to_their_size(parts: tuple[Any, Any]) -> No
     network, tokenizer = parts
     task = make_task(tokenizer)
     rows, labels = task.batch(
-        ((0, 0), False, [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")])
+        (
+            (0, 0),
+            False,
+            [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")],
+        )
     )
     assert labels.tolist()[0][:2] == [network.eoi, tokenizer.eos_token_id]
     assert (labels[0, 2:] == IGNORED).all()

@@ -10,7 +10,7 @@ from core.errors import CheckpointError
 from core.models.loading import finding
 
 
-@pytest.mark.parametrize(("installed", "expected"), [(True, "mpnet"), (False, "reader")])
+@pytest.mark.parametrize(("installed", "expected"), [(True, "mpnet"), (False, "minilm")])
 def test_the_strong_reader_reads_where_its_base_is_installed(
     installed: bool, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -19,7 +19,6 @@ def test_the_strong_reader_reads_where_its_base_is_installed(
             raise CheckpointError("the package is not installed")
         return Path()
 
-    monkeypatch.setattr(finding, "STRONG", {"reader": "mpnet"})
+    monkeypatch.setattr(finding, "NETWORKS", ("mpnet", "minilm"))
     monkeypatch.setattr(finding, "packaged_folder", folder)
-    assert finding.find_checkpoint("default", "reader").name == expected
-    assert finding.find_checkpoint("default", "answerer").name == "answerer"
+    assert {finding.find_checkpoint("default", kind).name for kind in ("reader", "answerer")} == {expected}
