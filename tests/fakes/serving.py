@@ -127,11 +127,13 @@ _WATCH = """() => {
     window.changes.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 }"""
 _AT_REST = """(rest) => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
+    && !document.querySelector('[data-testid=stSkeleton]') && document.fonts.status === 'loaded'
     && performance.now() - window.lastChange >= rest"""
 
 
 def quiet(page: Any, rest: int = 250) -> None:
-    """Waits until the page has been at rest for `rest` milliseconds: no script runs (Streamlit says so on the app's root), nothing changes."""
+    """Waits until the page has been at rest for `rest` milliseconds: no script runs (Streamlit says so on the app's root), nothing changes,
+    and no font and no code of an element is still being loaded: until then Streamlit draws bars, and what is below them is elsewhere."""
     page.evaluate(_WATCH)
     page.wait_for_function(_AT_REST, arg=rest, polling=50, timeout=WAIT)
 

@@ -95,17 +95,19 @@ def test_changed_text_fails_verification_and_damage_is_named(tmp_path: Path) -> 
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
-    def peak(count: int) -> int:
+    def peak(count: int, attempt: int) -> int:
+        folder = tmp_path / f"{count}-{attempt}"
         tracemalloc.start()
-        with PassageWriter(tmp_path / str(count)) as writer:
+        with PassageWriter(folder) as writer:
             for i in range(count):
                 writer.add(Passage(f"passage-{i}", "Title", "word " * 20 + str(i)))
             writer.finish()
-        store = PassageStore(tmp_path / str(count))
-        assert sum(1 for _ in store) == count
+        assert sum(1 for _ in PassageStore(folder)) == count
         top = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return top
 
-    peak(10)
-    assert peak(8000) < 2 * peak(1000) + 100_000  # a set of 8,000 ids alone would take a megabyte
+    peak(10, 0)  # what is made once
+    # Python counts what every thread of the process takes, also those that other tests left: the least of three
+    small, large = (min(peak(count, attempt) for attempt in range(3)) for count in (1000, 8000))
+    assert large < 2 * small + 100_000  # a set of 8,000 ids alone would take a megabyte

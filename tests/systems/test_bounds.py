@@ -20,7 +20,6 @@ from core.systems.base.system import answer
 from core.types import Question
 
 MOST = 1 << 16  # entries of a cache of short texts
-ONCE = {"storage/schema/creation.py:head"}  # there is one
 
 
 def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
@@ -51,7 +50,7 @@ def test_every_cache_of_a_function_has_a_bound() -> None:
     found = list(cached())
     assert len(found) > 10
     for where, function, decorator in found:
-        if not (function.args.args or function.args.kwonlyargs) or where in ONCE:
+        if not (function.args.args or function.args.kwonlyargs):
             continue
         size = bound(decorator)
         assert size is not None, f"{where} keeps everything that it was ever asked: give it lru_cache(maxsize=...)"
@@ -83,19 +82,24 @@ def test_memory_is_given_back_after_each_question_also_one_that_fails(engine: En
 
 
 def test_handles_and_threads_stay_as_many(engine: Engine) -> None:
-    """Each question in a thread of its own, its system and its corpus asked for anew, as the app does."""
+    """Each question in a thread of its own, its system and its corpus asked for again, as the app does."""
 
     def ask(number: int) -> None:
         engine.corpus("facts").passages(0, 5)
         answer(engine.system(corpus="facts", options=Options(clarify=False)), Question(f"Who played Maria {number}?"))
 
-    counts = []
-    for number in range(60):
-        thread = threading.Thread(target=ask, args=(number,))
-        thread.start()
-        thread.join()
-        counts.append((len(os.listdir("/proc/self/fd")), threading.active_count()))  # noqa: PTH208
-    assert len(set(counts[10:])) == 1
+    def opened(questions: int) -> tuple[int, int]:
+        for number in range(questions):
+            thread = threading.Thread(target=ask, args=(number,))
+            thread.start()
+            thread.join()
+        return len(os.listdir("/proc/self/fd")), threading.active_count()  # noqa: PTH208
+
+    handles, threads = opened(10)
+    more_handles, more_threads = opened(50)
+    # a handle or thread a question would be 50 more; a few come and go with what other tests of this process left behind
+    assert more_handles < handles + 25
+    assert more_threads < threads + 25
 
 
 CLI = "from core.settings import quiet_libraries as go"

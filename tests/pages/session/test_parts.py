@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from page_helpers import QUESTION
+from serving import until
 
 from core import types as t
 from core.engine import Engine
@@ -96,7 +97,7 @@ def slow(corpus: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Qu
 
 
 def test_a_run_stops_when_told_and_keeps_what_it_has(slow: QuestionRun) -> None:
-    assert not slow.wait(0.3)
+    until(lambda: bool(slow.events))
     slow.stop()
     assert slow.wait(10)
     prediction = slow.prediction()
