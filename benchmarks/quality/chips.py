@@ -4,7 +4,8 @@
 
 `chips.tsv` beside this file: the reference answers of a question, the label that each gets from the passage that supports it (no model is asked), and
 whether it is what distinguishes this meaning: "right", or "wrong" (also where there is none, and the chip shows the answer).  The questions are the
-examples of Explore, ten drawn from data/starter, and ten from held-out practice questions.  A label that is another one now counts as not judged.
+examples of Explore, ten drawn from data/starter, ten from held-out practice questions, and ten written for this over the bundled corpora ("written":
+these rows name the passage that supports the answer).  A label that is another one now counts as changed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.quality.conflicts import read_from
@@ -25,6 +27,12 @@ from core.training.data.examples import read_passages_tsv
 
 LIST = Path(__file__).with_suffix(".tsv")
 FOLDERS = {"example": "starter", "starter": "starter"}  # every other source is its folder
+WRITTEN = "written"
+GROUPS = {
+    "examples and ten of the starter corpus": tuple(FOLDERS),
+    "ten written questions": (WRITTEN,),
+    "ten practice questions": ("practice_documents", "practice_facts"),
+}
 
 
 def read(path: Path = LIST) -> list[dict[str, str]]:
@@ -43,19 +51,31 @@ def chips(folder: str, wanted: set[str]) -> Iterator[tuple[str, str, str]]:
             yield from ((q.question, a.text, label) for a, label in zip(answers, labels(q.question, answers, passages)))
 
 
+def written(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """(question, answer, label) of the questions whose passages are given as FOLDER/ID."""
+    for question, group in groupby(rows, lambda r: r["question"]):
+        answers, passages = [], []
+        for row in group:
+            folder, name = row["passage"].split("/", 1)
+            passages.append(t.Passage(name, *read_passages_tsv(ROOT / "data" / folder / "passages.tsv")[name]))
+            if answer := read_from([row["answer"]], passages[-1:]):
+                answers.append(answer)
+        yield from ((question, a.text, label) for a, label in zip(answers, labels(question, answers, passages)))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     rows, now = read(), dict[tuple[str, str], str]()
     for source in dict.fromkeys(r["source"] for r in rows):
-        wanted = {r["question"] for r in rows if r["source"] == source}
-        now |= {(question, answer): label for question, answer, label in chips(FOLDERS.get(source, source), wanted)}
-    for name, sources in {"examples and ten of the starter corpus": FOLDERS, "ten practice questions": ()}.items():
-        own = [r for r in rows if (r["source"] in FOLDERS) == bool(sources)]
+        own = [r for r in rows if r["source"] == source]
+        found = written(own) if source == WRITTEN else chips(FOLDERS.get(source, source), {r["question"] for r in own})
+        now |= {(question, answer): label for question, answer, label in found}
+    for name, sources in GROUPS.items():
+        own = [r for r in rows if r["source"] in sources]
         right = sum(r["judgment"] == "right" for r in own)
         changed = sum(now.get((r["question"], r["answer"])) != r["label"] for r in own)
-        print(
-            f"{name}: {right} of {len(own)} chips name the difference ({100 * right / len(own):.0f}%); {changed} labels changed since"
-        )
+        share = f"{right} of {len(own)} chips name the difference ({100 * right / len(own):.0f}%)"
+        print(f"{name}: {share}; {changed} labels changed since")
     return 0
 
 

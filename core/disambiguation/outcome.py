@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from core.disambiguation.conflicts import Conflict, conflicts_of
+from core.disambiguation.labels import differing_parts
 from core.types import Prediction
 
 Outcome = Literal["answered", "ambiguous", "no answer"]
@@ -56,18 +57,20 @@ def outcome_of(meanings: int) -> Outcome:
 def result_of(prediction: Prediction) -> Result:
     """Answers between which documents disagree are one meaning.
 
-    A meaning is labelled with what distinguishes it, else with its rewritten question, else with its answer; they are in the order of the answers.
+    A meaning is labelled with what distinguishes it, else with what its rewritten question has and the others do not, else with that question, else
+    with its answer; they are in the order of the answers.
     """
     conflicts = conflicts_of(prediction)
     others = {c.answers[0]: c.answers[1:] for c in conflicts}
     repeated = {text for rest in others.values() for text in rest}
-    options = []
-    for answer in prediction.answers:
-        if answer.text in repeated:
-            continue
-        found = prediction.clarification_of(answer.text)
-        label = (found and (found.label or found.question)) or answer.text
-        options.append(Meaning(label, prediction.question_of(answer.text), answer.text, others.get(answer.text, ())))
+    answers = [a for a in prediction.answers if a.text not in repeated]
+    found = [prediction.clarification_of(a.text) for a in answers]
+    questions = [c.question if c else "" for c in found]
+    parts = differing_parts(questions) if all(questions) else []
+    options = [
+        Meaning(label or a.text, prediction.question_of(a.text), a.text, others.get(a.text, ()))
+        for a, label in zip(answers, [(c.label if c else "") or part for c, part in zip(found, parts or questions)])
+    ]
     outcome = outcome_of(len(options))
     asked_back = ClarifyingQuestion(WHICH_ONE, tuple(options)) if outcome == "ambiguous" else None
     return Result(outcome, asked_back, conflicts)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from core.disambiguation.labels import labels
+from core.disambiguation.outcome import result_of
 from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with, clarify
 from core.disambiguation.scoring import Judge
-from core.types import Answer, Candidate, Evidence, Job, Passage, Proposal
+from core.types import Answer, Candidate, Clarification, Evidence, Job, Passage, Prediction, Proposal, Question, SystemInfo
 
 WOOD = Passage("a", "West Side Story (1961 film)", "Natalie Wood played Maria in Hollywood in 1961.")
 LAWRENCE = Passage("b", "West Side Story (musical)", "Carol Lawrence played Maria on Broadway in 1957.")
@@ -184,6 +185,7 @@ def test_labels_say_what_distinguishes(passages: tuple[str, str], expected: list
         ("The desk in studio A is a Lawo, that in studio B a Sonifex.", ("Lawo", "Sonifex"), ["desk in studio A", "in studio B"]),
         ("Poseidon, the sea god, or Aegeus of Athens.", ("Poseidon", "Aegeus"), ["sea god", "of Athens"]),
         ("Ada and Eve won.", ("Ada", "Eve"), ["", ""]),
+        ("Ada composed the hymn of the town in 1911, and Eve set it for choir.", ("Ada", "Eve"), ["composed the hymn of the town", ""]),
     ],
 )  # fmt: skip
 def test_labels_of_answers_of_one_passage_come_from_their_clauses(
@@ -192,3 +194,50 @@ def test_labels_of_answers_of_one_passage_come_from_their_clauses(
     passage = Passage("p", "Handbook", text)
     found = [Answer(a, 1.0, (Evidence("p", text.index(a), text.index(a) + len(a), a),)) for a in texts]
     assert labels("Who won what?", found, [passage]) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "rows", "expected"),
+    [
+        (
+            "Where do the Lions play?",
+            [("Leeds Lions", "The Lions have played at Elland Road since 1919.", "Elland Road"), ("York Lions", "Since 1932 York has its Lions at Bootham.", "Bootham")],
+            ["Leeds Lions", "York Lions"],
+        ),
+        (
+            "Who is the head of Norda?",
+            [("Ann Ek", "Ann Ek joined Norda in 1985. She was head of Norda from May 1992 to June 1999.", "Ann Ek"), ("Bo Lund", "Bo Lund came in 1990. Head of Norda he was from June 1999 to July 2004.", "Bo Lund")],
+            ["from May 1992 to June 1999", "from June 1999 to July 2004"],
+        ),
+        (
+            "What is the best selling console?",
+            [("Vista", "The Vista came out in 2000. It is the best-selling home console.", "Vista"), ("Lux", "The Lux came out in 2004. It is the best-selling handheld console.", "Lux")],
+            ["home console", "handheld console"],
+        ),
+        (
+            "What river is Ely on?",
+            [("Ely", "A market town north of Bath, Ely lies on the Cam.", "Cam"), ("Ely, Ontario", "Ely, Ontario, lies on the Grand River.", "Grand River")],
+            ["market town north of Bath", "Ely, Ontario"],
+        ),
+        (
+            "Where did Ann beat Bo?",
+            [("Match", "In 1973 Ann beat Bo at the Astrodome in Houston.", "Astrodome"), ("Match", "In 1973 Ann beat Bo at the Astrodome in Houston.", "Houston")],
+            ["exact place", "wider area"],
+        ),
+    ],
+    ids=["title that names an instance", "sentence that answers", "adjective of the noun", "description", "place and area"],
+)  # fmt: skip
+def test_labels_of_a_kind(question: str, rows: list[tuple[str, str, str]], expected: list[str]) -> None:
+    passages = {(title, text): Passage(title, title, text) for title, text, _ in rows}
+    answers = [answer(text, passages[title, passage]) for title, passage, text in rows]
+    assert labels(question, answers, list(passages.values())) == expected
+
+
+def test_without_labels_the_meanings_are_named_by_the_part_of_their_questions_that_differs() -> None:
+    asked = ["Who played Maria in the 1961 film West Side Story?", "Who played Maria in the musical West Side Story?"]
+    rewritten = tuple(Clarification(a.text, q, True) for a, q in zip(ANSWERS, asked, strict=True))
+    system = SystemInfo("verdict")
+    prediction = Prediction(Question(QUESTION), system, tuple(ANSWERS), rewritten, (), (), 0.0, ())
+    clarification = result_of(prediction).clarification
+    assert clarification is not None
+    assert [(o.label, o.question) for o in clarification.options] == [("1961 film", asked[0]), ("musical", asked[1])]
