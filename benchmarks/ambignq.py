@@ -2,7 +2,7 @@
 
     python -m benchmarks.ambignq --data DATA [--questions webquestions] [--limit N] [--systems NAME ...] [--no-clarify] [--work FOLDER]
 
-DATA holds `passages/wiki.tsv.gz` (66,725 passages, the corpus), `ambignq/dev_light.json` (1,001 questions) and `open/webquestions.jsonl` (the first 300 are
+DATA holds `passages/wiki.tsv.gz` (66,725 rows, the corpus), `ambignq/dev_light.json` (1,001 questions) and `open/webquestions.jsonl` (the first 300 are
 asked); a file of another size is refused.  Weights may be reported on these questions only if `benchmarks.overlap` finds nothing against them: the page
 says so where it does.  A question is *answerable* if every answer of at least one annotation occurs in a passage of the corpus; figures are given over
 all questions and over these.  Each run is a process of its own; one that was interrupted continues, and one that has its report is not repeated: name
@@ -32,12 +32,19 @@ from core.systems import SYSTEMS, remark
 from core.text import normalize_answer
 from core.types import ReferenceQuestion
 
-CORPUS, PASSAGES = "wikipedia-66k", 66_725
+CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 hold a NUL character and are refused, 8 are long and become two
 BASELINE = "dpr-threshold"
-# file, questions in it, how many of them are asked (0: all), the published table's data set, and how its questions differ
+# file, questions in it, how many of them are asked (0: all), the published table's data set, how its questions differ, and the file's layout
 QUESTIONS = {
-    "ambignq": ("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions"),
-    "webquestions": ("open/webquestions.jsonl", 5810, 300, "WebQSP", "the questions of WebQSP's test set, not these"),
+    "ambignq": ("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions", None),
+    "webquestions": (
+        "open/webquestions.jsonl",
+        5810,
+        300,
+        "WebQSP",
+        "the questions of WebQSP's test set, not these",
+        "web-questions",
+    ),
 }
 METRICS = ("F1 bleu4", "F1 edit-f1", "R@10", "MRecall@10")
 Report = dict[str, Any]
@@ -138,15 +145,20 @@ def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Ite
         yield f"**Not to be reported:** `benchmarks.overlap` finds {len(faults)} faults in the bundled weights, such as: {faults[0]}."
 
 
+def asked(args: argparse.Namespace) -> int:
+    """How many questions; 0: all."""
+    return args.limit or QUESTIONS[args.questions][2]
+
+
 def checked(args: argparse.Namespace) -> tuple[Path, list[ReferenceQuestion], Corpus]:
     """The question file, its questions and the corpus.  Raises InputError for files that are missing or of another version."""
-    name, total, most, *_ = QUESTIONS[args.questions]
+    name, total, *_, layout = QUESTIONS[args.questions]
     file, passages = args.data / name, args.data / "passages" / "wiki.tsv.gz"
     if missing := [str(path) for path in (file, passages) if not path.is_file()]:
         raise InputError(
             f"{', '.join(missing)}: there is no such file; --data names the folder of ambignq/, open/ and passages/"
         )
-    questions = load(file)
+    questions = load(file, layout)
     if len(questions) != total:
         raise InputError(f"{file} has {len(questions):,} questions and not {total:,}: it is another version of the data")
     library = CorpusLibrary(Settings.from_env())
@@ -155,23 +167,23 @@ def checked(args: argparse.Namespace) -> tuple[Path, list[ReferenceQuestion], Co
     corpus = library.open(CORPUS)
     if len(corpus) != PASSAGES:
         raise InputError(f"{passages} has {len(corpus):,} passages and not {PASSAGES:,}: it is another version of the data")
-    return file, questions[: args.limit or most or None], corpus
+    return file, questions[: asked(args) or None], corpus
 
 
 def run(args: argparse.Namespace) -> int:
     """Raises AmbiscopeError."""
-    name, _, most, data, differ = QUESTIONS[args.questions]
+    name, *_, data, differ, layout = QUESTIONS[args.questions]
     for system in args.systems:
         SYSTEMS[system]  # an unknown name fails before anything is built
     file, questions, corpus = checked(args)
-    part = f"{args.questions}-{args.limit or most or 'all'}"
+    part = f"{args.questions}-{asked(args) or 'all'}"
     inside = answerable(questions, corpus, args.work / f"answerable-{part}.json")
     reports: dict[str, Report] = {}
     for system in args.systems:
         print(f"{system} over {len(questions)} questions", file=sys.stderr, flush=True)
         folder = args.work / f"{part}{'' if args.clarify else '-plain'}" / system
-        words = [] if args.clarify else ["--no-clarify"]
-        if (report := evaluate(system, file, folder, CORPUS, words, args.limit or most)) is not None:
+        words = [*(["--layout", layout] if layout else []), *([] if args.clarify else ["--no-clarify"])]
+        if (report := evaluate(system, file, folder, CORPUS, words, asked(args))) is not None:
             reports[system] = report
     print(f"{len(questions)} questions of {name}, {len(inside)} answerable\n")
     print("\n".join(table(reports, inside, data)) + "\n")

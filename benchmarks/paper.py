@@ -1,16 +1,16 @@
 """The tables of Sun et al. 2023 that need more computing than a laptop has, by one command: post-pretraining and the other ablations (Table 3), zero-shot
 and decoding (Table 5), less training data (Figure 4b), and the loop against one pass with everything else equal.
 
-    python -m benchmarks.paper --data DATA --device cuda [--seeds 0 1 2] [--steps 5000] [--init small:READER] [--out var/runs/paper] [--dry-run]
+    python -m benchmarks.paper --data DATA --device cuda [--seeds 0 1 2] [--steps 5000] [--tables ablations zero-shot ...] [--init small:READER] [--dry-run]
 
-For each seed everything begins with a reader that is trained from the untrained base on single-answer data alone (DATA/reading), so that no encoder has
-seen the multi-answer data before it is tuned on it.  Each variant of Table 3 is post-pretrained and tuned with its own mechanism: `learned` prompts, one a
+Everything begins with one reader that is trained from the untrained base on single-answer data alone (DATA/reading), so that no encoder has seen the
+multi-answer data before it is tuned on it; all else is trained once for each seed.  Each variant of Table 3 is post-pretrained and tuned with its own mechanism: `learned` prompts, one a
 step, whose row sees no passage (no prompting model), or rows encoded apart (no interleaving).  What is not post-pretrained is tuned for as many steps as
 the others take in both stages.  Post-pretraining teaches [EOI] too, so that the zero-shot model stops, and no row has a bias of [EOI] that was chosen for other weights.  The loop (`ambigprompt-seq2seq`) and one pass (`fid`) share encoder, decoder shape, data, steps
 and seed; `--init t5-base` takes the paper's model in place of the small one.  Judged on --questions; the loop against one pass also on the multi-span
 questions of DATA/multi/dev, by the number of answers in one passage.  A figure is the mean over seeds; its interval is a
 bootstrap over questions; differences and p-values are paired, against the first row of a table, p-values corrected by Holm.  What is trained or judged already is not done again.
-`--dry-run` says what would be done and how much computing it takes.
+Tables are made one after the other, each printed when it is complete.  `--dry-run` says what would be done and how much computing it takes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,34 @@ import gzip
 import json
 import random
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.evaluating import evaluate
-from benchmarks.training.plans import PARAMETERS, computing, operations, run
-from core import disk
+from benchmarks.training.plans import BATCH_TOKENS, PARAMETERS, computing, operations, run
+from core import disk, json_io
 from core.metrics.retrieval import covered
 from core.metrics.significance.bootstrap import Comparison, interval
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import SHARE, WRITTEN
-from core.training.data.mixtures import annotated_examples, load_multi
+from core.training.data.mixtures import annotated_examples, load_multi, load_reading
 
-LOOP = "The loop against one pass"
+TABLES = {
+    "ablations": "Table 3: ablations",
+    "zero-shot": "Table 5: zero-shot",
+    "decoding": "Table 5: zero-shot, one pass in four ways of decoding",
+    "low-resource": "Figure 4b: less training data",
+    "loop": "The loop against one pass",
+    "multi-span": "The loop against one pass, multi-span questions",
+}
 MULTI_SPAN = ("quoref-dev", "multispanqa")  # sources of DATA/multi/dev whose questions have one passage
+NOT_ALONE = ("qamr", "policyqa")  # single-answer questions that make sense beside their passage only
 LIMIT = 20_000  # single-answer questions whose passages are looked for
 
 
@@ -62,12 +72,11 @@ class Training:
 class Judged:
     """A row of a table: a system with the weights that it reads, by setting."""
 
-    table: str
+    table: str  # a key of TABLES
     row: str
     system: str
     weights: dict[str, Training]
     tags: tuple[str, ...] = ()
-    multi_span: bool = False  # asked the multi-span questions instead
 
 
 @dataclass
@@ -81,15 +90,19 @@ class Plan:
 
 
 def plan(args: argparse.Namespace, seed: int) -> Plan:
-    """What one seed trains and judges, in the order in which it has to be done."""
-    data, out, made = args.data, args.out / f"seed-{seed}", Plan()
-    length = ["--steps", str(args.steps), "--evaluate-every", "1000000", "--seed", str(seed), "--precision", args.precision]
-    reading = ["--reading", str(data / "reading" / "train.jsonl.gz"), "--passages", str(data / "passages" / "wiki.tsv.gz")]
-    reading += ["--limit", str(args.limit)]
-    multi = ["--multi", str(data / "multi" / "train.jsonl.gz"), "--ambignq", str(data / "ambignq" / "train_light.json")]
-    multi += ["--annotated", *map(str, args.annotated)]
+    """What one seed trains and judges; a training comes after those whose weights it reads."""
+    out, made = args.out / f"seed-{seed}", Plan()
+    common = ["--evaluate-every", "1000000", "--precision", args.precision, "--batch-tokens", str(args.batch_tokens)]
+    length = ["--steps", str(args.steps), "--seed", str(seed), *common]
+    passages = ["--passages", str(args.out / "passages.tsv")]
+    reading = ["--reading", str(out / "reading.jsonl"), *passages]
 
-    reader = made.train(out / "reader", "reader", *reading, *length)
+    def several(share: float = 100) -> list[str]:
+        return ["--multi", str(out / f"multi-{share:g}.jsonl"), "--ambignq", str(out / f"ambignq-{share:g}.json")]
+
+    multi = several()  # all of it
+    once = ["--steps", str(args.reader_steps or args.steps), "--seed", str(args.seeds[0]), *common]
+    reader = made.train(args.out / "reader", "reader", "--reading", str(single_answers(args)), *passages, *once)
     named = str(reader.weights)
 
     def pretrain(prompting: str) -> Training:
@@ -101,15 +114,19 @@ def plan(args: argparse.Namespace, seed: int) -> Plan:
         tuned = made.train(out / name, "answerer", *how, *reading, *length, *words)
         return {"answerer": tuned, "reader": reader}
 
+    def judge(table: str, row: str, system: str, weights: dict[str, Training], *tags: str) -> None:
+        made.judged.append(Judged(table, row, system, weights, tags))
+
     pretrained = pretrain("interleaved")
     full = answerer("ambigprompt", pretrained, *multi)
-    rows = {
-        "AmbigPrompt": full,
-        "w/o post-pretraining": answerer("no-pretraining", reader, *multi, "--steps", str(2 * args.steps)),
-        "w/o prompting model": answerer("no-prompting", pretrain("learned"), *multi, prompting="learned"),
-        "w/o interleaving": answerer("no-interleaving", pretrain("separate"), *multi, prompting="separate"),
-    }
-    made.judged += [Judged("Table 3: ablations", name, args.system, weights) for name, weights in rows.items()]
+    judge("ablations", "AmbigPrompt", args.system, full)
+    for row, name, prompting in (
+        ("w/o prompting model", "no-prompting", "learned"),
+        ("w/o interleaving", "no-interleaving", "separate"),
+    ):
+        judge("ablations", row, args.system, answerer(name, pretrain(prompting), *multi, prompting=prompting))
+    longer = answerer("no-pretraining", reader, *multi, "--steps", str(2 * args.steps))
+    judge("ablations", "w/o post-pretraining", args.system, longer)
 
     init = args.init.replace("READER", named)
     one = ["--init", init, *reading]
@@ -117,34 +134,40 @@ def plan(args: argparse.Namespace, seed: int) -> Plan:
     single = made.train(
         out / "fid-single", "seq2seq", "--stage", "pretrain", "--reader", named, "--target", "spliced", *one, *length
     )
-    table = "Table 5: zero-shot"
-    made.judged.append(Judged(table, "AmbigPrompt", args.system, zero, ("zero-shot=true",)))
-    made.judged.append(Judged(table, "DPR", "dpr-threshold", {"reader": reader}, ("zero-shot=true",)))
+    judge("zero-shot", "AmbigPrompt", args.system, zero, "zero-shot=true")
+    judge("zero-shot", "DPR", "dpr-threshold", {"reader": reader}, "zero-shot=true")
+    judge("decoding", "AmbigPrompt", args.system, zero, "zero-shot=true")
     for name in ("fid", "fid-nucleus", "fid-top-k", "fid-diverse-beam"):
-        made.judged.append(Judged(table, name, name, {"seq2seq": single, "reader": reader}, ("zero-shot=true",)))
+        judge("decoding", name, name, {"seq2seq": single, "reader": reader}, "zero-shot=true")
+
+    for share in sorted(args.shares, reverse=True):
+        weights = full if share == 100 else answerer(f"share-{share:g}", pretrained, *several(share))
+        judge("low-resource", f"{share:g}%", args.system, weights)
 
     step = made.train(out / "loop", "seq2seq", "--target", "step", *one, *multi, *length)
     spliced = made.train(out / "one-pass", "seq2seq", "--target", "spliced", *one, *multi, *length)
-    for table, multi_span in ((LOOP, False), (f"{LOOP}, multi-span questions", True)):
-        loop, once = {"answerer": step, "reader": reader}, {"seq2seq": spliced, "reader": reader}
-        made.judged.append(Judged(table, "loop", "ambigprompt-seq2seq", loop, multi_span=multi_span))
-        made.judged.append(Judged(table, "one pass", "fid", once, multi_span=multi_span))
-
-    table = "Figure 4b: less training data"
-    made.judged.append(Judged(table, "100%", args.system, full))
-    for share in args.shares:
-        folder = out / f"share-{share:g}-data"
-        few = ["--multi", str(folder / "multi.jsonl"), "--ambignq", str(folder / "ambignq.json")]
-        made.judged.append(Judged(table, f"{share:g}%", args.system, answerer(f"share-{share:g}", pretrained, *few)))
+    for table in ("loop", "multi-span"):
+        judge(table, "loop", "ambigprompt-seq2seq", {"answerer": step, "reader": reader})
+        judge(table, "one pass", "fid", {"seq2seq": spliced, "reader": reader})
     return made
+
+
+def needed(made: Plan, tables: Sequence[str]) -> list[Training]:
+    """The trainings of these tables, in the order in which they have to be done."""
+    wanted = {str(t.weights) for judged in made.judged if judged.table in tables for t in judged.weights.values()}
+    for training in reversed(made.trainings):
+        if str(training.weights) in wanted:
+            wanted |= {word.removeprefix("small:") for word in training.words}
+    return [t for t in made.trainings if str(t.weights) in wanted]
 
 
 def cost(args: argparse.Namespace) -> str:
     """How much computing all trainings take, in words."""
     small = args.init.startswith("small")
-    trainings = [t for seed in args.seeds for t in plan(args, seed).trainings]
+    trainings = {t.out: t for seed in args.seeds for t in needed(plan(args, seed), args.tables)}.values()
     amount = sum(
-        operations(t.steps, PARAMETERS["minilm" if small or t.words[0] != "seq2seq" else "t5-base"]) for t in trainings
+        operations(t.steps, PARAMETERS["minilm" if small or t.words[0] != "seq2seq" else "t5-base"], args.batch_tokens)
+        for t in trainings
     )
     return f"{len(trainings)} trainings of {args.steps} steps, {computing(amount)}, and the judging"
 
@@ -158,42 +181,63 @@ def portion(rows: Sequence[Any], percent: float, seed: int) -> list[Any]:
 
 def as_row(e: MultiExample) -> dict[str, Any]:
     """The layout of multi/*.jsonl."""
-    passages = [{"title": title, "text": text} for title, text in e.passages]
-    return {"question": e.question, "passages": passages, "answers": [list(names) for names in e.gold], "source": e.source}
+    passages = [{"id": str(n), "title": title, "text": text} for n, (title, text) in enumerate(e.passages)]
+    row = {"question": e.question, "passages": passages, "answers": [list(names) for names in e.gold], "source": e.source}
+    return row | {"supporting": [str(n) for n in range(len(e.extra.get("supporting", ())))]}
 
 
-def write_portion(
-    data: Path, percent: float, seed: int, out: Path, annotated: Sequence[Path] = WRITTEN
-) -> tuple[Path, Path, int]:
-    """(multi file, AmbigNQ file, number of questions) of one share."""
-    out.mkdir(parents=True, exist_ok=True)
+@cache
+def several_answers(data: Path, annotated: tuple[Path, ...]) -> tuple[list[MultiExample], list[Any]]:
+    """(questions with their passages, questions of AmbigNQ) that there are to tune on."""
     examples = [e for folder in annotated for e in annotated_examples(folder, held_out=SHARE)[0]]
     examples += load_multi([data / "multi" / "train.jsonl.gz"])
-    chosen = portion(examples, percent, seed)
-    multi = out / "multi.jsonl"
-    multi.write_text("".join(json.dumps(as_row(e)) + "\n" for e in chosen))
-    rows = json.loads((data / "ambignq" / "train_light.json").read_text())
-    several = [r for r in rows if any(a["type"] == "multipleQAs" for a in r["annotations"])]
-    pairs = portion(several, percent, seed)
-    ambignq = out / "ambignq.json"
-    ambignq.write_text(json.dumps(pairs))
-    return multi, ambignq, len(chosen) + len(pairs)
+    rows = json.loads((data / "ambignq" / "train_light.json").read_text(encoding="utf-8"))
+    return examples, [r for r in rows if any(a["type"] == "multipleQAs" for a in r["annotations"])]
 
 
-def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict[str, Any]]:
-    """(table, row) -> the report of each judged row of a seed."""
+def single_answers(args: argparse.Namespace) -> Path:
+    return Path(args.data / "reading" / "train.jsonl.gz")
+
+
+def write_data(args: argparse.Namespace, seed: int) -> None:
+    """The training files of a seed, and their numbers of rows; smaller ones are parts of larger ones."""
+    folder = args.out / f"seed-{seed}"
+    if (folder / "rows.json").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    reading = [e for e in load_reading([single_answers(args)], seed=seed) if e.title and e.source not in NOT_ALONE]
+    reading = portion(reading, 100 * args.limit / len(reading), seed)
+    rows = [{**asdict(e), "id": str(n)} for n, e in enumerate(reading)]
+    disk.write_text(folder / "reading.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    if not (file := args.out / "passages.tsv").exists():
+        with gzip.open(args.data / "passages" / "wiki.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
+            head, *others = lines.read().removesuffix("\n").split("\n")
+        kept = portion(others, 100 * args.passages / len(others), args.seeds[0]) if args.passages else others
+        disk.write_text(file, "\n".join([head, *kept]) + "\n")
+    examples, pairs = several_answers(args.data, tuple(args.annotated))
+    part = min(1.0, (args.several or len(examples) + len(pairs)) / (len(examples) + len(pairs)))
+    told: dict[str, Any] = {"reading": len(reading)}
+    for share in {100.0, *args.shares}:
+        chosen, asked = (portion(of, share * part, seed) for of in (examples, pairs))
+        disk.write_text(folder / f"multi-{share:g}.jsonl", "".join(json.dumps(as_row(e)) + "\n" for e in chosen))
+        disk.write_json(folder / f"ambignq-{share:g}.json", asked)
+        told[f"{share:g}%"] = {**Counter(e.source for e in chosen), "ambignq": len(asked)}
+    disk.write_json(folder / "rows.json", told)
+
+
+def carry_out(args: argparse.Namespace, seed: int, table: str) -> dict[str, dict[str, Any]]:
+    """Row -> the report of each judged row of a table, of one seed."""
     made = plan(args, seed)
-    for share in args.shares:
-        write_portion(args.data, share, seed, args.out / f"seed-{seed}" / f"share-{share:g}-data", args.annotated)
-    for training in made.trainings:
+    write_data(args, seed)
+    for training in needed(made, [table]):
         if not (training.weights / "config.json").exists():
             print(f"seed {seed}: {training.out.name}", flush=True)
             run(["train", *training.words, "--out", str(training.out)], args.device)
     reports = {}
-    for judged in made.judged:
-        questions = multi_span(args) if judged.multi_span else args.questions
-        named = "-".join([judged.system, *(t.out.name for t in judged.weights.values()), questions.stem])
-        out = args.out / f"seed-{seed}" / "judged" / named
+    for judged in (j for j in made.judged if j.table == table):
+        questions = multi_span(args) if table == "multi-span" else args.questions
+        of = ["-".join(t.out.relative_to(args.out).parts) for t in judged.weights.values()]
+        out = args.out / "judged" / "-".join([judged.system, *of, questions.stem, *judged.tags])
         words = ["--no-clarify", *(word for tag in judged.tags for word in ("--tag", tag))]
         if "answerer" in judged.weights:
             words += ["--set", "eoi_bias=0"]
@@ -202,8 +246,8 @@ def carry_out(args: argparse.Namespace, seed: int) -> dict[tuple[str, str], dict
             judged.system, questions, out, args.corpus, words, args.questions_limit, device=args.device, **weights
         )
         if report is None:
-            raise RuntimeError(f"{judged.table}, {judged.row}: not evaluated")
-        reports[judged.table, judged.row] = report
+            raise RuntimeError(f"{TABLES[table]}, {judged.row}: not evaluated")
+        reports[judged.row] = report
     return reports
 
 
@@ -217,11 +261,10 @@ def multi_span(args: argparse.Namespace) -> Path:
     return file
 
 
-def by_answers(file: Path) -> dict[str, set[str]]:
-    """The ids of the questions by how many of their answers stand in their passage."""
+def by_answers(rows: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
+    """The ids of questions by how many of their answers stand in one of their passages."""
     found: dict[str, set[str]] = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in rows:
         most = max(covered([p["text"]], row["answers"]) for p in row["passages"])
         name = "three or more answers" if most > 2 else "two answers" if most == 2 else "one answer, or none"
         found.setdefault(name, set()).add(row["id"])
@@ -241,7 +284,7 @@ def difference(found: Comparison) -> str:
 
 
 def table(rows: dict[str, Sequence[dict[str, Any]]]) -> str:
-    """A table in Markdown: F1 over all and ambiguous questions with intervals, lowest and highest seed, and the difference from the first row."""
+    """A table in Markdown: F1 over all and ambiguous questions with intervals, each seed, and the difference from the first row."""
     first = values(next(iter(rows.values())), False)
     against = {name: compare_values(values(of, False), first) for name, of in list(rows.items())[1:]}
     found = corrected(against)
@@ -254,11 +297,19 @@ def table(rows: dict[str, Sequence[dict[str, Any]]]) -> str:
             between = f" [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
             cells.append(f"{100 * sum(own) / max(1, len(own)):.1f}{between}")
         seeds = [100 * sum(own) / max(1, len(own)) for own in (values([r], False) for r in reports)]
-        cells.append(f"{min(seeds):.1f} to {max(seeds):.1f}")
+        cells.append(", ".join(f"{value:.1f}" for value in seeds) if len(seeds) > 1 else "")
         d = found.get(name)
         cells += [difference(d.comparison), f"{d.holm:.4f}"] if d else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def groups(rows: dict[str, Sequence[dict[str, Any]]], questions: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The table once more for each number of answers in one passage."""
+    for group, ids in sorted(by_answers(questions).items()):
+        part = {n: [{"rows": [r for r in of["rows"] if r["id"] in ids]} for of in many] for n, many in rows.items()}
+        if asked := len(next(iter(part.values()))[0]["rows"]):
+            yield f"\n### {group} in the passage, {asked} questions\n\n{table(part)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -269,13 +320,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=5000, help="of each training (default: %(default)s, as in the paper)")
-    parser.add_argument("--limit", type=int, default=LIMIT, help="single-answer questions (default: %(default)s)")
+    parser.add_argument("--reader-steps", type=int, default=0, help="of the reader that all begin with (default: as many)")
+    parser.add_argument("--batch-tokens", type=int, default=BATCH_TOKENS, help="of a step (default: %(default)s)")
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES), metavar="TABLE")
     parser.add_argument(
-        "--shares", type=float, nargs="*", default=[1, 10], help="percent of the multi-answer data, beside all of it"
+        "--limit", type=int, default=LIMIT, help="single-answer questions beside the reader's (default: %(default)s)"
     )
-    parser.add_argument(
-        "--init", default="small:READER", help="encoder-decoder of the loop and of fid; READER: the seed's reader"
-    )
+    parser.add_argument("--several", type=int, default=0, help="multi-answer questions that are 100%% (default: all)")
+    parser.add_argument("--passages", type=int, default=0, help="of Wikipedia, for context (default: all)")
+    parser.add_argument("--shares", type=float, nargs="*", default=[1, 10, 100], help="percent of the multi-answer data")
+    parser.add_argument("--init", default="small:READER", help="encoder-decoder of the loop and of fid; READER: the reader")
     parser.add_argument("--system", default="ambigprompt", help="that the span models answer in (default: %(default)s)")
     parser.add_argument("--questions", type=Path, default=ROOT / "data" / "starter" / "questions.json")
     parser.add_argument("--questions-limit", type=int, default=0)
@@ -286,18 +340,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.data, args.out = args.data.resolve(), args.out.resolve()
     print(cost(args), flush=True)
     if args.dry_run:
-        for training in plan(args, args.seeds[0]).trainings:
+        for training in needed(plan(args, args.seeds[0]), args.tables):
             print(f"core train {' '.join(training.words)}")
         return 0
-    by_seed = [carry_out(args, seed) for seed in args.seeds]
-    tables = dict.fromkeys(name for name, _ in by_seed[0])
-    for name in tables:
-        rows = {row: [reports[name, row] for reports in by_seed] for of, row in by_seed[0] if of == name}
-        print(f"\n## {name}\n\n{table(rows)}")
-        if name.endswith("multi-span questions"):
-            for group, ids in sorted(by_answers(multi_span(args)).items()):
-                part = {n: [{"rows": [r for r in of["rows"] if r["id"] in ids]} for of in many] for n, many in rows.items()}
-                print(f"\n### {group} in the passage, {len(ids)} questions\n\n{table(part)}")
+    for name in args.tables:
+        by_seed = [carry_out(args, seed, name) for seed in args.seeds]
+        rows = {row: [reports[row] for reports in by_seed] for row in by_seed[0]}
+        print(f"\n## {TABLES[name]}\n\n{table(rows)}", flush=True)
+        if name == "multi-span":
+            print("\n".join(groups(rows, (row for _, row in json_io.read_lines(multi_span(args))))))
     return 0
 
 

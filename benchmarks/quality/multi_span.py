@@ -1,0 +1,161 @@
+"""The loop against one pass of the same network, everything else equal, on questions whose answers stand in one passage (Quoref, MultiSpanQA).
+
+    python -m benchmarks.quality.multi_span --data DATA [--limit N] [--tune 150] [--rehearse] [--out FILE]
+
+The answering model (AMBISCOPE_ANSWERER) runs once through its loop, up to 8 answers, for each question of DATA/multi/dev of these sources, in random
+order.  `one pass` takes the spans of the first step alone, without any answer in the prompt; `one pass of the reader` those of the passage read by
+AMBISCOPE_READER, which can be the same network.  Each has one number that says when it stops ([EOI]'s bias, or the probability that an answer needs),
+chosen in the same way: for the best F1 on the first --tune questions of DATA/multi/train of these sources, which the network was trained on.  No answer
+shares words with an earlier one.  F1 answer with bootstrap intervals over questions, paired differences from `one pass`, by the number of answers that
+the passage holds.  The test questions are to be asked once, with final weights: --rehearse asks further questions of multi/train instead.  What was
+asked is kept in --out, and not asked again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paper import MULTI_SPAN, groups, table
+from core import disk, json_io
+from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer
+from core.models.span.reader import PassageReader, load_reader
+from core.settings import Settings, quiet_libraries
+from core.systems.base.selection import candidates_of, distinct
+from core.training.held_out import answer_f1
+from core.types import Candidate, Passage, RetrievedPassage
+
+MOST = 8  # answers
+CANDIDATES = 32  # of one pass
+TRAINED_ON = ("quoref", "multispanqa")  # sources of DATA/multi/train
+Scored = list[tuple[str, float]]  # answers in order; each needs a limit of at most its number
+
+
+@dataclass(frozen=True)
+class Way:
+    """How answers are found."""
+
+    name: str
+    find: Callable[[str, Sequence[RetrievedPassage]], Scored]
+
+
+def looped(answerer: SpanAnswerer, question: str, passages: Sequence[RetrievedPassage]) -> Scored:
+    """Each step's answer with its log odds against [EOI]."""
+    out: Scored = []
+    while len(out) < MOST:
+        proposal = answerer.propose(question, passages, [text for text, _ in out])
+        if not proposal.candidates:
+            break
+        top = proposal.candidates[0]
+        odds = math.log(max(top.probability, 1e-12)) - math.log(max(proposal.eoi_probability, 1e-12))
+        out.append((top.text, min(odds, out[-1][1]) if out else odds))  # the loop has ended before a later, likelier one
+    return out
+
+
+def once(candidates: Sequence[Candidate]) -> Scored:
+    return [(c.text, math.log(max(c.probability, 1e-12))) for c in distinct(candidates)[:MOST]]
+
+
+def ways(answerer: SpanAnswerer, reader: PassageReader) -> list[Way]:
+    def read(question: str, passages: Sequence[RetrievedPassage]) -> Scored:
+        readouts = reader.read(question, [p.passage for p in passages], CANDIDATES)
+        return once(candidates_of(readouts, "dpr", CANDIDATES))
+
+    return [
+        Way("one pass", lambda question, passages: once(answerer.propose(question, passages, []).candidates)),
+        Way("loop", lambda question, passages: looped(answerer, question, passages)),
+        Way("one pass of the reader", read),
+    ]
+
+
+def asked(ways: Sequence[Way], rows: Sequence[dict[str, Any]], out: Path) -> list[dict[str, Scored]]:
+    """What each way finds for each row, from `out` where it is there already."""
+    known = {row["id"]: row["found"] for _, row in json_io.read_lines(out)} if out.exists() else {}
+    for number, row in enumerate(rows, 1):
+        if row["id"] in known:
+            continue
+        passages = [
+            RetrievedPassage(Passage(str(j), p.get("title") or "", p["text"]), j + 1, 0.0)
+            for j, p in enumerate(row["passages"])
+        ]
+        known[row["id"]] = {way.name: way.find(row["question"], passages) for way in ways}
+        disk.append_line(out, json.dumps({"id": row["id"], "found": known[row["id"]]}) + "\n", "start again to go on")
+        if number % 25 == 0:
+            print(f"{number} of {len(rows)} questions", file=sys.stderr, flush=True)
+    return [known[row["id"]] for row in rows]
+
+
+def kept(found: Scored, limit: float) -> list[str]:
+    return [text for text, worth in found if worth >= limit]
+
+
+def best_limit(found: Sequence[Scored], rows: Sequence[dict[str, Any]]) -> float:
+    """The limit of the best mean F1: of equal ones, the middle one."""
+    numbers = sorted({worth for one in found for _, worth in one})
+    tried = [numbers[i * (len(numbers) - 1) // 60] for i in range(61)] if len(numbers) > 61 else numbers
+    values = [sum(answer_f1(kept(one, limit), row["answers"]) for one, row in zip(found, rows)) for limit in tried]
+    best = [i for i, value in enumerate(values) if value == max(values)]
+    return tried[best[len(best) // 2]]
+
+
+def questions(file: Path, sources: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of these sources that have answers, in random order."""
+    rows = [row for _, row in json_io.read_lines(file) if row["source"] in sources and row["answers"]]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+def report(rows: Sequence[dict[str, Any]], answers: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """As `core evaluate` reports, as much as a table needs."""
+    values = [answer_f1(own, row["answers"]) for own, row in zip(answers, rows)]
+    return {
+        "rows": [
+            {"id": row["id"], "ambiguous": len(row["answers"]) > 1, "metrics": {"F1 answer": value}}
+            for row, value in zip(rows, values)
+        ]
+    }
+
+
+def lines(args: argparse.Namespace) -> Iterator[str]:
+    settings = Settings.from_env()
+    answerer, digest = load_answerer(settings.answerer, settings.device, Decoding(0.0, 0.0, candidates=CANDIDATES))
+    reader, of_reader = load_reader(settings.reader, settings.device)
+    train = questions(args.data / "multi" / "train.jsonl.gz", TRAINED_ON)
+    tuning, rest = train[: args.tune], train[args.tune :]
+    rows = (rest if args.rehearse else questions(args.data / "multi" / "dev.jsonl.gz", MULTI_SPAN))[: args.limit or None]
+    out = args.out or settings.runs_dir / "multi_span" / f"{digest}-{of_reader}.jsonl"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    chosen = ways(answerer, reader)
+    tuned, found = asked(chosen, tuning, out), asked(chosen, rows, out)
+    limits = {way.name: best_limit([one[way.name] for one in tuned], tuning) for way in chosen}
+    of = "training questions: a rehearsal" if args.rehearse else "test questions"
+    yield f"{len(rows)} {of}; answering model {digest}, reader {of_reader}; limits " + ", ".join(
+        f"{name} {limit:.2f}" for name, limit in limits.items()
+    )
+    reports = {name: [report(rows, [kept(one[name], limit) for one in found])] for name, limit in limits.items()}
+    yield f"\n{table(reports)}"
+    yield from groups(reports, rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    quiet_libraries()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=0, help="test questions (default: all 345)")
+    parser.add_argument("--tune", type=int, default=150, help="questions that the limits are chosen on (default: %(default)s)")
+    parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--out", type=Path, default=None, help="default: a file of these weights below var/runs/multi_span")
+    for line in lines(parser.parse_args(argv)):
+        print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

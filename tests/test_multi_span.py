@@ -1,0 +1,46 @@
+"""`python -m benchmarks.quality.multi_span`: what a limit keeps of a loop and of one pass, and how it is chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality import multi_span
+from core.types import Candidate, Proposal
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "1", "question": "q", "passages": [{"title": "", "text": "Oslo, Rome, Bonn"}], "answers": [["Rome"], ["Oslo"]]},
+    {"id": "2", "question": "q", "passages": [{"title": "", "text": "Oslo, Rome, Bonn"}], "answers": [["Rome"]]},
+]
+
+
+class Answerer:
+    """Gives Rome, Oslo, Bonn; [EOI] is likelier than Oslo, and not than Bonn."""
+
+    def propose(self, question: str, passages: Any, previous: list[str]) -> Proposal:
+        rest = [name for name in ("Rome", "Oslo", "Bonn") if name not in previous]
+        eoi = 0.6 if len(previous) == 1 else 0.1
+        return Proposal(tuple(Candidate(name, 0.4 - 0.1 * i) for i, name in enumerate(rest)), eoi)
+
+
+def test_a_loop_ends_for_good_where_it_ends_first() -> None:
+    found = multi_span.looped(Answerer(), "q", [])  # type: ignore[arg-type]
+    assert [text for text, _ in found] == ["Rome", "Oslo", "Bonn"]
+    assert multi_span.kept(found, 0.0) == ["Rome"]
+    assert multi_span.kept(found, -1.0) == ["Rome", "Oslo", "Bonn"]
+
+
+def test_the_limit_of_the_best_f1_is_chosen_and_what_was_asked_is_not_asked_again(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def find(question: str, passages: Any) -> multi_span.Scored:
+        calls.append(passages[0].passage.text)
+        return [("Rome", -1.0), ("Oslo", -2.0), ("Bonn", -3.0)]
+
+    way = multi_span.Way("one", find)
+    for _ in range(2):
+        found = multi_span.asked([way], ROWS, tmp_path / "found.jsonl")
+    assert len(calls) == 2
+    one = [f["one"] for f in found]
+    assert multi_span.kept(one[0], multi_span.best_limit(one[:1], ROWS[:1])) == ["Rome", "Oslo"]
+    assert multi_span.kept(one[0], multi_span.best_limit(one[1:], ROWS[1:])) == ["Rome"]
