@@ -187,6 +187,7 @@ def fit(
     from accelerate import Accelerator
     from accelerate.utils import DistributedDataParallelKwargs
 
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans every new shape for 10 ms, and hardly two batches have one shape
     accelerator = Accelerator(
         mixed_precision="bf16" if _bf16(config) else "no",
         cpu=config.device == "cpu",
