@@ -142,7 +142,8 @@ def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Ite
     folders = (data, ROOT / "data", ROOT / "var")
     found = [fault for c in sorted((ROOT / "checkpoints").glob("*/config.json")) for fault in seen(c.parent, folders)]
     if faults := [fault for fault in found if f" of {file} " in fault or " questions of " not in fault]:
-        yield f"**Not to be reported:** `benchmarks.overlap` finds {len(faults)} faults in the bundled weights, such as: {faults[0]}."
+        names = ", ".join(dict.fromkeys(f"`{fault.partition(':')[0]}`" for fault in faults))
+        yield f"**Systems that use {names} are not to be reported**: `benchmarks.overlap` finds {len(faults)} faults there, such as: {faults[0]}."
 
 
 def asked(args: argparse.Namespace) -> int:

@@ -60,8 +60,8 @@ def test_the_table_has_paired_differences_published_figures_and_marks() -> None:
 def test_runs_of_several_commits_and_weights_that_have_seen_the_questions_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    faults = ["reader: 3 questions of ambignq/dev_light.json are in multi/train.jsonl.gz, such as 'x'"]
-    monkeypatch.setattr(ambignq, "seen", lambda checkpoint, folders: faults if checkpoint.name == "reader" else [])
+    faults = ["mpnet: 3 questions of ambignq/dev_light.json are in multi/train.jsonl.gz, such as 'x'"]
+    monkeypatch.setattr(ambignq, "seen", lambda checkpoint, folders: faults if checkpoint.name == "mpnet" else [])
     runs = {"one-pass": report({"a": 1.0}), "fid": report({"a": 1.0}, "b" * 40)}
     said = list(ambignq.notes(runs, "ambignq/dev_light.json", tmp_path, "others"))
     assert "aaaaaaaaaa, bbbbbbbbbb: these runs are not of one commit" in said[0]
