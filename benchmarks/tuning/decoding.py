@@ -1,7 +1,7 @@
-"""Chooses the decoding of the answerer (weight of the reader, [EOI] bias) on practice questions held out from training; never on a test set.
+"""Chooses the decoding of the answerer ([EOI] bias, what the reader alone keeps) on practice questions held out from training; never on a test set.
 
     python -m benchmarks.tuning.decoding [--answerer FOLDER] [--limit 60]       # of ambiscope
-    python -m benchmarks.tuning.decoding --paper [--limit 60]                    # of ambigprompt: the bias of [EOI] alone, no prior, no filter
+    python -m benchmarks.tuning.decoding --paper [--limit 60]                    # of ambigprompt: the bias of [EOI] alone, nothing kept
 
 The network's scores are kept for each (question, previous answers), so that a further setting costs little.  Questions and passages: those that rerankers
 are fitted on (core.training.data.held_out_passages).
@@ -28,9 +28,8 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.training.held_out import answer_f1
 from core.types import RetrievedPassage
 
-BIASES = (-6.0, -4.0, -2.0, -1.0, 0.0)
-READER_WEIGHTS = (0.5, 1.0)
-KEPT_ABOVE = (0.03, 0.05, 1.0)
+BIASES = (-4.0, -2.0, -1.0, 0.0)
+KEPT_ABOVE = (0.03, 0.05, 0.1, 0.2)
 
 
 class Runner:
@@ -72,20 +71,19 @@ def main() -> int:
     args = parser.parse_args()
     settings = Settings.from_env()
     held_out, found = held_out_passages(Engine(settings), WRITTEN, args.top_k, args.limit)
-    answerer, digest = load_answerer(args.answerer, settings.device, Decoding(reader_weight=float(not args.paper)))
+    answerer, digest = load_answerer(args.answerer, settings.device, Decoding(keep_above=1.0 if args.paper else 0.0))
     if not args.paper:
         answerer.reader, _ = load_reader(args.reader, settings.device)
     runner = Runner(answerer, held_out, found)
     rows = []
-    for weight, above, bias in itertools.product(*(((0.0,), (1.0,)) if args.paper else (READER_WEIGHTS, KEPT_ABOVE)), BIASES):
-        decoding = Decoding(0.0, bias, weight, above, repeats=args.paper)
+    for above, bias in itertools.product((1.0,) if args.paper else KEPT_ABOVE, BIASES):
+        decoding = Decoding(bias, above, repeats=args.paper)
         runner.again = 0
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
         values = [answer_f1(a, e.gold) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
         rows.append(
             {
-                "reader_weight": weight,
                 "keep_above": above,
                 "eoi_bias": bias,
                 "f1": round(sum(values) / len(values), 4),

@@ -135,7 +135,7 @@ def _spread(
 
     p = max(packing.lengths[:: packing.rows]) if packing.rows else None
     bias = None if position_bias is None else position_bias[..., : seen.shape[1], : seen.shape[1]]
-    more = {"rows": packing.rows, "prompt_tokens": p, "alone": packing.alone}
+    more: dict[str, Any] = {"rows": packing.rows, "prompt_tokens": p, "alone": packing.alone}
     out, _ = interleaved_attention(
         nn.Identity(), padded(query), padded(key), padded(value), seen[:, None, None], scaling, 0.0, bias, **more
     )

@@ -33,12 +33,12 @@ def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptio
     settings, repeats = parts.settings, name == "ambigprompt"
     trained = training_of(find_checkpoint(settings.answerer, "answerer"))  # fail before weights are loaded
     _check_prompting(own, trained.prompting, settings.answerer)
-    decoding = Decoding(own.retrieval_prior, own.eoi_bias, own.reader_weight, getattr(own, "keep_above", 1.0), repeats=repeats)
+    decoding = Decoding(own.eoi_bias, getattr(own, "keep_above", 1.0), repeats=repeats)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     decoded = {k: v for k, v in asdict(decoding).items() if v or k != "repeats"}  # as in the digests of fitted calibrations
     used: dict[str, Any] = {"decoding": decoded, "prompting": trained.prompting, "stage": trained.stage}
     model.reader = None
-    if own.reader_weight:
+    if decoding.keep_above < 1:
         model.reader, used["reader_digest"] = load_reader(settings.reader, settings.device)
         used["reader"] = settings.reader
     key = CalibrationKey(name, "answerer", digest_of(digest, used["decoding"], used.get("reader_digest")))

@@ -45,20 +45,16 @@ class LoopOptions(ClarifierOptions):
 
 @dataclass(frozen=True)
 class AmbigPromptOptions(LoopOptions):
-    """The paper's method: no prior; the bias tuned by benchmarks.tuning.decoding."""
+    """The paper's method; the bias tuned by benchmarks.tuning.decoding."""
 
-    retrieval_prior: float = option(0.0, "weight of the retriever's similarity; not in the paper")
     eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
-    reader_weight: float = option(0.0, "weight of the per-passage reader's probability; not in the paper")
 
 
 @dataclass(frozen=True)
 class AmbiscopeOptions(LoopOptions):
     loop: Literal["fast", "exact"] = option("fast", "as in `ambigprompt`", in_menu=True)
-    retrieval_prior: float = option(0.0, "weight of the retriever's similarity")
     eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
-    reader_weight: float = option(1.0, "weight of the per-passage reader's log probability", 0)
-    keep_above: float = option(0.05, "what the reader alone gives this probability is always an answer", 0, 1)
+    keep_above: float = option(0.1, "what the reader alone gives this probability is always an answer", 0, 1)
 
 
 @dataclass(frozen=True)

@@ -229,9 +229,9 @@ def test_settings_say_how_it_was_decoded(loading: dict[str, Any]) -> None:
     assert plain["decoding"]["eoi_bias"] == loading["decoding"].eoi_bias == plain["extra"]["eoi_bias"] == -2.0
     assert (plain["extra"]["round_trip"], plain["retrieval"]) == ("answerer", {"retriever": "bm25"})
     assert plain["reader_digest"] == "r1"  # it confirms rewritten questions
-    for extra in ({"round_trip": "reader"}, {"reader_weight": 0.5}):
-        settings = build("ambigprompt", parts(WEST), Options(extra=extra)).info.settings
+    for name, reader in (("ambigprompt", None), ("ambiscope", "the reader")):
+        settings = build(name, parts(WEST), Options(extra={"round_trip": "reader"})).info.settings
         assert settings["reader_digest"] == "r1"
-        assert loading["model"].reader == ("the reader" if "reader_weight" in extra else None)
+        assert loading["model"].reader == reader
     build("ambigprompt-seq2seq", parts(WEST), Options(extra={"eoi_bias": -3}))
     assert loading["decoding"].eoi_bias == -3.0

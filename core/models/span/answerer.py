@@ -26,7 +26,6 @@ from core.text import answer_words, shares_words
 from core.types import Candidate, Job, Proposal, RetrievedPassage
 
 READINGS_KEPT = 64  # questions whose reader output is cached
-LEAST = -12.0  # floor of the reader's log probability
 READ_SPANS = 40  # the reader's likeliest of a passage
 AFTER = 0.1  # [EOI]'s logit below that of an answer that has to come first
 EXAMINED = 256  # spans considered before equal texts are merged
@@ -34,17 +33,14 @@ EXAMINED = 256  # spans considered before equal texts are merged
 
 @dataclass(frozen=True)
 class Decoding:
-    """Added to the logits before the softmax.
+    """`eoi_bias`: added to [EOI]'s logit (negative: stop later).
 
-    `retrieval_prior`: times (cosine of a passage - cosine of the best passage); `eoi_bias`: added to [EOI]'s logit (negative: stop later);
-    `reader_weight`: times the per-passage reader's log probability of the span (0: the reader is not used); `keep_above`: [EOI] comes after every
-    candidate to which the reader alone gives this probability, scored as DPR does (1: after none); `repeats`: candidates that share words with a
-    previous answer are allowed, as in the paper, where only the prompt prevents them.
+    `keep_above`: [EOI] comes after every candidate to which the per-passage reader alone gives this probability, scored as DPR does (1: after
+    none, and nothing is read alone); `repeats`: candidates that share words with a previous answer are allowed, as in the paper, where only the
+    prompt prevents them.
     """
 
-    retrieval_prior: float = 8.0
-    eoi_bias: float = -2.25
-    reader_weight: float = 0.0
+    eoi_bias: float = -2.0
     keep_above: float = 1.0
     candidates: int = 8
     repeats: bool = False
@@ -95,7 +91,7 @@ class SpanAnswerer(SpanModel):
 
     def _read(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
         """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""
-        if self.reader is None or not self.decoding.reader_weight:
+        if self.reader is None or self.decoding.keep_above >= 1:
             return [None] * len(jobs)
         out: list[Mapping[Place, float]] = []
         for question, passages, _ in jobs:
@@ -109,10 +105,10 @@ class SpanAnswerer(SpanModel):
 
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
-        """Decoding: adds the prior and the bias, merges equal texts, and removes candidates that share words with `previous` from the softmax."""
+        """Decoding: adds the bias, merges equal texts, and removes candidates that share words with `previous` from the softmax."""
         eoi = scored.eoi + decoding.eoi_bias
-        found = examined(scored, passages, decoding)
-        alone = read_alone(scored.read) if scored.read and decoding.keep_above < 1 else {}
+        found = examined(scored)
+        alone = read_alone(scored.read) if scored.read else {}
         before_eoi: set[str] = set()  # answers that the reader alone would give
         dropped: list[float] = []
         merged: dict[str, list[float]] = {}
@@ -154,12 +150,9 @@ class SpanAnswerer(SpanModel):
         )
 
 
-def examined(scored: Scored, passages: Sequence[RetrievedPassage], decoding: Decoding) -> list[Span]:
-    """The best spans and those that the reader names, best first, with the retrieval prior and the reader's log probability added."""
-    rows = scored.rows
-    best = max((p.similarity for p in passages if p.similarity is not None), default=0.0)
-    prior = [decoding.retrieval_prior * ((p.similarity if p.similarity is not None else best) - best) for p in passages]
-    spans = scored.spans + torch.tensor([prior[i] for i in rows.passage])[:, None, None]
+def examined(scored: Scored) -> list[Span]:
+    """The best spans and those that the reader names, best first."""
+    rows, spans = scored.rows, scored.spans
     found = top_spans(spans, rows, EXAMINED)
     if scored.read is None:
         return found
@@ -172,10 +165,7 @@ def examined(scored: Scored, passages: Sequence[RetrievedPassage], decoding: Dec
                 if (logit := float(spans[row, first, last - first])) > -math.inf:
                     logits[passage, start, end] = logit
                 break
-    added = {
-        place: logit + decoding.reader_weight * max(LEAST, scored.read.get(place, LEAST)) for place, logit in logits.items()
-    }
-    return sorted((Span(*place, logit) for place, logit in added.items()), key=lambda s: -s.logit)
+    return sorted((Span(*place, logit) for place, logit in logits.items()), key=lambda s: -s.logit)
 
 
 @loaded_once(2)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.models.span.answerer import Decoding, Scored, SpanAnswerer, examined
+from core.models.span.answerer import Scored, SpanAnswerer, examined
 from core.models.span.model import to_candidate
 from core.models.span.reader import read_alone
 from core.models.span.rows import Rows
@@ -73,7 +73,7 @@ class FastSpanLoop(_FastLoop):
         """Indices of the passages that are read again; at least one."""
         assert self._first is not None
         most = self.rereading.count(len(passages))
-        order = remaining(self._first, passages, previous, self.model.decoding)
+        order = remaining(self._first, passages, previous)
         top = order[0][1]
         chosen = {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
         return chosen | self._kept(passages, previous)
@@ -82,7 +82,7 @@ class FastSpanLoop(_FastLoop):
         """Indices of the passages with a further answer that the reader alone would give."""
         assert self._first is not None
         least, read = self.model.decoding.keep_above, self._first.read
-        alone = read_alone(read) if read and least < 1 else {}
+        alone = read_alone(read) if read else {}
         return {
             place[0]
             for place, probability in alone.items()
@@ -102,12 +102,10 @@ def part_of(rows: Rows, at: Sequence[int]) -> Rows:
     )
 
 
-def remaining(
-    scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding
-) -> list[tuple[int, float]]:
+def remaining(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> list[tuple[int, float]]:
     """(index, logit of the best remaining span) of each passage, best first; passages without one come last, with -inf."""
     logits: dict[int, float] = {}
-    for span in examined(scored, passages, decoding):  # the best first
+    for span in examined(scored):  # the best first
         if span.passage in logits:
             continue
         text = to_candidate(span, passages[span.passage].passage, 0.0).text

@@ -76,11 +76,11 @@ def test_what_is_read_again_can_still_hold_an_answer(answerer: SpanAnswerer) -> 
     loop = FastSpanLoop(answerer)
     first = loop.propose(QUESTION, PASSAGES, ())
     given = [first.candidates[0].text]
-    order = [i for i, _ in remaining(loop._first, PASSAGES, given, answerer.decoding)]
+    order = [i for i, _ in remaining(loop._first, PASSAGES, given)]
     assert sorted(order) == list(range(6))
     later = loop.propose(QUESTION, PASSAGES, given)
     assert {c.evidence.passage_id for c in later.candidates if c.evidence} <= {str(i) for i in order[:2]}
-    covered = remaining(loop._first, PASSAGES, TEXTS[:3], Decoding(0.0))  # all words of three passages are given
+    covered = remaining(loop._first, PASSAGES, TEXTS[:3])  # all words of three passages are given
     assert {i for i, _ in covered[3:]} == {0, 1, 2}
     assert all(logit == float("-inf") for _, logit in covered[3:])
     assert [logit for _, logit in covered] == sorted((logit for _, logit in covered), reverse=True)
