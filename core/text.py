@@ -219,16 +219,20 @@ def has_answer(text: str, aliases: Iterable[str]) -> bool:
     return any(contains_tokens(tokens, word_tokens(alias)) for alias in aliases)
 
 
+def _answer_tokens(text: str) -> list[str]:
+    return word_tokens(answer_words(text))
+
+
 def overlapping(a: str, b: str) -> bool:
     """True if the words of one answer are a contiguous part of the other's (equal ones included)."""
-    x, y = word_tokens(answer_words(a)), word_tokens(answer_words(b))
+    x, y = _answer_tokens(a), _answer_tokens(b)
     return contains_tokens(x, y) or contains_tokens(y, x)
 
 
 def shares_words(answer: str, others: Iterable[str]) -> bool:
     """True if the answer equals, contains or is contained in one of the others, unless a numeral at the end tells them apart.
 
-    >>> shares_words("Robert Wise", ["director Robert Wise"]), shares_words("Vishwaroopam II", ["Vishwaroopam"])
+    >>> shares_words("Robert Wise", ["director Robert Wise"]), shares_words("Shining II", ["The Shining"])
     (True, False)
     """
     return any(overlapping(answer, other) and not _numbered_apart(answer, other) for other in others)
@@ -236,7 +240,7 @@ def shares_words(answer: str, others: Iterable[str]) -> bool:
 
 def _numbered_apart(a: str, b: str) -> bool:
     """True if one is the other and a numeral: a sequel, a monarch, a version."""
-    short, long = sorted((word_tokens(a), word_tokens(b)), key=len)
+    short, long = sorted((_answer_tokens(a), _answer_tokens(b)), key=len)
     return bool(short) and long[:-1] == short and short[-1].isalpha() and bool(_NUMERAL.fullmatch(long[-1]))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 AnnotationType = Literal["single", "multiple", "none"]
 Scope = Literal["all", "multi"]  # all questions; those none of whose annotations is a single answer
+STEP_CANDIDATES = 8  # that a step offers
 EOI = "[EOI]"  # "end of iteration" (AmbigPrompt, section 3.2): no valid answer is left
 
 

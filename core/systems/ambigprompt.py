@@ -9,8 +9,9 @@ AMBISCOPE_ANSWERER; a prediction stores its stage.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
 from core.models.loading.finding import SEQ2SEQ_ANSWERER
@@ -21,6 +22,11 @@ from core.systems.base.options import Options
 from core.systems.base.selection import CalibrationKey, digest_of
 from core.systems.base.system import SystemParts
 from core.systems.options import AmbigPromptOptions, AmbiscopeOptions, LoopOptions
+from core.types import AnsweringModel
+
+if TYPE_CHECKING:
+    from core.models.seq2seq.fid import FidAnswerer
+    from core.models.span.answerer import SpanAnswerer
 
 
 def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
@@ -28,7 +34,7 @@ def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptio
     from core.models.loading.finding import find_checkpoint
     from core.models.span.answerer import Decoding, load_answerer
     from core.models.span.checkpoints import training_of
-    from core.models.span.fast_loop import FastSpanLoop
+    from core.models.span.fast_loop import FastSpanLoop, Rereading
 
     settings, repeats = parts.settings, name == "ambigprompt"
     trained = training_of(find_checkpoint(settings.answerer, "answerer"))  # fail before weights are loaded
@@ -42,25 +48,14 @@ def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptio
         model.reader, used["reader_digest"] = load_reader(settings.reader, settings.device)
         used["reader"] = settings.reader
     key = CalibrationKey(name, "answerer", digest_of(digest, used["decoding"], used.get("reader_digest")))
-    clarifier, used_by_it = make_clarifier(own, settings, options.clarify, model)
-    rereading = _rereading(own)
-    return LoopSystem(
-        name,
-        parts,
-        options,
-        model,
-        (settings.answerer, digest),
-        own=own,
-        used=used | used_by_it,
-        clarifier=clarifier,
-        loop=(lambda: FastSpanLoop(model, rereading)) if rereading else None,
-        end=_end(own, options, settings.answerer, key, repeats),
+    return _looped(
+        name, parts, options, own, model, digest, lambda: FastSpanLoop(model, Rereading(own.reread)), used, key, repeats
     )
 
 
 def build_seq2seq(name: str, parts: SystemParts, options: Options, own: LoopOptions) -> LoopSystem:
     from core.models.seq2seq.fid import Generation, load_fid
-    from core.models.span.fast_loop import FastTextLoop
+    from core.models.span.fast_loop import FastTextLoop, Rereading
 
     generation, settings = Generation(eoi_bias=own.eoi_bias, repeats=True), parts.settings
     model, digest = load_fid(settings.answerer, settings.device, generation)
@@ -70,20 +65,10 @@ def build_seq2seq(name: str, parts: SystemParts, options: Options, own: LoopOpti
             "fid and spanseqgen, or train one with --target step"
         )
     _check_prompting(own, model.config.prompting, settings.answerer)
+    used = {"decoding": asdict(generation), "prompting": model.config.prompting}
     key = CalibrationKey(name, SEQ2SEQ_ANSWERER, digest_of(digest, asdict(generation)))
-    clarifier, used = make_clarifier(own, settings, options.clarify, model)
-    rereading = _rereading(own)
-    return LoopSystem(
-        name,
-        parts,
-        options,
-        model,
-        (settings.answerer, digest),
-        own=own,
-        used={"decoding": asdict(generation), "prompting": model.config.prompting, **used},
-        clarifier=clarifier,
-        loop=(lambda: FastTextLoop(model, rereading)) if rereading else None,
-        end=_end(own, options, settings.answerer, key, generation.repeats),
+    return _looped(
+        name, parts, options, own, model, digest, lambda: FastTextLoop(model, Rereading(own.reread)), used, key, True
     )
 
 
@@ -96,13 +81,30 @@ def _check_prompting(own: LoopOptions, trained: str, checkpoint: str) -> None:
         )
 
 
-def _rereading(own: LoopOptions) -> Any:
-    """Settings of the fast loop, or None for the exact one."""
-    from core.models.span.fast_loop import Rereading
-
-    return Rereading(own.reread) if own.loop == "fast" else None
-
-
-def _end(own: LoopOptions, options: Options, checkpoint: str, key: CalibrationKey, repeats: bool) -> LoopEnd:
+def _looped(
+    name: str,
+    parts: SystemParts,
+    options: Options,
+    own: LoopOptions,
+    model: SpanAnswerer | FidAnswerer,
+    digest: str,
+    fast: Callable[[], AnsweringModel],
+    used: Mapping[str, Any],
+    key: CalibrationKey,
+    repeats: bool,
+) -> LoopSystem:
+    """The loop over `model`, or over what `fast` creates for each run."""
+    checkpoint = parts.settings.answerer
+    clarifier, used_by_it = make_clarifier(own, parts.settings, options.clarify, model)
     calibration = key.find(checkpoint, own.calibration)
-    return LoopEnd.of(options.stop_above, own.stop, calibration, key, repeats)
+    return LoopSystem(
+        name,
+        parts,
+        options,
+        lambda _: fast() if own.loop == "fast" else model,
+        (checkpoint, digest),
+        own=own,
+        used={**used, **used_by_it},
+        clarifier=clarifier,
+        end=LoopEnd.of(options.stop_above, own.stop, calibration, key, repeats),
+    )

@@ -25,7 +25,7 @@ from core.models.ranking.evidence_verifier import probability_of
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.base.clarifying import judge_with
+from core.systems.base.clarifying import judge_with, reads_once
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemParts, SystemRun
@@ -80,7 +80,7 @@ class Refuel(System):
         self.asking: AskAgain = model.ask if isinstance(model, FusedReader) else ask_with(model)
         checkpoint = (parts.settings.seq2seq if fused else parts.settings.answerer, digest)
         used = {"judge": dict(judge.about)} if judge is not None else {}
-        self.confirm = judge_with(reader)
+        self.confirm = judge_with(reads_once(reader))
         clarifier = by_round_trip(self.asking, self.confirm)
         super().__init__("refuel", parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 

@@ -57,4 +57,4 @@ def build(name: str, parts: SystemParts, options: Options, own: ScriptedOptions)
         return [4.0 if text == passage.text[start:end] else -4.0 for (text, _), (passage, start, end) in zip(found, spans)]
 
     clarifier = by_round_trip(ask_each_passage(read), judge)
-    return LoopSystem(name, parts, options, model, ("scripted", ""), own=own, clarifier=clarifier)
+    return LoopSystem(name, parts, options, lambda _: model, ("scripted", ""), own=own, clarifier=clarifier)

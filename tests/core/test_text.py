@@ -36,6 +36,7 @@ def test_overlapping() -> None:
     assert not T.overlapping("Woodland", "Wood")
     assert not T.overlapping("", "Wood")
     assert not T.overlapping("New York City", "York Minster")
+    assert not T.shares_words("Shining II", ["The Shining"])  # a numeral tells them apart
 
 
 def test_chunks_keep_every_word() -> None:

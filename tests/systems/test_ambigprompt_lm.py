@@ -14,7 +14,8 @@ from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Request
 from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
-from core.systems.ambigprompt_lm import LanguageLoop
+from core.systems.ambigprompt_lm import language_loop
+from core.systems.base.loop import LoopSystem
 from core.systems.base.options import ClarifierOptions, Options
 from core.systems.base.system import SystemParts, answer
 
@@ -29,7 +30,7 @@ NONE = {"answer": None, "passage": None, "quotation": None}
 INVENTED = {"answer": "Cy Young", "passage": 1, "quotation": "Cy Young won the cup"}
 
 
-def system(*replies: dict[str, object], **options: int) -> tuple[LanguageLoop, ScriptedLanguageModel]:
+def system(*replies: dict[str, object], **options: int) -> tuple[LoopSystem, ScriptedLanguageModel]:
     script: Iterator[str] = map(json.dumps, replies)
 
     def rule(request: Request) -> str:
@@ -37,7 +38,7 @@ def system(*replies: dict[str, object], **options: int) -> tuple[LanguageLoop, S
 
     model = ScriptedLanguageModel({"next_answer": rule})
     parts = SystemParts(Settings(), None)
-    made = LanguageLoop(
+    made = language_loop(
         "ambigprompt-lm", parts, Options(clarify=False, **options), ClarifierOptions(), PromptedGenerator(model)
     )
     return made, model

@@ -13,6 +13,7 @@ from core.models.ranking.evidence_verifier import AnswererEvidence, probability_
 from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer
 from core.models.span.reader import relevances
 from core.systems import build
+from core.systems.base.clarifying import ask_reader, judge_with, reads_once
 from core.systems.base.options import Options
 from core.systems.base.selection import candidates_of
 from core.systems.base.system import answer
@@ -211,3 +212,14 @@ def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_longer_reading_of_the_same_answer_counts() -> None:
     given = (t.Candidate("director Robert Wise", 0.4), t.Candidate("Wise", 0.3), t.Candidate("Oslo", 0.2))
     assert [probability_of(name, given) for name in ("Robert Wise", "Wise", "Bergen")] == [0.4, 0.3, 0.0]
+
+
+def test_a_judge_does_not_read_again_what_the_round_trip_read() -> None:
+    reader = TableReader(COLOUR_READER)
+    read = reads_once(reader)  # type: ignore[arg-type]
+    assert ask_reader(read)([("Which colour?", COLOURS)]) == [["red"]]
+    red, blue = judge_with(read)("Which colour?", [(COLOURS[0], 0, 3), (COLOURS[0], 7, 11)])
+    assert red > 0 > blue
+    assert reader.asked == 3
+    judge_with(read)("Which other colour?", [(COLOURS[0], 0, 3)])
+    assert reader.asked == 4

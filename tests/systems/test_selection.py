@@ -28,7 +28,7 @@ PASSAGES = [t.Passage("a", "People", "Anna, Bert, Carl and Dora.")]
 def looped(end: LoopEnd) -> t.Prediction:
     """Two steps at which [EOI] is likelier than a candidate that is often right, then one without a hope."""
     model = FixedModel(proposal(0.2, Anna=0.7), proposal(0.45, Bert=0.4, Carl=0.1), proposal(0.95, Dora=0.02))
-    return answer(LoopSystem("x", parts(PASSAGES), Options(clarify=False), model, end=end), t.Question("who"))
+    return answer(LoopSystem("x", parts(PASSAGES), Options(clarify=False), lambda _: model, end=end), t.Question("who"))
 
 
 def shown(prediction: t.Prediction) -> dict[str, float]:

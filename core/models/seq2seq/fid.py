@@ -34,7 +34,7 @@ from core.models.seq2seq.network import fan_out as _fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.text import answer_words, find_spans, occurrences, shares_words
-from core.types import EOI, Candidate, Evidence, Proposal, RetrievedPassage
+from core.types import EOI, STEP_CANDIDATES, Candidate, Evidence, Proposal, RetrievedPassage
 
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
 MOST_EXTRA = 8  # additional first tokens, one for each previous answer
@@ -44,7 +44,7 @@ MOST_EXTRA = 8  # additional first tokens, one for each previous answer
 class Generation:
     """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later); `repeats`: as in core.models.span.answerer.Decoding."""
 
-    candidates: int = 4  # per step; each costs the decoder a row
+    candidates: int = STEP_CANDIDATES // 2  # each costs the decoder a row
     eoi_bias: float = 0.0
     repeats: bool = False
 

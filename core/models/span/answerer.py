@@ -23,7 +23,7 @@ from core.models.span.network import SpanNetwork
 from core.models.span.reader import PassageReader, Place, read_alone
 from core.models.span.rows import Rows
 from core.text import answer_words, shares_words
-from core.types import Candidate, Job, Proposal, RetrievedPassage
+from core.types import STEP_CANDIDATES, Candidate, Job, Proposal, RetrievedPassage
 
 READINGS_KEPT = 64  # questions whose reader output is cached
 READ_SPANS = 40  # the reader's likeliest of a passage
@@ -42,7 +42,7 @@ class Decoding:
 
     eoi_bias: float = -2.0
     keep_above: float = 1.0
-    candidates: int = 8
+    candidates: int = STEP_CANDIDATES
     repeats: bool = False
 
 

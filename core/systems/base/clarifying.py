@@ -6,7 +6,7 @@ seq2seq pass the round trip first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from core import types as t
@@ -18,27 +18,45 @@ from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
 from core.systems.base.options import ClarifierOptions
 
+Read = Callable[[Sequence[tuple[str, t.Passage]]], list[Readout]]  # (question, passage) pairs
 JUDGED_SPANS = 12  # of a passage, likeliest first: the others have next to no probability
 
 
-def ask_reader(reader: PassageReader) -> AskAgain:
-    """Asks the reader passage by passage: the best span of each, unless abstaining is likelier."""
+def reads_once(reader: PassageReader) -> Read:
+    """The reader, which remembers what it read last: a judge asks about passages that the round trip has just read."""
+    latest: dict[tuple[str, t.Passage], Readout] = {}
 
-    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
-        readouts = reader.read_pairs(pairs, candidates=1)
-        return [(r.best.text, r.best.probability) if r.best else (None, r.abstain_probability) for r in readouts]
+    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[Readout]:
+        nonlocal latest
+        known = latest
+        unread = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        known = known | dict(zip(unread, reader.read_pairs(unread, JUDGED_SPANS)))
+        latest = {pair: known[pair] for pair in pairs}
+        return [known[pair] for pair in pairs]
 
-    return ask_each_passage(read)
+    return read
 
 
-def judge_with(reader: PassageReader) -> Judge:
-    """The reader's log odds of each span, (passage, first character, end), as the answer to a question: of the probability that it gives to the spans
+def by_reader(reader: PassageReader) -> Clarifier:
+    """The round trip, asked and judged by one reader."""
+    read = reads_once(reader)
+    return by_round_trip(ask_reader(read), judge_with(read))
+
+
+def ask_reader(read: Read) -> AskAgain:
+    """Asks a reader passage by passage: the best span of each, unless abstaining is likelier."""
+    return ask_each_passage(
+        lambda pairs: [(r.best.text, r.best.probability) if r.best else (None, r.abstain_probability) for r in read(pairs)]
+    )
+
+
+def judge_with(read: Read) -> Judge:
+    """A reader's log odds of each span, (passage, first character, end), as the answer to a question: of the probability that it gives to the spans
     that overlap it."""
 
     def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
-        passages = list({passage.id: passage for passage, _, _ in spans}.values())  # one with several spans is read once
-        readouts = {r.passage.id: r for r in reader.read(question, passages, JUDGED_SPANS)}
-        return [log_odds(_overlapping(readouts[passage.id], start, end)) for passage, start, end in spans]
+        readouts = read([(question, passage) for passage, _, _ in spans])
+        return [log_odds(_overlapping(readout, start, end)) for readout, (_, start, end) in zip(readouts, spans)]
 
     return judge
 
@@ -66,7 +84,9 @@ def make_clarifier(
     if not asks:
         pass
     elif own.round_trip == "reader":
-        ask = ask_reader(reader)
+        if own.clarifier == "round-trip":
+            return by_reader(reader), used
+        ask = ask_reader(reads_once(reader))
     elif model is not None:
         ask = ask_with(model)
     else:
@@ -77,7 +97,7 @@ def make_clarifier(
         used |= {"answerer": settings.answerer, "answerer_digest": digest}
     if own.clarifier == "round-trip":
         assert ask is not None
-        return by_round_trip(ask, judge_with(reader)), used
+        return by_round_trip(ask, judge_with(reads_once(reader))), used
     from core.models.seq2seq.rewriter import load_rewriter
 
     rewriter, digest = load_rewriter(settings.rewriter, settings.device)

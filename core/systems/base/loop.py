@@ -81,26 +81,19 @@ class LoopSystem(System):
         name: str,
         parts: SystemParts,
         options: Options,
-        model: t.AnsweringModel,
+        model: Callable[[SystemRun], t.AnsweringModel],
         checkpoint: tuple[str, str] = ("", ""),
         *,
         own: SystemOptions | None = None,
         used: Mapping[str, Any] | None = None,
         clarifier: Clarifier | None = None,
-        loop: Callable[[], t.AnsweringModel] | None = None,
         end: LoopEnd | None = None,
     ) -> None:
-        """As `System`.  `loop`: creates a stateful replacement of `model` for each run; `end`: when the loop ends."""
+        """As `System`.  `model`: what proposes the answers of a run; `end`: when the loop ends."""
         self.model = model
-        self.loop: Callable[[], t.AnsweringModel] = loop or (lambda: model)
         self.stopping = end or LoopEnd.of(options.stop_above)
         used = {"calibration": describe(self.stopping.calibration), **(used or {})}
         super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
-
-    def propose(self, run: SystemRun, model: t.AnsweringModel, prompted: Sequence[str]) -> Generator[t.Event, None, t.Proposal]:
-        """The candidates of the next step; yields the calls of a language model.  `prompted`: the answers that the prompt names."""
-        yield from ()
-        return model.propose(run.reading.text, run.passages, prompted)
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate is left.
@@ -108,7 +101,7 @@ class LoopSystem(System):
         A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as
         previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a StepFinished a step.
         """
-        question, passages, end, model = run.reading, run.passages, self.stopping, self.loop()
+        question, passages, end, model = run.reading, run.passages, self.stopping, self.model(run)
         banned = {answer_key(b) for b in question.banned}
         previous: list[str] = []
         for text in question.pinned:
@@ -122,7 +115,8 @@ class LoopSystem(System):
             prompted = [*previous, *(b for b in question.banned if b not in previous)]
             yield t.StepStarted(number, tuple(previous), prompt_text(prompted))
             started = time.perf_counter()
-            proposal = yield from self.propose(run, model, prompted)
+            proposal = model.propose(question.text, passages, prompted)
+            yield from run.calls.events()
             known = {answer_key(p) for p in previous}
             excluded = banned if end.repeats else banned | known
             fresh: dict[str, t.Candidate] = {}  # the same answer twice counts once

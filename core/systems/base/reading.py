@@ -8,9 +8,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from core import types as t
-from core.disambiguation.clarifiers import by_round_trip
 from core.models.span.reader import PassageReader
-from core.systems.base.clarifying import ask_reader, judge_with
+from core.systems.base.clarifying import by_reader
 from core.systems.base.options import Options, ReadingOptions
 from core.systems.base.selection import CalibrationKey, Selection, answer_events
 from core.systems.base.system import System, SystemParts, SystemRun
@@ -38,7 +37,7 @@ class ReadingSystem(System):
         self.reader = reader
         self.stopping = Selection(own.threshold, key.find(getattr(parts.settings, key.kind), own.calibration), key)
         used = {**used, **self.stopping.about()}
-        clarifier = by_round_trip(ask_reader(reader), judge_with(reader)) if clarifies else None
+        clarifier = by_reader(reader) if clarifies else None
         super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
 
     @abstractmethod

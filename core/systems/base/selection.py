@@ -19,8 +19,6 @@ from core.text import answer_key, answer_words, occurrences, shares_words
 if TYPE_CHECKING:
     from core.models.span.reader import Readout
 
-STEP_CANDIDATES = 8  # candidates in the first step of a trace
-
 
 # ------------------------------------------------------------ calibrations
 
@@ -147,7 +145,7 @@ def answer_events(
     """
     previous = list(before)
     for i, c in enumerate(kept):
-        step_candidates = tuple(candidates[:STEP_CANDIDATES]) if i == 0 else (c,)
+        step_candidates = tuple(candidates[: t.STEP_CANDIDATES]) if i == 0 else (c,)
         step = t.Step(first + i, tuple(previous), prompt, step_candidates, c, 0.0, seconds if i == 0 else 0.0)
         yield t.StepFinished(step, t.Answer(c.text, c.probability, evidence_of(c, passages), first + i, i < pinned))
         previous.append(c.text)

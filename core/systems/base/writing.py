@@ -14,7 +14,7 @@ from core import types as t
 from core.models.seq2seq.decoding import Writer
 from core.models.seq2seq.fid import locate
 from core.systems.base.options import Options
-from core.systems.base.selection import STEP_CANDIDATES, answer_events, choose
+from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
 
 
@@ -37,7 +37,7 @@ class WritingSystem(System):
         kept = choose(candidates, question, 0.0, self.options.max_answers)
         if not kept:
             why = "the model wrote no answer"
-            yield t.StepFinished(t.Step(1, (), "", tuple(candidates[:STEP_CANDIDATES]), None, 0.0, seconds, why), None)
+            yield t.StepFinished(t.Step(1, (), "", tuple(candidates[: t.STEP_CANDIDATES]), None, 0.0, seconds, why), None)
             return why
         yield from answer_events(kept, candidates, len(question.pinned), passages, seconds)
         return MAXIMUM_REACHED if len(kept) >= self.options.max_answers else "one pass; the model ended the sequence"
