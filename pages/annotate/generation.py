@@ -22,7 +22,6 @@ KINDS = {"none": ("No answer", "1"), "single": ("A single answer", "2"), "multip
 KEYS = (
     ("1–3", "no answer, a single answer, several answers"),
     ("P", "add an answer"),
-    ("X", "reject the suggestion"),
 )
 
 

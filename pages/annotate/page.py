@@ -170,7 +170,11 @@ def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
         search.draw(work, list(form.answers(work)), generation.cite_buttons if work.stage == "generation" else None)
         suggestions.draw(work)
         comments.draw(work.task.item, work.who)
-        keys = judging.keys(work) if is_judging else (*form.KEYS, *(suggestions.KEYS if work.suggestions else ()), BACK)
+        keys = list(judging.keys(work) if is_judging else form.KEYS)
+        if not is_judging and work.suggestions:
+            keys += [*suggestions.KEYS, *([suggestions.REJECT] if work.stage == "generation" else [])]
+        if not is_judging and work.reading is not None:
+            keys.append(BACK)
         legend((*keys, ("U", "undo"), (SUBMIT, "submit")))
     capture_keys(f"{work.task.item}.{work.stage}", *(judging.focus(work) if is_judging else ()))
 

@@ -16,6 +16,7 @@ from pages.ui.markup import around, changes, escape, named
 from storage.records.annotation import Suggestion, SuggestionUse
 
 KEYS = (("A", "accept the suggestion"), ("L", "accept all of them"), ("E", "read its passage"))
+REJECT = ("X", "reject the suggestion")  # while writing; a validator adds it, or leaves it
 BADGES: dict[Action, str] = {
     "accepted": ":green-badge[accepted]",
     "edited": ":blue-badge[accepted, then edited]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import plotly.express as px
@@ -51,12 +52,13 @@ def compare(runs: Sequence[StoredEvaluation]) -> None:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
     with place:
-        _metrics(dict(sorted(differences.items(), key=lambda one: one[1].holm if one[1].holm is not None else 1.0)))
-        st.caption(
-            f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}. 95% intervals from a paired bootstrap of "
-            f"{BOOTSTRAP_SAMPLES:,} samples. p (Holm) is corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at "
-            f"once; from {SIGNIFICANT} on a difference is not significant."
-        )
+        rows = _metrics(dict(sorted(differences.items(), key=lambda one: one[1].holm if one[1].holm is not None else 1.0)))
+    table(rows, "Each metric in both runs, with difference, interval and p-value")
+    st.caption(
+        f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}. 95% intervals from a paired bootstrap of "
+        f"{BOOTSTRAP_SAMPLES:,} samples. p (Holm) is corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at "
+        f"once; from {SIGNIFICANT} on a difference is not significant."
+    )
     if judges.is_judged(common):
         judges.draw([by_id[a], by_id[b]], run_names)
     _questions(a, b, metric if metric in common else common[0], run_names)
@@ -88,8 +90,9 @@ def verdict(d: MetricDifference) -> str:
     return "A is higher" if (d.comparison.difference or 0.0) > 0 else "B is higher"
 
 
-def _metrics(differences: Mapping[str, MetricDifference]) -> None:
-    rows, drawn = [], []
+def _metrics(differences: Mapping[str, MetricDifference]) -> list[dict[str, Any]]:
+    """The chart; returns the rows of the table below it."""
+    rows, drawn = list[dict[str, Any]](), []
     for name, d in differences.items():
         c = d.comparison
         low, high = c.interval or (None, None)
@@ -126,7 +129,7 @@ def _metrics(differences: Mapping[str, MetricDifference]) -> None:
         drawing.show(
             chart_figure, "evaluate.chart.differences", "Difference of each metric. The table below has the same data."
         )
-    table(rows, "Each metric in both runs, with difference, interval and p-value")
+    return rows
 
 
 def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> None:

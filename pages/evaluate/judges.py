@@ -43,7 +43,7 @@ def prompts_of(about: Mapping[str, Any]) -> str:
     """The versions of the judge's prompts."""
     versions = about.get("prompts")
     if not isinstance(versions, dict):
-        return "none: no language model is used" if about else UNKNOWN
+        return "none" if about else UNKNOWN
     kept = {role: versions[role] for role in ROLES if role in versions} or versions
     return ", ".join(f"{role} {version}" for role, version in kept.items())
 
@@ -108,8 +108,11 @@ def draw(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str]) -> None
     if not judged.about:
         return
     st.markdown("**Judge of the grounded metrics, and its agreement with people**")
+    found = rows(runs, run_names, judged)
+    empty = [name for name in ("95% interval", "Model") if all(row[name] in ("", "none") for row in found)]
     table(
-        rows(runs, run_names, judged), "The judge of each run, its prompt versions, and Cohen's kappa with people's judgments"
+        [{name: cell for name, cell in row.items() if name not in empty} for row in found],
+        "The judge of each run, its prompt versions, and Cohen's kappa with people's judgments",
     )
     st.caption(
         f"These metrics depend on the judge: {escape(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "

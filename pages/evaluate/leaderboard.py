@@ -70,8 +70,10 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
         for place, run in enumerate(listed, 1)
     ]
     places = "%.1f" if is_share(metric) else "%.2f"
+    # columns that say nothing would push the others out of sight
+    empty = [name for name, of in (("system", "run"), ("note", "")) if all(row[name] == row.get(of, "") for row in rows)]
     table(
-        rows,
+        [{name: value for name, value in row.items() if name not in empty} for row in rows],
         f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
         key="evaluate.leaderboard",
         columns={

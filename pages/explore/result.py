@@ -38,7 +38,8 @@ def draw_result(
     result = result_of(prediction)
     with st.container(horizontal=True, vertical_alignment="center"):
         _headline(prediction, result.outcome)
-        meaning = _meaning(result.clarification, prefix, side)
+        probabilities = {a.text: a.probability for a in prediction.answers}
+        meaning = _meaning(result.clarification, probabilities, prefix, side)
     _facts(prediction)
     for conflict in result.conflicts:
         if not meaning or meaning & set(conflict.answers):
@@ -75,11 +76,11 @@ def draw_result(
         view.close()
 
 
-def _meaning(asked_back: ClarifyingQuestion | None, prefix: str, side: str) -> Set[str]:
-    """The meanings as chips.  Returns the answers of the chosen one, which are the only ones shown and are named in the address; empty for all."""
+def _meaning(asked_back: ClarifyingQuestion | None, probabilities: Mapping[str, float], prefix: str, side: str) -> Set[str]:
+    """The meanings as chips, the likeliest answer first as in the rows below.  Returns the answers of the chosen one, which are the only ones shown and are named in the address; empty for all."""
     if asked_back is None:
         return frozenset()
-    by_label = {m.label: m for m in asked_back.options}
+    by_label = {m.label: m for m in sorted(asked_back.options, key=lambda m: -probabilities[m.answer])}
     key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
     chosen = st.pills(
         named(asked_back.question, side),

@@ -54,7 +54,7 @@ def _sheet() -> None:
     groups = {
         "every page": (("?", "this sheet"),),
         "Explore": EXPLORE,
-        "Annotate, writing": (*KEYS, *suggestions.KEYS),
+        "Annotate, writing": (*KEYS, *suggestions.KEYS, suggestions.REJECT),
         "Annotate, validation": (*validation.KEYS, *suggestions.KEYS),
         "Annotate, judging": JUDGING,
     }

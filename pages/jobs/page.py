@@ -21,7 +21,7 @@ def draw(kind: str, name: str, job: jobs.BackgroundJob) -> None:
             jobs.bar(kind, name, job)
             return
         if not jobs.ended(job):
-            st.success(f"{about.outcome.format(title=title)} ({duration(job.seconds)}). Find it on {page}.")
+            st.success(f"{about.outcome.format(title=title)} ({duration(job.seconds)}). See {page}.")
         jobs.close_button(kind, name)
 
 

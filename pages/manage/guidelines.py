@@ -75,7 +75,7 @@ def draw(project: Project, who: str) -> None:
         name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored)
     )
     key = _key(project, loaded)
-    st.caption(f"Version {stored.version} is in use." if stored else "There are no guidelines yet.")
+    st.caption(f"Version {stored.version} is in use." if stored else "Nothing is saved yet: below is a proposal.")
     left, right = st.columns(2, gap="medium")
     with left:
         text = st.text_area(

@@ -48,9 +48,11 @@ FILE, ADDING, REFUSED = "manage.more", "manage.more.open", "manage.more.refused"
 def draw(project: Project, who: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         stages = list(project.stages)
-        stage: WorkStage = st.segmented_control(
-            "Stage", stages, default=stages[0], required=True, format_func=lambda s: STAGES[s], key=f"manage.stage.{project.id}"
-        )
+        stage: WorkStage = stages[0]
+        if len(stages) > 1:
+            stage = st.segmented_control(
+                "Stage", stages, default=stage, required=True, format_func=lambda s: STAGES[s], key=f"manage.stage.{project.id}"
+            )
         state = st.selectbox("State", ["any", *STATES], format_func=str.capitalize, key="manage.state", width=160)
         text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
     page = int(st.session_state.get("manage.page", 1))
@@ -99,7 +101,7 @@ def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who
         on_select="rerun",
         selection_mode="single-row",
         key=f"manage.items.{project.id}.{stage}",
-        column_config=fitted([{name: row[name] for name in shown} for row in rows], longest=400),
+        column_config=fitted([{name: row[name] for name in shown} for row in rows], longest=360),
         alt="Items of the project, in queue order",
     )
     more = [ABOUT[name] for name in ABOUT if name in shown]

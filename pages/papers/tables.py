@@ -41,7 +41,7 @@ def _number(metric: str, value: float | None) -> str:
     """Shares in percent; what the papers print beside them in their units."""
     if value is None or metric not in ("parameters", "seconds", "memory GB"):
         return format_score(metric, value)
-    return f"{value / 1e6:,.0f} million" if metric == "parameters" else f"{value:.2f}"
+    return f"{value / 1e6:,.0f} M" if metric == "parameters" else f"{value:.2f}"
 
 
 def _columns(one: PublishedTable) -> Mapping[str, tuple[str, str]]:
@@ -56,6 +56,10 @@ def _measured(run: StoredEvaluation, metric: str, scope: str) -> float | None:
     )
 
 
+def _corpus(run: StoredEvaluation) -> str:
+    return run.corpus or "passages of their own"
+
+
 def ours(one: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, Any]]:
     """A row for the newest of the runs of each system of the table over each question file; `runs`: the newest first."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -65,36 +69,30 @@ def ours(one: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, An
             if run.system == name and str(run.tags.get(VARIANT, "")) == options and (row, run.questions) not in found:
                 found[row, run.questions] = {
                     "": row,
-                    "questions": f"{run.questions} ({run.n})",
+                    "questions": f"{run.questions} ({run.n}){'' if run.corpus == run.questions else f' over {_corpus(run)}'}",
                     **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(one).items()},
-                    "corpus": run.corpus or "of each question",
                     "system": f"{spec} ({note})" if (note := remark(name, run.checkpoint)) else spec,
                 }
     return list(found.values())
 
 
 def _figures(one: PublishedTable) -> None:
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.markdown(f"**Published** :gray-badge[{escape(one.data)}]")
-        rows = [
-            {"": name, **{c: _number(key[0], one.value(name, *key)) for c, key in _columns(one).items()}} for name in one.values
-        ]
-        table(rows, f"Published: {one.label}", height="content")
-        if one.note:
-            st.caption(escape(f"{one.note[:1].upper()}{one.note[1:]}."))
-    with right:
-        st.markdown("**Ours** :orange-badge[other data, other weights: not comparable]")
-        mine = ours(one, list(source.store().evaluations.evaluations(MAX_RUNS)))
-        if mine:
-            table(mine, f"Our runs of the systems in {one.label}", height="content")
-            st.caption(escape(f"{source.chosen()}. Compare runs over the same questions on Evaluate."))
-        else:
-            st.info(
-                "No run of these systems is stored yet."
-                if one.systems
-                else "Needs training: no run of ours repeats this table."
-            )
+    st.markdown(f"**Published** :gray-badge[{escape(one.data)}]")
+    rows = [
+        {"": name, **{c: _number(key[0], one.value(name, *key)) for c, key in _columns(one).items()}} for name in one.values
+    ]
+    table(rows, f"Published: {one.label}", height="content")
+    if one.note:
+        st.caption(escape(f"{one.note[:1].upper()}{one.note[1:]}."))
+    st.markdown("**Ours** :orange-badge[other data, other weights: not comparable]")
+    mine = ours(one, list(source.store().evaluations.evaluations(MAX_RUNS)))
+    if mine:
+        table(mine, f"Our runs of the systems in {one.label}", height="content")
+        st.caption(escape(f"{source.chosen()}. Compare runs over the same questions on Evaluate."))
+    elif one.systems:
+        st.info("No run of these systems is stored yet.")
+    else:
+        st.info("Needs training: no run of ours repeats this table.")
 
 
 # ---------------------------------------------------------------- runs
@@ -194,7 +192,9 @@ def _repeat(one: PublishedTable) -> None:
             if not status.ready:
                 st.caption(f"**{escape(name)}** is left out. {escape(status.why_not)}")
             elif status.missing or status.mechanism_only:
-                st.caption(f"**{escape(name)}**: {escape(status.missing or f'mechanism only, {status.mechanism_only}')}.")
+                st.caption(
+                    f"**{escape(name)}**: {escape(status.missing or f'mechanism only, {status.mechanism_only}'.replace('`', ''))}."
+                )
     st.markdown(f"The paper's own figures take {escape(one.takes)}:")
     st.code(one.command, language="sh", wrap_lines=True)
 

@@ -73,7 +73,7 @@ def draw(filters: Filters) -> None:
                 value=0.0,
                 step=5.0,
                 key="quality.snapshot.agreement",
-                width=180,
+                width=240,
                 help="Above 0, only questions with two or more annotators whose answer sets agree at least this much are included.",
             )
             st.checkbox("Replace people's names with numbers", key="quality.snapshot.pseudonyms")

@@ -133,6 +133,7 @@ def times(q: Quality) -> list[Row]:
 
 
 def competence(q: Quality) -> list[Row]:
+    has_gold = any(r.gold_n for r in q.competence)
     return [
         {
             "Person": r.person,
@@ -140,8 +141,7 @@ def competence(q: Quality) -> list[Row]:
             "Competence": number(r.accuracy),
             "Of correct answers": number(r.on_correct),
             "Of other answers": number(r.on_others),
-            "Gold items": r.gold_n,
-            "Gold score": number(r.gold) if r.gold_n else "",
+            **({"Gold items": r.gold_n, "Gold score": number(r.gold) if r.gold_n else ""} if has_gold else {}),
         }
         for r in q.competence
     ]

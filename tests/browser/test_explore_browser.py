@@ -1,15 +1,17 @@
-"""The app in a real Chromium: what AppTest cannot see (links, a reload, how tall a result is), and the ways of two persons
-through it: a researcher, and the owner of documentation."""
+"""The app in a real Chromium: what AppTest cannot see (links, a reload, how tall a result is), and the ways of three persons
+through it: a researcher, the owner of documentation, and a newcomer with a folder of files."""
 
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pdf_samples import pdf, saved
 from serving import MARKS, WAIT, quiet, serve, until, with_corpus
 
 from core.engine import Engine
@@ -197,3 +199,54 @@ def test_the_owner_of_documentation_uploads_asks_and_reads_the_section(server: s
         section.get_by_text("Backups").first.wait_for()
         section.get_by_text("writes them each night").first.wait_for()
         assert me.clicks <= 6
+
+
+OPENED = "Tarnvale Ostrow Kellin Brams Uldern Fenwick Gorlitz Marrow Sundby Ilmen".split()
+BY = "Ada Brandt,Ben Carver,Cleo Danner,Dina Ebert,Egon Falk,Fay Garner,Gus Holm,Hanna Ivers,Ivo Jansen,Jill Kerr".split(",")
+
+
+def zipped_folder(path: Path) -> Path:
+    """Sixty nested Markdown and HTML files; names repeat."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for n in range(60):
+            town, person = f"{OPENED[n % 10]} {'North South East West Old New'.split()[n // 10]}", f"{BY[n % 10]}"
+            parts = (f"Depot of {town}", "Opening", f"The depot of {town} was opened by {person} in {1900 + n}.")
+            markdown = "# {}\n\n## {}\n\n{}\n\n```sh\nopen --depot {}\n```\n".format(*parts, n)
+            html = "<html><body><h1>{}</h1><h2>{}</h2><p>{}</p></body></html>".format(*parts)
+            name, text = ("index.html", html) if n % 3 == 2 else ("README.md", markdown)
+            archive.writestr(f"docs/{n % 6}/depots/{n}/{name}", text)
+    return path
+
+
+def test_a_newcomer_gets_answers_from_a_zip_and_a_pdf(browser: Any, tmp_path: Path) -> None:
+    """In a new home, where nothing is but what comes with the app; with the small networks, which need no base model."""
+    archive = zipped_folder(tmp_path / "depots.zip")
+    pages = [f"Tunnel {n}\nThe inspector of tunnel {n} is {BY[n % 10]}.\nIt is {40 + n} metres long." for n in range(1, 21)]
+    book = saved(pdf(pages), tmp_path / "tunnels.pdf")
+    with (
+        serve(
+            tmp_path / "home", "starter", SYSTEM="ambiscope", ENCODER="minilm", READER="reader", ANSWERER="answerer"
+        ) as address,
+        browser.new_context(viewport={"width": 1280, "height": 900}) as context,
+    ):
+        me = Persona(context, address)
+        page = me.page
+        page.set_default_timeout(5 * WAIT)  # models are loaded, and passages encoded
+        page.get_by_role("button", name="End the tour").click()
+        me.click(page.get_by_test_id("stSidebarNav").get_by_role("link", name="Corpora"))
+        page.get_by_label("Corpus name").fill("ours")
+        with page.expect_file_chooser() as choosing:
+            me.click(page.get_by_test_id("stFileUploader").locator("button", has_text="Upload"))
+        choosing.value.set_files([archive, book])
+        page.get_by_text("tunnels.pdf").first.wait_for()
+        quiet(page)
+        me.click(me.button("Upload and build"))
+        page.get_by_text("Corpus ours is ready").wait_for()
+        quiet(page)
+        me.click(me.button("Ask it"))
+        me.ask("Who opened the depot of Kellin West?")
+        assert "Cleo Danner" in rows(page).first.inner_text()
+        assert me.open_first().get_by_text("Opening").count()
+        me.ask("Who is the inspector of tunnel 14?")
+        assert "Egon Falk" in rows(page).first.inner_text()
+        assert me.clicks <= 7

@@ -197,7 +197,7 @@ def test_a_mechanism_only_has_no_place_and_stands_below_the_others(open_app: Ope
     save(store, "spanseqgen", 0.9)
     save(store, "fid", 0.5)
     board = leaderboard(fine(open_app("evaluate")))
-    assert list(board["system"]) == ["fid", "spanseqgen"]
+    assert list(board["run"]) == ["fid", "spanseqgen"]
     assert list(board["note"]) == ["", "mechanism only"]
     assert board["#"].notna().tolist() == [True, False]
 

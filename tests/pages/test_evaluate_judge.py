@@ -95,7 +95,6 @@ def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> Non
         found = judges(choose(app, view, kind=kind))
         assert found is not None, (view, kind)
         assert set(found["Kappa with people"]) == {"undefined"}
-        assert set(found["95% interval"]) == {""}
         assert set(found["n"]) == {0}
         assert set(found["Why undefined"]) == {NOBODY}
     assert judges(choose(app, "All runs", "F1 answer", "Quality")) is None  # nothing judged on it

@@ -98,8 +98,7 @@ def test_our_runs_are_in_a_table_of_their_own(page: Callable[[], AppTest], store
     assert theirs["F1 answer"].tolist()[1] == "52.1"
     assert ours[""].tolist() == ["RECTIFY"]
     assert ours["F1 answer"].tolist() == ["64.0"]
-    assert ours["questions"].tolist() == ["dev.json (6)"]
-    assert ours["corpus"].tolist() == ["small"]
+    assert ours["questions"].tolist() == ["dev.json (6) over small"]
 
 
 def test_a_run_with_options_belongs_to_its_own_row(store: Store) -> None:

@@ -52,7 +52,7 @@ def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store
     app = loaded(open_app)
     assert OURS in texts(app)
     assert runs.about().commit[:7] in texts(app)
-    assert set(leaderboard(app)["system"]) == set(runs.about().systems)
+    assert set(leaderboard(app)["run"]) == set(runs.about().systems)
     assert len(leaderboard(app)) == len(runs.about().systems)  # over one question file: others cannot be compared with it
     app.multiselect(key="evaluate.shipped.questions").set_value([]).run()
     assert len(leaderboard(app)) == runs.about().runs
