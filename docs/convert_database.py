@@ -12,7 +12,7 @@ from sqlalchemy import column, create_engine, func, insert, inspect, select, tab
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from storage.records.defaults import MIXED_SLOTS
+from storage.records.projects import MIXED_SLOTS
 from storage.schema.base import Base
 from storage.schema.engine import parse_url
 from storage.schema.workbench import ItemStage

@@ -19,9 +19,8 @@ from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape
 from pages.ui.tables import table
 from storage.analysis.answering import Answering
-from storage.records.defaults import LEASE_MINUTES, THRESHOLDS
 from storage.records.enumerations import Order
-from storage.records.projects import MAX_GOLD_RATE, Project
+from storage.records.projects import LEASE_MINUTES, MAX_GOLD_RATE, THRESHOLDS, Project
 
 ORDERS: dict[Order, str] = {
     "file": "As in the file",

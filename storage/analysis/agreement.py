@@ -45,8 +45,7 @@ from core.text import answer_key
 from storage.exchange.competence import MIN_ANSWERS, competence_of
 from storage.exchange.filters import Filters, check_filters
 from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
-from storage.records.defaults import MIXED_SLOTS
-from storage.records.projects import AUTOMATIC
+from storage.records.projects import AUTOMATIC, MIXED_SLOTS
 from storage.results.standing import CHUNK, Annotated, annotators, stands
 from storage.schema import tables, workbench
 from storage.store import Store

@@ -25,8 +25,7 @@ from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
-from storage.records.defaults import MIXED_SLOTS
-from storage.records.projects import ItemsReport
+from storage.records.projects import MIXED_SLOTS, ItemsReport
 from storage.results.predictions import plain_trace, put_prediction
 from storage.schema import engine, tables, workbench
 

@@ -16,9 +16,8 @@ from storage.annotation.contents import all_from_json
 from storage.annotation.places import project_row
 from storage.annotation.queue_order import queue_order
 from storage.records.checks import check_choice, check_page
-from storage.records.defaults import MIXED_SLOTS
 from storage.records.enumerations import ItemState, WorkStage
-from storage.records.projects import Item, ItemSummary, LinkedPrediction, StageProgress
+from storage.records.projects import MIXED_SLOTS, Item, ItemSummary, LinkedPrediction, StageProgress
 from storage.schema import engine, tables, workbench
 
 

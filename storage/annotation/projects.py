@@ -27,9 +27,17 @@ from storage.annotation.places import latest_guidelines, project_row
 from storage.annotation.slots import refresh_states
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
-from storage.records.defaults import MIXED_SLOTS, THRESHOLDS
 from storage.records.enumerations import ProjectState, WorkStage
-from storage.records.projects import Example, Guidelines, Project, ProjectChanges, ProjectValues, checked_project
+from storage.records.projects import (
+    MIXED_SLOTS,
+    THRESHOLDS,
+    Example,
+    Guidelines,
+    Project,
+    ProjectChanges,
+    ProjectValues,
+    checked_project,
+)
 from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
 

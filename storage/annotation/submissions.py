@@ -35,8 +35,8 @@ from storage.records.annotation import (
     ValidationWork,
 )
 from storage.records.checks import check_choice, check_page
-from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import WorkStage
+from storage.records.projects import THRESHOLDS
 from storage.records.rows import record_of
 from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench

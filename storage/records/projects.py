@@ -13,8 +13,16 @@ from core.errors import InputError
 from core.text import stored_name
 from core.types import Annotation, Passage
 from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
-from storage.records.defaults import THRESHOLDS
 from storage.records.enumerations import ItemState, Order, ProjectState, Role, WorkStage
+
+# what a new project has unless its manager says otherwise
+LEASE_MINUTES = 30.0  # for which an opened item is reserved
+MIXED_SLOTS = 1_000_000  # of a gold item: one for each person, never all taken
+THRESHOLDS: Mapping[str, float] = {
+    "alias_words": 7,  # an alias of so many words gets a warning
+    "min_seconds_no_pairs": 0,  # before a single or no answer may be submitted; AmbigQA: 60
+    "must_read": 1,  # passages to open before submitting; 0 switches it off
+}
 
 MAX_NAME_CHARS = 200
 MAX_ANNOTATORS = 100

@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import DDL, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, event
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage.records.defaults import LEASE_MINUTES
 from storage.records.enumerations import InteractionKind, ItemState, Order, ProjectState, Role, TaskState, WorkStage
+from storage.records.projects import LEASE_MINUTES
 from storage.schema.base import Base, Row
 
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity", "comment")

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from serving import until
 
 from core.errors import CancelledError
 from core.models.scheduling import turns
 from core.models.scheduling.turns import Line, Place, Together, Turns
 from core.types import QuestionQueued
-
-
-def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not met():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 import httpx
 import uvicorn
 from page_helpers import ANSWERS, QUESTION, ROWS
-from serving import with_corpus
+from serving import until, with_corpus
 
 from core import types as t
 from core.engine import Engine
@@ -92,13 +91,6 @@ class Running:
         return self.http.post("/v1/ask", json={"question": question, **more})
 
 
-def until(met: Callable[[], Any], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
 @contextmanager
 def running(settings: Settings, engine: Engine | None = None) -> Iterator[Running]:
     """A service on a free loopback port, ready for questions."""
@@ -109,7 +101,7 @@ def running(settings: Settings, engine: Engine | None = None) -> Iterator[Runnin
     thread = threading.Thread(target=lambda: server.run(sockets=[sock]), daemon=True)
     thread.start()
     made = Running(f"http://127.0.0.1:{sock.getsockname()[1]}", app.state.service, server, thread)
-    until(made.service.ready.is_set, 120)
+    until(made.service.ready.is_set)
     try:
         yield made
     finally:

@@ -87,12 +87,12 @@ PATIENCE = 120.0  # seconds, of a busy machine
 WAIT = 1000 * PATIENCE  # milliseconds, as Playwright counts
 
 
-def until(reached: Callable[[], bool]) -> None:
+def until(reached: Callable[[], object]) -> None:
     """Waits for a state of another process or thread."""
     end = time.monotonic() + PATIENCE
     while not reached():
         assert time.monotonic() < end
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 def close_code(websocket: Any) -> int:

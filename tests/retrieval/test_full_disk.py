@@ -9,7 +9,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
-from answering_service import until
+from serving import until
 from small_disks import resize, small_disk, small_files
 
 from core.errors import StorageError

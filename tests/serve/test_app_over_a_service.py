@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from answering_service import HOLD, Running, running, small_settings, until
+from answering_service import HOLD, Running, running, small_settings
 from page_fixtures import fresh_process, open_app, settings, store
 from page_helpers import ANSWERS, ask, button, texts
+from serving import until
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings

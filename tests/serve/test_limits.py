@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,13 +18,17 @@ from typing import Any
 
 import httpx
 import pytest
-from answering_service import HOLD, Running, running, small_settings, until
+from answering_service import HOLD, Running, running, small_settings
 from page_helpers import QUESTION
+from serving import PATIENCE, free_port, until
 
 from core.errors import InputError
+from core.serve.choice import make_engine
 from core.serve.protocol import STREAM, messages
 from core.serve.server import listen, run
-from core.settings import Settings
+from core.settings import ROOT, Settings
+from core.systems.base.system import answer
+from core.types import Question
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +122,7 @@ def test_a_client_that_leaves_cancels_its_work(settings: Settings, stream: bool)
         with socket.create_connection(made.server.servers[0].sockets[0].getsockname()) as sock:
             sock.sendall(f"{request}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             until(lambda: made.engine.held)
-        until(lambda: made.engine.cancelled, 5)
+        until(lambda: made.engine.cancelled)
         until(lambda: not made.service.questions.running)
         assert 'outcome="left"' in made.http.get("/metrics").text
 
@@ -228,6 +235,31 @@ def test_cors_is_off_unless_it_is_set(settings: Settings) -> None:
 
 
 # ------------------------------------------------------------ start and stop
+
+
+@pytest.mark.slow
+def test_the_command_serves_until_it_is_told_to_stop(settings: Settings) -> None:
+    port = free_port()
+    values = {"HOME": settings.home, "SYSTEM": "scripted", "CORPUS": "small", "ENCODER": "hashing", "SERVE_KEY": "a-key"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
+    environment |= {f"AMBISCOPE_{k}": str(v) for k, v in values.items()}
+    command = [sys.executable, "-m", "core", "serve", "--port", str(port)]
+
+    def status() -> str:
+        assert process.poll() is None
+        with suppress(httpx.ConnectError):
+            return str(httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).json()["status"])
+        return ""
+
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: status() == "ok")
+            asking = replace(settings, engine_url=f"http://127.0.0.1:{port}", engine_key="a-key", engine_timeout=60)
+            assert answer(make_engine(asking).system(), Question(QUESTION)).answers
+            process.terminate()
+            assert process.wait(PATIENCE) == 0  # a stop that was asked for is a success
+        finally:
+            process.kill()
 
 
 def test_a_stop_finishes_what_runs(settings: Settings, background: ThreadPoolExecutor) -> None:

@@ -18,8 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from answering_service import HOLD, HeldEngine, Running, running, small_settings, until
+from answering_service import HOLD, HeldEngine, Running, running, small_settings
 from page_helpers import ANSWERS, QUESTION
+from serving import until
 
 from core import cli, errors
 from core.engine import Engine
@@ -130,7 +131,7 @@ def test_whoever_leaves_with_the_last_event_was_answered(service: Running, front
     before, system = answered(), RemoteEngine(front).system("scripted", "small")
     for _ in range(5):
         assert isinstance(list(system.run(Question(QUESTION)))[-1], Finished)
-    until(lambda: answered() == before + 5, 5)
+    until(lambda: answered() == before + 5)
 
 
 def test_a_run_that_is_stopped_ends_as_here_and_ends_there_too(service: Running, front: Settings) -> None:
@@ -142,7 +143,7 @@ def test_a_run_that_is_stopped_ends_as_here_and_ends_there_too(service: Running,
     last = list(system.run(Question(question)))[-1]
     assert isinstance(last, Finished)
     assert last.why == "stopped by a person"
-    until(lambda: question in service.engine.cancelled, 5)
+    until(lambda: question in service.engine.cancelled)
 
 
 def test_a_run_that_nobody_reads_any_more_ends_there_too(service: Running, front: Settings) -> None:
@@ -151,7 +152,7 @@ def test_a_run_that_nobody_reads_any_more_ends_there_too(service: Running, front
     events = RemoteEngine(front).system("scripted", "small").run(Question(question))
     next(events)
     events.close()  # type: ignore[attr-defined]
-    until(lambda: question in service.engine.cancelled, 5)
+    until(lambda: question in service.engine.cancelled)
 
 
 def test_the_command_line_asks_the_service(

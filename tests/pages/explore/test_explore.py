@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_service import until
 from page_helpers import ANSWERS, QUESTION, TIMEOUT, ask, button, texts
+from serving import until
 from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
