@@ -288,7 +288,9 @@ def table(rows: dict[str, Sequence[dict[str, Any]]]) -> str:
     first = values(next(iter(rows.values())), False)
     against = {name: compare_values(values(of, False), first) for name, of in list(rows.items())[1:]}
     found = corrected(against)
-    lines = ["| row | F1 all | F1 multi | seeds, all | from the first row | p (Holm) |", "|---|--:|--:|--:|--:|--:|"]
+    heads = ["row", "F1 all", "F1 multi", *(["seeds, all"] if len(next(iter(rows.values()))) > 1 else [])]
+    heads += ["from the first row", "p (Holm)"]
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'--:|' * (len(heads) - 1)}"]
     for name, reports in rows.items():
         cells = [name]
         for multi in (False, True):
@@ -297,7 +299,7 @@ def table(rows: dict[str, Sequence[dict[str, Any]]]) -> str:
             between = f" [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
             cells.append(f"{100 * sum(own) / max(1, len(own)):.1f}{between}")
         seeds = [100 * sum(own) / max(1, len(own)) for own in (values([r], False) for r in reports)]
-        cells.append(", ".join(f"{value:.1f}" for value in seeds) if len(seeds) > 1 else "")
+        cells += [", ".join(f"{value:.1f}" for value in seeds)] if len(seeds) > 1 else []
         d = found.get(name)
         cells += [difference(d.comparison), f"{d.holm:.4f}"] if d else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
