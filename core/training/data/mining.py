@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import numpy as np
@@ -22,13 +24,14 @@ class Miner:
     def __init__(self, passages: Sequence[Titled]) -> None:
         self.passages = list(passages)
         self._stemmer = Stemmer.Stemmer("english")
-        if not self.passages:  # training on questions that bring all their passages mines nothing
-            return
-        tokens = bm25s.tokenize(
-            [f"{title} {text}" for title, text in self.passages], stopwords="en", stemmer=self._stemmer, show_progress=False
-        )
-        self._index = bm25s.BM25()
-        self._index.index(tokens, show_progress=False)
+
+    @cached_property
+    def _index(self) -> Any:
+        """Made when something is not in the cache yet: it takes a minute for 65,000 passages."""
+        texts = [f"{title} {text}" for title, text in self.passages]
+        index = bm25s.BM25()
+        index.index(bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False), show_progress=False)
+        return index
 
     def neighbours(self, questions: Sequence[str], k: int, cache: Path | None = None) -> np.ndarray:
         """Indices (questions, at most k) of passages, best first; cached in `cache` under a digest of the inputs."""
