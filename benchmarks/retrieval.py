@@ -1,7 +1,7 @@
 """What training brings to finding and ranking passages, on practice questions held out from training, each asked of its own folder's corpus.
 
     python -m benchmarks.retrieval [--annotated FOLDER ...] [--retriever NAME] [--limit N]         # R@k and MRecall@k of retrievers
-    python -m benchmarks.retrieval --rerank [--joint NAME] [--pool 20] [--limit N]                 # MRecall@5 of what ranks a pool
+    python -m benchmarks.retrieval --rerank --joint FOLDER [--pool 20] [--limit N]                 # MRecall@5 of what ranks a pool
 
 The first compares the base encoder with a retriever of `core train retriever`, alone and in hybrid search.  The second ranks the same pools: as retrieved, by the
 reader passage by passage, jointly by the reader with a discount for what is said already, and by the reranker of `core train passages`.  Intervals
@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--modes", nargs="+", choices=("dense", "hybrid"), default=["dense", "hybrid"])
     parser.add_argument("--retriever", default=str(ROOT / "checkpoints" / "retriever"))
     parser.add_argument("--rerank", action="store_true")
-    parser.add_argument("--joint", default="default")
+    parser.add_argument("--joint", default="", help="what `core train passages` made; with --rerank")
     parser.add_argument("--pool", type=int, default=20)
     parser.add_argument(
         "--limit", type=int, default=0, help="held-out questions, drawn evenly from the folders (0: all; of pools 200)"

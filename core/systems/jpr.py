@@ -81,12 +81,12 @@ class Jpr(ReadingSystem):
 def build(name: str, parts: SystemParts, options: Options, own: JprOptions) -> Jpr:
     settings = parts.settings
     reader, digest = load_reader(settings.reader, settings.device)
-    if own.reranker == "trained":  # the passage reranker beside a reader's folder, as in checkpoints/; else the bundled one
+    if own.reranker == "trained":  # the passage reranker beside a reader's folder, as in checkpoints/
         beside = find_checkpoint(settings.reader, "reader").with_name(KIND)
         try:
-            joint = load_joint(str(beside) if (beside / "config.json").exists() else "default", digest)
+            joint = load_joint(str(beside), digest)
             return Jpr(parts, options, own, reader, digest, joint=joint)
-        except CheckpointError:  # by default, a reader that none was trained for picks by itself
+        except CheckpointError:  # a reader that none was trained for picks by itself
             if "reranker" in options.extra:
                 raise
             own = replace(own, reranker="reader")

@@ -72,11 +72,11 @@ class JointNetwork(nn.Module):
 
 
 def load_joint(name: str, reader_digest: str) -> tuple[JointNetwork, str]:
-    """(network in eval mode, digest of its weights) of a bundled name or a folder.
+    """(network in eval mode, digest of its weights) of a folder or a hub name.
 
     Raises CheckpointError if it is missing, damaged, or was trained on another reader's states.
     """
-    folder = named_folder(KIND if name == "default" else name)
+    folder = named_folder(name)
     if folder is None:
         raise CheckpointError(
             f"no passage reranker '{name}'; train one with `python -m core train passages`, or use reranker=reader"
