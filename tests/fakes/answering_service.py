@@ -101,7 +101,7 @@ def running(settings: Settings, engine: Engine | None = None) -> Iterator[Runnin
     thread = threading.Thread(target=lambda: server.run(sockets=[sock]), daemon=True)
     thread.start()
     made = Running(f"http://127.0.0.1:{sock.getsockname()[1]}", app.state.service, server, thread)
-    until(made.service.ready.is_set)
+    until(lambda: made.service.ready.is_set() and server.started)
     try:
         yield made
     finally:

@@ -179,7 +179,16 @@ def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> 
             return False
         return True
 
-    # verdict and rectify changed since these runs: theirs come with the next ones
-    assert {*made.systems, "verdict", "rectify"} == {
-        name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)
+    # these were not run with the present weights yet: README says "to be measured"
+    waiting = {
+        "ambigprompt-seq2seq",
+        "fid-nucleus",
+        "fid-top-k",
+        "fid-diverse-beam",
+        "fid-multi",
+        "spanseqgen",
+        "refuel",
+        "jpr",
     }
+    assert not waiting & set(made.systems)
+    assert {*made.systems, *waiting} == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}
