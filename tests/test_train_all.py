@@ -130,6 +130,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thr
     real = packaged.packaged_folder
     for owner in (packaged, finding, model):  # which have it by name
         monkeypatch.setattr(owner, "packaged_folder", lambda n: tiny_mpnet_folder if n == packaged.MPNET else real(n))
+    model.load_tokenizer.cache_clear()  # another test may have loaded that of the real base
 
     def run(words: list[str], device: str, log: Path, **settings: str) -> None:
         ran.append(log.stem)

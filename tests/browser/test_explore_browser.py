@@ -225,7 +225,7 @@ def test_a_newcomer_gets_answers_from_a_zip_and_a_pdf(browser: Any, tmp_path: Pa
     book = saved(pdf(pages), tmp_path / "tunnels.pdf")
     with (
         serve(
-            tmp_path / "home", "starter", SYSTEM="ambiscope", ENCODER="minilm", READER="reader", ANSWERER="answerer"
+            tmp_path / "home", "starter", SYSTEM="ambiscope", ENCODER="minilm", READER="minilm", ANSWERER="minilm"
         ) as address,
         browser.new_context(viewport={"width": 1280, "height": 900}) as context,
     ):
