@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def planned(data: Path, out: Path, *more: str) -> list[train_all.Stage]:
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thread: None) -> list[str]:
+def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thread: None) -> Iterator[list[str]]:
     """Each stage runs in this process, the strong network over a tiny base.  The names of the logs of what ran."""
     ran: list[str] = []
     real = packaged.packaged_folder
@@ -147,7 +148,8 @@ def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thr
             raise subprocess.CalledProcessError(code, words)
 
     monkeypatch.setattr(train_all, "run", run)
-    return ran
+    yield ran
+    model.load_tokenizer.cache_clear()
 
 
 def ask(out: Path, system: str, question: str) -> Any:
