@@ -39,6 +39,7 @@ TESTS = (  # below DATA, or below data/
     "open/webquestions.jsonl",
     "starter/questions.json",
     "starter_test/questions.json",
+    "documentation/questions.jsonl",
     "manuals/dev.jsonl.gz",
 )
 INPUTS = ("reading", "multi", "annotated", "ambignq", "own", "statements")  # training options that name questions

@@ -181,7 +181,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
             asked,
             2943,
         ),
-        ("rewriter", f"disambiguation --prompting interleaved --context {2 if tiny else 4}", disambiguated, 2143),
+        ("rewriter", f"disambiguation --prompting interleaved --context {2 if tiny else 4}", disambiguated, 2066),
     ):
         made.train(name, name, f"{words} {decoder}", data, steps, ["minilm"], steps * written)
     return made.stages

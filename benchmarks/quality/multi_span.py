@@ -132,7 +132,7 @@ def report(rows: Sequence[dict[str, Any]], answers: Sequence[Sequence[str]]) -> 
 
 def lines(args: argparse.Namespace) -> Iterator[str]:
     settings = Settings.from_env()
-    answerer, digest = load_answerer(settings.answerer, settings.device, Decoding(0.0, 0.0, candidates=CANDIDATES))
+    answerer, digest = load_answerer(settings.answerer, settings.device, Decoding(eoi_bias=0.0, candidates=CANDIDATES))
     reader, of_reader = load_reader(settings.reader, settings.device)
     train = balanced(questions(args.data / "multi" / "train.jsonl.gz", TRAINED_ON))
     tuning, rest = train[: args.tune], train[args.tune :]

@@ -11,10 +11,8 @@ from core.settings import ROOT, child_environment
 
 BATCH_TOKENS = 4096  # of a training step, as `core train` has it
 PARAMETERS = {"minilm": 11_000_000, "mpnet": 85_000_000, "t5-base": 220_000_000}  # that take part in every token
-RATES = {
-    "one data-centre GPU at 20 TFLOP/s": 20e12,
-    "one CPU core at 50 GFLOP/s": 50e9,
-}  # measured: an H200 did 14 with the small encoder and 49 with MPNet
+# measured: an H200 did 14 with the small encoder and 49 with MPNet
+RATES = {"one data-centre GPU at 20 TFLOP/s": 20e12, "one CPU core at 50 GFLOP/s": 50e9}
 
 
 def operations(steps: int, parameters: int = PARAMETERS["minilm"], tokens: int = BATCH_TOKENS) -> float:

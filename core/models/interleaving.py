@@ -133,11 +133,17 @@ def _spread(
         flat = t.new_zeros(seen.numel(), t.shape[1], t.shape[3])
         return flat.index_copy(0, place, t[0].transpose(0, 1)).unflatten(0, seen.shape).transpose(1, 2)  # type: ignore[arg-type]
 
-    p = max(packing.lengths[:: packing.rows]) if packing.rows else None
-    bias = None if position_bias is None else position_bias[..., : seen.shape[1], : seen.shape[1]]
-    more: dict[str, Any] = {"rows": packing.rows, "prompt_tokens": p, "alone": packing.alone}
     out, _ = interleaved_attention(
-        nn.Identity(), padded(query), padded(key), padded(value), seen[:, None, None], scaling, 0.0, bias, **more
+        nn.Identity(),
+        padded(query),
+        padded(key),
+        padded(value),
+        seen[:, None, None],
+        scaling,
+        position_bias=None if position_bias is None else position_bias[..., : seen.shape[1], : seen.shape[1]],
+        rows=packing.rows,
+        prompt_tokens=max(packing.lengths[:: packing.rows]) if packing.rows else None,
+        alone=packing.alone,
     )
     return out.flatten(0, 1).index_select(0, place).transpose(0, 1)[None]
 

@@ -34,9 +34,8 @@ from core.training.held_out import answer_f1, run_f1
 from core.types import EOI, Passage, RetrievedPassage
 
 FidItems = tuple[FidBatch, Tensor]
-Group = tuple[
-    tuple[int, int], bool, list[tuple[Item, str]]
-]  # (chunk, number in it), whether its passages are joined, and its pairs
+# (chunk, number in it), whether its passages are joined, and its pairs
+Group = tuple[tuple[int, int], bool, list[tuple[Item, str]]]
 Collate = Callable[..., FidBatch]  # (tokenizer, jobs, tokens of a row or None): a network's own
 JOINED_TOKENS = 480  # of a row that joins all passages in training; the systems read up to 1,024
 

@@ -39,7 +39,7 @@ def option(
     reads: str = "",
 ) -> Any:
     """`shown`: the default in words.  `low` and `high` are allowed, `above` is not.  `reads`: an input, as "files", "folders" (of questions and
-    passages), "excluded" (files that are not trained on), or "checkpoint KIND"."""
+    passages), "excluded" (files that are not trained on), or "checkpoint"."""
     known = {"text": text, "low": low, "above": above, "high": high, "shown": shown, "metavar": metavar, "reads": reads}
     return field(default=default, metadata=known)
 
@@ -56,8 +56,8 @@ def folders(text: str) -> Any:
     return option((), text, metavar="FOLDER", reads="folders")
 
 
-def checkpoint(text: str, kind: str) -> Any:
-    return option(None, text, metavar="CHECKPOINT", reads=f"checkpoint {kind}")
+def checkpoint(text: str) -> Any:
+    return option(None, text, metavar="CHECKPOINT", reads="checkpoint")
 
 
 def limit(text: str, shown: str = "0, all") -> Any:
@@ -197,7 +197,7 @@ class SpanTraining(ReadingSources):
 class ReaderOptions(SpanTraining):
     """The per-passage reader."""
 
-    init: str | None = checkpoint(INIT, "reader")
+    init: str | None = checkpoint(INIT)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -214,7 +214,7 @@ class Stepwise(ReadingSources):
         "tune",
         "post-pretraining (Sun et al. 2023, Eq. 8-9), tuning (Eq. 10), or tuning of a span model that also stays a per-passage reader",
     )
-    reader: str | None = checkpoint("with --stage pretrain, the reader that makes the pseudo answers", "reader")
+    reader: str | None = checkpoint("with --stage pretrain, the reader that makes the pseudo answers")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
     eoi_share: float = option(
         0.35, "share of steps whose target is [EOI], lambda of section 3.3", low=0, high=1, metavar="SHARE"
@@ -237,7 +237,7 @@ class Stepwise(ReadingSources):
 class AnswererOptions(Stepwise, SpanTraining):
     """The answering model of ambiscope and ambigprompt."""
 
-    init: str | None = checkpoint(INIT, "answerer")
+    init: str | None = checkpoint(INIT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +247,7 @@ class CoTrainingOptions(ReadingSources):
     models: int = option(3, "models that vote", low=2)
     rounds: int = option(1, "rounds of labelling after the first training", low=1)
     limit: int = limit("at most this many questions of --reading", "2000")
-    init: str | None = checkpoint("checkpoint that every model starts from (default: the bundled answering model)", "answerer")
+    init: str | None = checkpoint("checkpoint that every model starts from (default: the bundled answering model)")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
     eoi_share: float = option(0.35, "share of steps whose target is [EOI]", low=0, high=1, metavar="SHARE")
 
@@ -258,7 +258,7 @@ class CoTrainingOptions(ReadingSources):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoder(Prompted):
-    init: str | None = checkpoint(INIT_SEQ2SEQ, "answerer-seq2seq")
+    init: str | None = checkpoint(INIT_SEQ2SEQ)
     lr: float = option(5e-5, SMALL_LR, above=0)
     repeat: int = option(
         0,
@@ -316,7 +316,7 @@ class PassagesOptions(NetworkOptions):
 
     annotated: tuple[Path, ...] = folders(ANNOTATED)
     limit: int = limit("at most this many questions, drawn evenly from the folders")
-    reader: str | None = checkpoint("whose states the decoder reads (default: AMBISCOPE_READER)", "reader")
+    reader: str | None = checkpoint("whose states the decoder reads (default: AMBISCOPE_READER)")
     pool: int = option(20, "passages retrieved for a question", low=2, metavar="N")
 
     def __post_init__(self) -> None:
@@ -335,9 +335,7 @@ class RetrieverOptions(NetworkOptions):
     ambignq: Path | None = file("AmbigNQ light JSON, asked of --passages likewise")
     passages: Path | None = file("TSV(.gz) in the DPR format, which the questions of --reading and --ambignq are asked of")
     limit: int = limit("at most this many questions of --passages")
-    init: str | None = checkpoint(
-        "trained retriever to start from: a folder or a bundled name (default: the untrained base)", "retriever"
-    )
+    init: str | None = checkpoint("trained retriever to start from: a folder or a bundled name (default: the untrained base)")
     base: str = option(MINILM, "encoder to begin with", metavar="NAME")
     side: Literal["question", "both"] = option(
         "question", "what is trained: the encoding of questions, or of passages too, which need a new index then"

@@ -82,7 +82,7 @@ def identity(target: str, options: TrainConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"what": target}
     for name in sorted({f.name for f in fields(options)} - {f.name for f in fields(TrainConfig)} - {"out", "ray"}):
         value, reads = getattr(options, name), options.__dataclass_fields__[name].metadata["reads"]
-        if value and reads.startswith("checkpoint"):
+        if value and reads == "checkpoint":
             value = _weights(value)
         elif value and reads:
             value = [_digest(path) for path in value] if isinstance(value, tuple) else _digest(value)

@@ -135,6 +135,20 @@ class Persona:
     def button(self, name: str) -> Any:
         return self.page.get_by_role("button", name=name, exact=True)
 
+    def build(self, corpus: str, *files: Path) -> None:
+        """A corpus of files, on the Corpora page, and the way from there to a question about it."""
+        page = self.page
+        page.get_by_label("Corpus name").fill(corpus)
+        with page.expect_file_chooser() as choosing:
+            self.click(page.get_by_test_id("stFileUploader").locator("button", has_text="Upload"))
+        choosing.value.set_files(files)
+        page.get_by_text(files[-1].name).first.wait_for()
+        quiet(page)
+        self.click(self.button("Upload and build"))
+        page.get_by_text(f"Corpus {corpus} is ready").wait_for()
+        quiet(page)
+        self.click(self.button("Ask it"))
+
     def ask(self, question: str) -> None:
         self.page.get_by_label("Question", exact=True).fill(question)
         self.click(self.button("Ask"))
@@ -183,17 +197,7 @@ def test_the_owner_of_documentation_uploads_asks_and_reads_the_section(server: s
     manual.write_text("# Manual\n\n## Setting up\n\nStart it once.\n\n## Backups\n\nThe tool Restic writes them each night.\n")
     with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
         me = Persona(context, f"{server}corpora")
-        page = me.page
-        page.get_by_label("Corpus name").fill("handbook")
-        with page.expect_file_chooser() as choosing:
-            me.click(page.get_by_test_id("stFileUploader").locator("button", has_text="Upload"))
-        choosing.value.set_files(manual)
-        page.get_by_text("manual.md").first.wait_for()
-        quiet(page)
-        me.click(me.button("Upload and build"))
-        page.get_by_text("Corpus handbook is ready").wait_for()
-        quiet(page)
-        me.click(me.button("Ask it"))
+        me.build("handbook", manual)
         me.ask("Who writes the backups?")
         section = me.open_first()
         section.get_by_text("Backups").first.wait_for()
@@ -234,16 +238,7 @@ def test_a_newcomer_gets_answers_from_a_zip_and_a_pdf(browser: Any, tmp_path: Pa
         page.set_default_timeout(5 * WAIT)  # models are loaded, and passages encoded
         page.get_by_role("button", name="End the tour").click()
         me.click(page.get_by_test_id("stSidebarNav").get_by_role("link", name="Corpora"))
-        page.get_by_label("Corpus name").fill("ours")
-        with page.expect_file_chooser() as choosing:
-            me.click(page.get_by_test_id("stFileUploader").locator("button", has_text="Upload"))
-        choosing.value.set_files([archive, book])
-        page.get_by_text("tunnels.pdf").first.wait_for()
-        quiet(page)
-        me.click(me.button("Upload and build"))
-        page.get_by_text("Corpus ours is ready").wait_for()
-        quiet(page)
-        me.click(me.button("Ask it"))
+        me.build("ours", archive, book)
         me.ask("Who opened the depot of Kellin West?")
         assert "Cleo Danner" in rows(page).first.inner_text()
         assert me.open_first().get_by_text("Opening").count()

@@ -17,10 +17,8 @@ from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
 WEIGHTS = "model.safetensors"
-NETWORKS = (
-    MPNET,
-    MINILM,
-)  # named by their bases; the default is the first whose base is installed: MPNet has 420 MB, MiniLM comes with the app
+# named by their bases; the default is the first whose base is installed: MPNet has 420 MB, MiniLM comes with the app
+NETWORKS = (MPNET, MINILM)
 RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
