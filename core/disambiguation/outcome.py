@@ -65,11 +65,16 @@ def result_of(prediction: Prediction) -> Result:
     repeated = {text for rest in others.values() for text in rest}
     answers = [a for a in prediction.answers if a.text not in repeated]
     found = [prediction.clarification_of(a.text) for a in answers]
-    questions = [c.question if c else "" for c in found]
-    parts = differing_parts(questions) if all(questions) else []
+    asked = [c.question for c in found if c and c.question]
+    parts = dict(zip(asked, differing_parts(asked) or asked))
     options = [
-        Meaning(label or a.text, prediction.question_of(a.text), a.text, others.get(a.text, ()))
-        for a, label in zip(answers, [(c.label if c else "") or part for c, part in zip(found, parts or questions)])
+        Meaning(
+            (c and (c.label or parts.get(c.question))) or a.text,
+            prediction.question_of(a.text),
+            a.text,
+            others.get(a.text, ()),
+        )
+        for a, c in zip(answers, found)
     ]
     outcome = outcome_of(len(options))
     asked_back = ClarifyingQuestion(WHICH_ONE, tuple(options)) if outcome == "ambiguous" else None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -241,3 +242,7 @@ def test_without_labels_the_meanings_are_named_by_the_part_of_their_questions_th
     clarification = result_of(prediction).clarification
     assert clarification is not None
     assert [(o.label, o.question) for o in clarification.options] == [("1961 film", asked[0]), ("musical", asked[1])]
+    beside = replace(prediction, answers=(*ANSWERS, Answer("Ann Ek", 0.2)))  # which has no question of its own
+    found = result_of(beside).clarification
+    assert found is not None
+    assert [o.label for o in found.options] == ["1961 film", "musical", "Ann Ek"]
