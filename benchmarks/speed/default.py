@@ -54,14 +54,9 @@ def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict
 
 
 def plain_encoding(answerer: SpanAnswerer, question: str, passages: list[RetrievedPassage]) -> Callable[[], Any]:
-    """The same encoder over the same passage rows, each by itself: what one-pass reading costs."""
+    """The same network over the same passage rows, each by itself: what one-pass reading costs."""
     batch = collate([answerer.rows(question, [p.passage for p in passages])], None)
-
-    def call() -> None:
-        with torch.inference_mode():
-            answerer.network.encode(batch)
-
-    return call
+    return lambda: answerer.scores(batch)
 
 
 def main() -> int:
