@@ -10,7 +10,7 @@ the others take in both stages.  Post-pretraining teaches [EOI] too, so that the
 and seed; `--init t5-base` takes the paper's model in place of the small one.  Judged on --questions; the loop against one pass also on the multi-span
 questions of DATA/multi/dev, by the number of answers in one passage.  A figure is the mean over seeds; its interval is a
 bootstrap over questions; differences and p-values are paired, against the first row of a table, p-values corrected by Holm.  What is trained or judged already is not done again.
-Tables are made one after the other, each printed when it is complete.  `--dry-run` says what would be done and how much computing it takes.
+Tables are made one after the other, each printed when it is complete; with --at-once, what doesn't wait for other weights is done side by side.  `--dry-run` says what would be done and how much computing it takes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.evaluating import evaluate
 from benchmarks.training.plans import BATCH_TOKENS, PARAMETERS, computing, operations, run
@@ -48,6 +50,7 @@ TABLES = {
 }
 MULTI_SPAN = ("quoref-dev", "multispanqa")  # sources of DATA/multi/dev whose questions have one passage
 NOT_ALONE = ("qamr", "policyqa")  # single-answer questions that make sense beside their passage only
+T = TypeVar("T")
 LIMIT = 20_000  # single-answer questions whose passages are looked for
 
 
@@ -225,30 +228,59 @@ def write_data(args: argparse.Namespace, seed: int) -> None:
     disk.write_json(folder / "rows.json", told)
 
 
-def carry_out(args: argparse.Namespace, seed: int, table: str) -> dict[str, dict[str, Any]]:
-    """Row -> the report of each judged row of a table, of one seed."""
-    made = plan(args, seed)
-    write_data(args, seed)
-    for training in needed(made, [table]):
-        if not (training.weights / "config.json").exists():
-            print(f"seed {seed}: {training.out.name}", flush=True)
-            run(["train", *training.words, "--out", str(training.out)], args.device)
-    reports = {}
-    for judged in (j for j in made.judged if j.table == table):
-        questions = multi_span(args) if table == "multi-span" else args.questions
-        of = ["-".join(t.out.relative_to(args.out).parts) for t in judged.weights.values()]
-        out = args.out / "judged" / "-".join([judged.system, *of, questions.stem, *judged.tags])
-        words = ["--no-clarify", *(word for tag in judged.tags for word in ("--tag", tag))]
-        if "answerer" in judged.weights:
-            words += ["--set", "eoi_bias=0"]
-        weights = {name: str(t.weights) for name, t in judged.weights.items()}
-        report = evaluate(
-            judged.system, questions, out, args.corpus, words, args.questions_limit, device=args.device, **weights
-        )
-        if report is None:
-            raise RuntimeError(f"{TABLES[table]}, {judged.row}: not evaluated")
-        reports[judged.row] = report
-    return reports
+def trained(training: Training, seed: int, device: str) -> None:
+    """Raises CalledProcessError."""
+    if not (training.weights / "config.json").exists():
+        print(f"seed {seed}: {training.out.name}", flush=True)
+        run(["train", *training.words, "--out", str(training.out)], device)
+
+
+def folder_of(args: argparse.Namespace, judged: Judged) -> Path:
+    """The run folder of a judged row; rows of two tables can be one evaluation."""
+    of = ["-".join(t.out.relative_to(args.out).parts) for t in judged.weights.values()]
+    return Path(args.out / "judged" / "-".join([judged.system, *of, questions_of(args, judged.table).stem, *judged.tags]))
+
+
+def report_of(args: argparse.Namespace, judged: Judged) -> dict[str, Any]:
+    """Of a judged row.  Raises RuntimeError where the evaluation fails."""
+    words = ["--no-clarify", *(word for tag in judged.tags for word in ("--tag", tag))]
+    if "answerer" in judged.weights:
+        words += ["--set", "eoi_bias=0"]
+    settings = {"device": args.device} | {name: str(t.weights) for name, t in judged.weights.items()}
+    questions, folder = questions_of(args, judged.table), folder_of(args, judged)
+    report = evaluate(judged.system, questions, folder, args.corpus, words, args.questions_limit, **settings)
+    if report is None:
+        raise RuntimeError(f"{TABLES[judged.table]}, {judged.row}: not evaluated")
+    return report
+
+
+def submitted(args: argparse.Namespace, pool: Executor) -> dict[str, dict[str, list[Future[dict[str, Any]]]]]:
+    """Table -> row -> the report of each seed.  A training waits for those whose weights it reads, a row for its weights."""
+    work: dict[Path, Future[Any]] = {}
+    tables: dict[str, dict[str, list[Future[dict[str, Any]]]]] = {name: {} for name in args.tables}
+    for name, seed in product(args.tables, args.seeds):
+        made = plan(args, seed)
+        for training in needed(made, [name]):
+            if training.out not in work:
+                read = [work[out] for out in work if any(str(out / "last") in word for word in training.words)]
+                work[training.out] = pool.submit(after, read, trained, training, seed, args.device)
+        for judged in (j for j in made.judged if j.table == name):
+            if (folder := folder_of(args, judged)) not in work:
+                work[folder] = pool.submit(after, [work[t.out] for t in judged.weights.values()], report_of, args, judged)
+            tables[name].setdefault(judged.row, []).append(work[folder])
+    return tables
+
+
+def after(others: Sequence[Future[Any]], do: Callable[..., T], *words: Any) -> T:
+    """What `do` returns, once the others are done: they were submitted earlier, so that one of them is always running.  Raises what they raise."""
+    for other in others:
+        other.result()
+    return do(*words)
+
+
+def questions_of(args: argparse.Namespace, table: str) -> Path:
+    """The questions that a table is judged on."""
+    return multi_span(args) if table == "multi-span" else Path(args.questions)
 
 
 def multi_span(args: argparse.Namespace) -> Path:
@@ -283,7 +315,7 @@ def difference(found: Comparison) -> str:
     return f"{100 * (found.difference or 0):+.1f}{between}"
 
 
-def table(rows: dict[str, Sequence[dict[str, Any]]]) -> str:
+def table(rows: Mapping[str, Sequence[dict[str, Any]]]) -> str:
     """A table in Markdown: F1 over all and ambiguous questions with intervals, each seed, and the difference from the first row."""
     first = values(next(iter(rows.values())), False)
     against = {name: compare_values(values(of, False), first) for name, of in list(rows.items())[1:]}
@@ -306,7 +338,7 @@ def table(rows: dict[str, Sequence[dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
-def groups(rows: dict[str, Sequence[dict[str, Any]]], questions: Iterable[dict[str, Any]]) -> Iterator[str]:
+def groups(rows: Mapping[str, Sequence[dict[str, Any]]], questions: Iterable[dict[str, Any]]) -> Iterator[str]:
     """The table once more for each number of answers in one passage."""
     for group, ids in sorted(by_answers(questions).items()):
         part = {n: [{"rows": [r for r in of["rows"] if r["id"] in ids]} for of in many] for n, many in rows.items()}
@@ -337,6 +369,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions-limit", type=int, default=0)
     parser.add_argument("--corpus", default="starter")
     parser.add_argument("--out", type=Path, default=ROOT / "var" / "runs" / "paper")
+    parser.add_argument(
+        "--at-once", type=int, default=1, metavar="N", help="processes: several on a GPU (default: %(default)s)"
+    )
     parser.add_argument("--dry-run", action="store_true")
     args = parser.parse_args(argv)
     args.data, args.out = args.data.resolve(), args.out.resolve()
@@ -345,12 +380,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         for training in needed(plan(args, args.seeds[0]), args.tables):
             print(f"core train {' '.join(training.words)}")
         return 0
-    for name in args.tables:
-        by_seed = [carry_out(args, seed, name) for seed in args.seeds]
-        rows = {row: [reports[row] for reports in by_seed] for row in by_seed[0]}
-        print(f"\n## {TABLES[name]}\n\n{table(rows)}", flush=True)
-        if name == "multi-span":
-            print("\n".join(groups(rows, (row for _, row in json_io.read_lines(multi_span(args))))))
+    for seed in args.seeds:
+        write_data(args, seed)
+    pool = ThreadPoolExecutor(args.at_once)
+    try:
+        for name, futures in submitted(args, pool).items():
+            rows = {row: [f.result() for f in of] for row, of in futures.items()}
+            print(f"\n## {TABLES[name]}\n\n{table(rows)}", flush=True)
+            if name == "multi-span":
+                print("\n".join(groups(rows, (row for _, row in json_io.read_lines(multi_span(args))))))
+    finally:
+        pool.shutdown(cancel_futures=True)
     return 0
 
 
