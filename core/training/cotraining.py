@@ -27,6 +27,7 @@ from core.disambiguation.round_trip import same_answer
 from core.errors import InputError
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
+from core.training.held_out import answer_f1
 from core.types import BatchAnsweringModel, Passage, RetrievedPassage
 
 BATCH = 8
@@ -110,6 +111,13 @@ def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample]
     return Labels(several, single)
 
 
+def ensemble_f1(models: Sequence[BatchAnsweringModel], held_out: Sequence[MultiExample], most: int) -> float:
+    """Mean F1 answer, from 0 to 1, of what more than half of the models answer; the first model's answers where they agree on none."""
+    own = [further_answers(model, held_out, [()] * len(held_out), most) for model in models]
+    votes = ((agreed(answers, ()) or answers[0]) for answers in zip(*own))
+    return sum(answer_f1(answers, e.gold) for answers, e in zip(votes, held_out)) / len(held_out)
+
+
 class Train(Protocol):
     """Trains one model on examples in a run folder, and resumes what is there; returns the model and its held-out
     figure.
@@ -126,11 +134,12 @@ def cotrain(
     out: Path,
     log: Callable[[str], None] = print,
     identity: dict[str, Any] | None = None,
+    held_out: Sequence[MultiExample] = (),
 ) -> dict[str, Any]:
     """Runs all rounds.  Writes run folders to out/round-R/model-I, labels to out/round-R/labels.json, and the result to
     out/cotraining.json.
 
-    Returns the content of cotraining.json: the rounds with their figures and numbers of labels, and the folder of the
+    Returns the content of cotraining.json: the rounds with their figures, that of the models' vote on `held_out`, and numbers of labels, and the folder of the
     best model of the last round.  Raises InputError if there is nothing to label or `out` holds a run with other
     settings.
     """
@@ -154,6 +163,8 @@ def cotrain(
             log(f"round {number}, model {i}: {len(data)} questions, figure {figure:.3f}")
         best = max(((f, folder / f"model-{i}") for i, f in enumerate(figures)), key=lambda pair: pair[0])
         rounds.append({"questions": len(data), "figures": figures})
+        if held_out:
+            rounds[-1]["ensemble"] = ensemble_f1(models, held_out, config.max_answers)
         if number < config.rounds:
             labels = _labels(folder / "labels.json", lambda models=models: label(models, partial, config.max_answers))  # type: ignore[misc]
             rounds[-1] |= {"several": len(labels.several), "single": len(labels.single), "left_out": _left(labels, partial)}

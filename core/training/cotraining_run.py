@@ -90,4 +90,5 @@ def run(options: CoTrainingOptions, settings: Settings, out: Path) -> dict[str, 
         say,
         arguments_of("cotraining", options),
     )
-    return cotrain(full, partial, train_span, plan, out, say, identity("cotraining", options))
+    judged = [example for _, examples in held for example in examples]
+    return cotrain(full, partial, train_span, plan, out, say, identity("cotraining", options), judged)

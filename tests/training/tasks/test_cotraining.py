@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
-from core.training.cotraining import CoTraining, agreed, cotrain, label
+from core.training.cotraining import CoTraining, agreed, cotrain, ensemble_f1, label
 from core.training.data.examples import MultiExample
 from core.types import Candidate, Job, Proposal
 
@@ -92,6 +92,16 @@ def test_rounds_grow_the_data_and_the_best_last_model_is_named(tmp_path: Path) -
     assert (report["rounds"][0]["several"], report["rounds"][0]["single"], report["rounds"][0]["left_out"]) == (1, 1, 0)
     assert report["best"].startswith("round-2/model-")
     assert json.loads((tmp_path / "run" / "cotraining.json").read_text()) == report
+
+
+def test_the_models_vote_on_the_held_out_questions(tmp_path: Path) -> None:
+    gold = MultiExample("several ?", (("", "red blue"),), (("red",), ("blue",)), "made", (), {})
+    sure, unsure, wrong = (Says({"several ?": says}) for says in (["red", "blue"], ["red"], ["green"]))
+    assert ensemble_f1([sure, unsure, wrong], [gold], 6) == pytest.approx(2 / 3)  # red has two votes
+    assert ensemble_f1([sure, wrong], [gold], 6) == 1  # no vote: the first model's answers
+    config = CoTraining(models=2, rounds=1)
+    report = cotrain(FULL, [single("one ?")], Training(), config, tmp_path, lambda _: None, held_out=[gold])
+    assert [r["ensemble"] for r in report["rounds"]] == [1, 1]
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 2, 3, 5])
