@@ -59,9 +59,10 @@ def reader_rows(
     found = miner.neighbours([e.question for e in chosen], 12, cache)
     rows = [Reading(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
     for e, neighbours in zip(chosen, found):
-        others = [p for p in by_title[e.title] if not has_answer(p, e.answers)] if e.title else []
-        if others and rng.random() < 0.5:
-            rows.append(Reading(e.question, (e.title, crop(rng.choice(others), (), PASSAGE_WORDS, rng)), ()))
+        same = by_title[e.title] if e.title and rng.random() < 0.5 else []
+        other = next((p for p in rng.sample(same, len(same)) if not has_answer(p, e.answers)), None)
+        if other is not None:
+            rows.append(Reading(e.question, (e.title, crop(other, (), PASSAGE_WORDS, rng)), ()))
         elif mined := miner.without(neighbours, e.answers, [e.passage], 3):
             title, text = rng.choice(mined)
             rows.append(Reading(e.question, (title, crop(text, (), PASSAGE_WORDS, rng)), ()))
