@@ -90,15 +90,18 @@ class TrainedScorer:
     """A JointNetwork over a pool: states (N, S) of its passages, and the reader's scores."""
 
     def __init__(self, network: JointNetwork, states: Tensor, reader: ReaderScorer) -> None:
-        self.network, self.states, self.reader = network, states, reader
-        self._unpicked = torch.tensor(reader.log_worth(()))
+        self.network, self.reader = network, reader
+        self._device = next(network.parameters()).device
+        self._states = states.to(self._device)
+        self._unpicked = torch.tensor(reader.log_worth(()), device=self._device)
 
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
         out = []
         for path in paths:
-            picked = torch.tensor(path, dtype=torch.long)
+            picked = torch.tensor(path, dtype=torch.long, device=self._device)
+            worth = torch.tensor(self.reader.log_worth(path), device=self._device)
             with torch.inference_mode():
-                logits = self.network(self.states, self._unpicked, torch.tensor(self.reader.log_worth(path)), picked)
+                logits = self.network(self._states, self._unpicked, worth, picked)
                 logits = logits.index_fill(0, picked, -math.inf)
                 out.append(torch.log_softmax(logits, 0).tolist() if len(path) < len(logits) else logits.tolist())
         return out

@@ -41,6 +41,19 @@ def test_untrained_it_ranks_as_the_reader_does() -> None:
     assert trained.log_probabilities([(0, 1, 2, 3)])[0] == [-math.inf] * 4
 
 
+def test_everything_is_where_the_network_is() -> None:
+    class Elsewhere(JointNetwork):
+        """Its weights have no values: they are on a device of their own, as on a GPU."""
+
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            assert {tensor.device.type for tensor in inputs} == {"meta"}
+            raise InterruptedError
+
+    one = pool(1)
+    with pytest.raises(InterruptedError):
+        TrainedScorer(Elsewhere(CONFIG).to("meta"), one.tensor, one.reader).log_probabilities([(1,)])
+
+
 def test_targets_are_the_passages_with_a_new_answer() -> None:
     one = pool(1)
     task = PassageSetTask([one], [])
