@@ -147,6 +147,52 @@ def read(path: Path, limits: Limits, name: str = "") -> list[Passage]:
     return list(read_passages(path, limits, refuse, name=name))
 
 
+MDX = """---
+title: Use it
+---
+import { Tabs } from "components";
+export const version = {
+  major: 2,
+};
+
+# Set the host
+
+<Tabs>
+  <Tab title="Python">
+    Call `Client(host="a")`.
+
+    ```js
+    import ollama from "ollama"
+    <Kept />
+    ```
+  </Tab>
+  <Card
+    title="Others"
+    href="/x"
+  />
+</Tabs>
+Use <Key>Enter</Key> if a < B.
+<Unfinished
+"""
+
+
+def test_components_of_mdx_are_read_by_their_titles_and_contents(write: Write, limits: Limits) -> None:
+    (passage,) = read(write("a.mdx", MDX), limits)
+    assert passage.title == "Use it > Set the host"
+    for kept in (
+        "Python:",
+        'Client(host="a")',
+        'import ollama from "ollama"\n<Kept />',
+        "Others:",
+        "Enter",
+        "a < B",
+        "<Unfinished",
+    ):
+        assert kept in passage.text
+    for left_out in ("components", "version", "major", "Tab", "href"):
+        assert left_out not in passage.text
+
+
 @pytest.mark.parametrize(("name", "content"), [("a.md", MARKDOWN), ("a.rst", RST), ("a.html", HTML), ("a.docx", docx(WORD))])
 def test_every_format_gives_the_same_passages(write: Write, limits: Limits, name: str, content: str | bytes) -> None:
     found = read(write(name, content), limits, f"guide/{name}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.retrieval.readers.columns import read_arrow, read_parquet
-from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_pdf, read_rst, read_text
+from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_mdx, read_pdf, read_rst, read_text
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
 from core.retrieval.readers.structure import BREAK, PASSAGE_WORDS
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
@@ -31,6 +31,8 @@ READERS: dict[str, Reader] = {
     ".jsonl.gz": read_jsonl,
     ".txt": read_text,
     ".md": read_markdown,
+    ".markdown": read_markdown,
+    ".mdx": read_mdx,
     ".rst": read_rst,
     ".html": read_html,
     ".htm": read_html,
