@@ -3,11 +3,13 @@
     python -m benchmarks.manuals compile --mirrors FOLDER --draft DRAFT.jsonl --out data/manuals/PROJECT.jsonl
     python -m benchmarks.manuals check   --mirrors FOLDER
     python -m benchmarks.manuals cut     --mirrors FOLDER --out FOLDER
+    python -m benchmarks.manuals corpora --mirrors FOLDER --out FOLDER [--projects NAME ...]
 
 The documentation is not in this repository: a row of `data/manuals/PROJECT.jsonl` names files and character offsets, and `data/manuals/sources.json`
 the repository, commit and licence of each project.  FOLDER holds one git repository per project, `OWNER+NAME/repo` or `OWNER+NAME`; what is
 missing is cloned from GitHub.  `cut` writes `train.jsonl.gz` and `dev.jsonl.gz` in the layout of `multi` training files
 (core.training.data.examples): the passages with the answers first, then the passages of the same project that share most words with the question.
+`corpora` writes a project's documents for `core index`, and its questions with answers for `core retrieval-eval`; without --projects, those held out.
 
 A draft row has `question` and `answers`; an answer has `file`, `names` (its spellings, the one in the file first) and `quote`, a piece of the
 file that occurs once, with the answer between « and ».  `when` says in a few words which reading of the question the answer belongs to.  A
@@ -255,12 +257,28 @@ def cut(source: Source, mirrors: Path, path: Path) -> Iterator[dict[str, Any]]:
         }
 
 
+def write_corpus(source: Source, mirrors: Path, path: Path, out: Path) -> None:
+    """OUT/PROJECT has the documents, OUT/PROJECT.jsonl the questions that have an answer.  Raises CalledProcessError."""
+    documents = Documents(source, mirrors)
+    for name in documents.paths():
+        file = out / source.project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(documents.text(name), encoding="utf-8")
+    rows = (
+        {"id": f"{source.project}-{line}", "question": row["question"], "answers": [a["names"] for a in row["answers"]]}
+        for line, row in rows_of(path)
+        if row["answers"]
+    )
+    (out / f"{source.project}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["compile", "check", "cut"])
+    parser.add_argument("what", choices=["compile", "check", "cut", "corpora"])
     parser.add_argument("--draft", type=Path)
     parser.add_argument("--mirrors", type=Path, required=True)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--projects", nargs="+", metavar="NAME")
     args = parser.parse_args(argv)
     known = sources()
     if args.what == "compile":
@@ -281,6 +299,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join(problems) or "all answers are where they are said to be")
         return 1 if problems else 0
     args.out.mkdir(parents=True, exist_ok=True)
+    if args.what == "corpora":
+        for source, path in written(known):
+            if source.project in args.projects if args.projects else source.dev:
+                write_corpus(source, args.mirrors, path, args.out)
+        return 0
     for name, held_out in (("train", False), ("dev", True)):
         with gzip.open(args.out / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
             rows = (row for source, path in written(known) if source.dev == held_out for row in cut(source, args.mirrors, path))
