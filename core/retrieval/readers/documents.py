@@ -26,6 +26,7 @@ _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _MODULE = re.compile(r"(import|export)\s+[\w{*\"']")
 _COMPONENT = re.compile(r"\s*</?[A-Z]")
+_COMMENT = re.compile(r"\{/\*.*?\*/\}")
 _TAG = re.compile(r"<(?P<end>/)?[A-Z][\w.]*(?P<rest>(\s[^<>]*?)?)(?P<alone>/)?>")
 _NAMED = re.compile(r"""\b(?:title|label|header)=\{?(?P<quote>["'`])(?P<title>.*?)(?P=quote)""")
 
@@ -97,7 +98,7 @@ def _without_components(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
                 text, tag = tag, ""
                 yield number, text
         else:
-            yield number, line
+            yield number, _COMMENT.sub("", line)
     if tag:
         yield 0, tag
 
