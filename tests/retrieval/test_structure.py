@@ -172,7 +172,7 @@ export const version = {
   />
 </Tabs>
 {/* for authors */}
-Use <Key>Enter</Key> if a < B.
+import of data: use <Key>Enter</Key> if a < B.
 <Unfinished
 """
 

@@ -24,7 +24,9 @@ _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?
 
 # of MDX
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_MODULE = re.compile(r"(import|export)\s+[\w{*\"']")
+_MODULE = re.compile(
+    r"""import\s+(?:[^"']+\sfrom\s+)?["']|import\s*\{|export\s+(?:const|let|var|default|function|async|class)\b|export\s*[{*]"""
+)
 _COMPONENT = re.compile(r"\s*</?[A-Z]")
 _COMMENT = re.compile(r"\{/\*.*?\*/\}")
 _TAG = re.compile(r"<(?P<end>/)?[A-Z][\w.]*(?P<rest>(\s[^<>]*?)?)(?P<alone>/)?>")
