@@ -20,6 +20,7 @@ from core.text import STOPWORDS, unspaced_runs, word_tokens
 
 FOLDER = "words"  # of a corpus
 MEMORY_BYTES = 200_000_000  # of postings before they are written
+NOT_INDEXED = STOPWORDS | frozenset("but if into no not such their then there they will".split())  # the others of Lucene's list
 PROGRESS_PASSAGES = 1000  # between two reports of progress
 _WORDS, _ROW, _BLANKS = "words", "row", "blanks"
 
@@ -32,10 +33,8 @@ class Tokenizer:
 
     def __init__(self) -> None:
         import Stemmer
-        from bm25s.stopwords import STOPWORDS_EN
 
-        # without its cache, which costs four times what it saves
-        self._stemmer, self._stop = Stemmer.Stemmer("english", 0), frozenset(STOPWORDS_EN) | STOPWORDS
+        self._stemmer = Stemmer.Stemmer("english", 0)  # without its cache, which costs four times what it saves
 
     def __call__(self, text: str) -> list[str]:
         text = text.lower()
@@ -47,7 +46,7 @@ class Tokenizer:
                 grams += characters
                 grams += map(str.__add__, characters, characters[1:])
             text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-        words = [w for w in word_tokens(text) if w not in self._stop and (len(w) > 1 or not w.isascii() or w.isdigit())]
+        words = [w for w in word_tokens(text) if w not in NOT_INDEXED and (len(w) > 1 or not w.isascii() or w.isdigit())]
         stems: list[str] = self._stemmer.stemWords(words)
         return stems + grams
 
@@ -74,7 +73,8 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         writer = _with_tokenizer(tantivy.Index(schema.build(), str(part))).writer(MEMORY_BYTES, 1)
         for row, text in enumerate(texts):
             writer.add_document(tantivy.Document(**{_WORDS: " ".join(tokenizer(text)), _ROW: row}))
-            if row % PROGRESS_PASSAGES == PROGRESS_PASSAGES - 1:
+            if row % NOT_INDEXED = STOPWORDS | frozenset("but if into no not such their then there they will".split())  # the others of Lucene's list
+PROGRESS_PASSAGES == PROGRESS_PASSAGES - 1:
                 progress(row + 1, count)
         writer.commit()
         writer.wait_merging_threads()
