@@ -173,11 +173,6 @@ class RefuelOptions(SystemOptions):
 
 @dataclass(frozen=True)
 class DisambigFirstOptions(SystemOptions):
-    writer: Literal["rewriter", "lexicon"] = option(
-        "rewriter",
-        "the trained rewriter (`AMBISCOPE_REWRITER`) with the question alone, or a lexicon of AmbigNQ's phrases",
-        in_menu=True,
-    )
     ambiguous_above: float = option(0.5, "probability from which on meanings are written", 0, 1)
     questions: int = option(3, "maximum meanings (at most 20)", 1, 20)
 
