@@ -88,9 +88,7 @@ class DprThresholdOptions(OnePassOptions):
 @dataclass(frozen=True)
 class JprOptions(ReadingOptions):
     threshold: float = option(0.03, "an answer needs this probability", 0, 1)
-    reranker: Literal["trained", "reader", "answerer"] = option(
-        "trained", "who scores the next passage, given those picked", in_menu=True
-    )
+    reranker: Literal["trained", "reader"] = option("trained", "who scores the next passage, given those picked", in_menu=True)
     pool: int = option(30, "passages retrieved (at most 500)", 1, 500)
     diversity: float = option(0.9, "share of a passage's worth that it loses where its answer is there already", 0, 1)
     length_penalty: float = option(1.0, "exponent for the number of picked passages")
