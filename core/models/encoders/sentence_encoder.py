@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from core.errors import CheckpointError, InputError
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
-from core.models.loading.packaged import MINILM, packaged_folder
+from core.models.loading.packaged import MINILM
 from core.models.scheduling.turns import TURNS, Together
 from core.settings import Settings
 from core.text import word_tokens
@@ -239,25 +239,6 @@ class PooledEncoder(_CachedEncoder):
         return vectors
 
 
-class BertEncoder(PooledEncoder):
-    """The packaged BERT encoder."""
-
-    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
-        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
-        from safetensors import SafetensorError
-
-        from core.models.encoders.bert import load_bert
-        from core.models.encoders.word_pieces import WordPieces
-
-        try:
-            tokenizer, model = WordPieces(folder), load_bert(folder)
-        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
-            raise CheckpointError(
-                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
-            ) from e
-        super().__init__(name, tokenizer, model, device, max_tokens=max_tokens, threads=threads)
-
-
 class RetrieverEncoder(_CachedEncoder):
     """A trained retriever.  If only the question side was trained, its base encodes the passages and gives `name`, so an index of the
     base works too."""
@@ -400,16 +381,15 @@ def is_english(name: str) -> bool:
 
 def load_encoder(settings: Settings) -> Encoder:
     """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
-    if settings.encoder == MINILM:
-        return BertEncoder(packaged_folder(MINILM), MINILM, settings.device, threads=settings.threads)
     if settings.encoder == "hashing":
         return HashingEncoder()
     if (folder := find_retriever(settings.encoder)) is not None:
         return RetrieverEncoder(folder, settings)
-    if (bare := first_token(settings.encoder)) is not None:
-        from core.models.encoders.retriever_network import load_bare_encoder
+    cls = first_token(settings.encoder)
+    if cls is None and settings.encoder != MINILM:
+        return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)
+    from core.models.encoders.base import base_tokenizer, load_base
 
-        return PooledEncoder(
-            settings.encoder, *load_bare_encoder(bare), settings.device, pooling="cls", threads=settings.threads
-        )
-    return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)
+    base, pooling = (MINILM, "mean") if cls is None else (cls, "cls")
+    parts = base_tokenizer(base), load_base(base)
+    return PooledEncoder(settings.encoder, *parts, settings.device, pooling=pooling, threads=settings.threads)
