@@ -19,6 +19,7 @@ from typing import Any
 
 from core import types as t
 from core.engine import Engine
+from core.metrics.answers import f1
 from core.models.answering import load_answering
 from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, mixed, probability_of, recall
 from core.models.ranking.passage_scorers import ReaderScorer
@@ -31,7 +32,6 @@ from core.systems.options import RectifyOptions
 from core.systems.rectify import MAX_VERIFIED
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
-from core.training.held_out import answer_f1
 
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -149,7 +149,7 @@ TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr, "refuel": refuel}
 
 def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, float]:
     runs = [run(c) for c in cases]
-    values = [answer_f1(a, c.example.gold) for a, c in zip(runs, cases)]
+    values = [f1(c.example.gold, a) for a, c in zip(runs, cases)]
     multi = [v for v, c in zip(values, cases) if len(c.example.gold) > 1]
     return {
         "f1": round(sum(values) / len(values), 4),

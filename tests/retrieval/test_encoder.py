@@ -80,15 +80,17 @@ def test_unknown_kind_and_no_texts() -> None:
     assert hashing.encode([]).shape == (0, 64)
 
 
-def test_query_cache_forgets_the_oldest_and_keeps_no_long_texts() -> None:
-    cache = enc.QueryCache(2)
-    for text in "abc":
-        cache.put(text, np.ones(1, dtype=np.float32))
-        cache.get("a")
-    assert cache.get("b") is None
-    assert cache.get("a") is not None
-    cache.put("x" * 1_000_000, np.ones(1, dtype=np.float32))
-    assert cache.get("x" * 1_000_000) is None
+def test_vectors_of_the_latest_questions_are_kept_and_of_no_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enc, "QUERY_CACHE", 2)
+    hashing = enc.HashingEncoder()
+
+    def computed(text: str) -> bool:
+        before = hashing.stats.texts
+        hashing.encode([text], "query")
+        return hashing.stats.texts > before
+
+    assert [computed(text) for text in ("a", "b", "b", "c", "b", "a")] == [True, True, False, True, False, True]
+    assert [computed("x" * 5000) for _ in range(2)] == [True, True]
 
 
 def test_encoders_are_known_by_the_weights_of_their_passages(make_tiny: Callable[..., Any]) -> None:

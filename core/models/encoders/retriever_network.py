@@ -5,6 +5,7 @@ Legend: B texts, L tokens, d model width.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,9 @@ def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
     return tokenizer, network.eval()
 
 
-def torch_ids(rows: list[list[int]], pad: int) -> tuple[Tensor, Tensor]:
+def torch_ids(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
     """(token ids (B, L), mask (B, L)) of rows of several lengths."""
-    length = max(map(len, rows), default=1)
-    ids = torch.full((len(rows), length), pad, dtype=torch.long)
-    mask = torch.zeros(len(rows), length, dtype=torch.long)
-    for i, row in enumerate(rows):
-        ids[i, : len(row)] = torch.tensor(row)
-        mask[i, : len(row)] = 1
-    return ids, mask
+    ids = [torch.tensor(row, dtype=torch.long) for row in rows]
+    masks = [torch.ones_like(row) for row in ids]
+    pad_sequence = nn.utils.rnn.pad_sequence
+    return pad_sequence(ids, batch_first=True, padding_value=pad), pad_sequence(masks, batch_first=True)

@@ -15,7 +15,6 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -76,29 +75,6 @@ class Encoder(Protocol):
         ...
 
 
-class QueryCache:
-    """The vectors of recent questions (LRU); thread-safe."""
-
-    def __init__(self, size: int = QUERY_CACHE) -> None:
-        self._size, self._lock = size, threading.Lock()
-        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
-
-    def get(self, text: str) -> Vectors | None:
-        with self._lock:
-            if (vector := self._vectors.get(text)) is not None:
-                self._vectors.move_to_end(text)
-            return vector
-
-    def put(self, text: str, vector: Vectors) -> None:
-        if len(text) > MAX_CACHED_CHARS:
-            return
-        with self._lock:
-            self._vectors[text] = vector
-            self._vectors.move_to_end(text)
-            while len(self._vectors) > self._size:
-                self._vectors.popitem(last=False)
-
-
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Indices in batches of similar length, longest first, each at most `budget` tokens when padded (or one text).
 
@@ -125,7 +101,8 @@ class _CachedEncoder(ABC):
 
     def __init__(self, name: str) -> None:
         self.name, self.stats = name, EncodeStats()
-        self._cache = QueryCache()
+        self._recent: dict[str, Vectors] = {}  # vectors of questions, the oldest first
+        self._lock = threading.Lock()
         self._together: Together[str, Vectors] = Together(
             lambda texts: list(self._compute(texts, "query")), lambda text: len(text) // 4 + 2, self._on_gpu
         )
@@ -147,11 +124,14 @@ class _CachedEncoder(ABC):
             return np.zeros((0, self.dimension), dtype=np.float32)
         if kind == "passage":
             return self._compute(texts, kind)
-        known = {t: v for t in set(texts) if (v := self._cache.get(t)) is not None}
+        known = {t: v for t in set(texts) if (v := self._recent.get(t)) is not None}
         if missing := [t for t in dict.fromkeys(texts) if t not in known]:
             for text, vector in zip(missing, self._together(missing), strict=True):
                 known[text] = vector.copy()  # a view would keep the whole batch in memory
-                self._cache.put(text, known[text])
+            with self._lock:
+                self._recent |= {t: known[t] for t in missing if len(t) <= MAX_CACHED_CHARS}
+                for text in list(self._recent)[: max(0, len(self._recent) - QUERY_CACHE)]:
+                    del self._recent[text]
         return np.stack([known[t] for t in texts])
 
 
@@ -197,27 +177,21 @@ class PooledEncoder(_CachedEncoder):
         return bool(self._place.device.type == "cuda")
 
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        import torch
+        from core.models.encoders.retriever_network import torch_ids
 
         ids = self.tokens(texts)
         lengths = [len(row) for row in ids]
         out = np.empty((len(ids), self.dimension), dtype=np.float32)
-        pad = self._tokenizer.pad_token_id
         for batch in token_batches(lengths, self._budget):
-            widest = lengths[batch[0]]
-            padded = np.full((len(batch), widest), pad, dtype=np.int64)  # (B, L)
-            mask = np.zeros((len(batch), widest), dtype=np.int64)  # (B, L)
-            for row, i in enumerate(batch):
-                padded[row, : lengths[i]] = ids[i]
-                mask[row, : lengths[i]] = 1
-            forward = partial(self._forward, torch.from_numpy(padded), torch.from_numpy(mask), kind)
+            padded, mask = torch_ids([ids[i] for i in batch], self._tokenizer.pad_token_id)
+            forward = partial(self._forward, padded, mask, kind)
             with TURNS:
                 started = time.perf_counter()
                 parts = self._place.run(forward, len(batch))
                 self.stats.model_seconds += time.perf_counter() - started
                 self.stats.texts += len(batch)
                 self.stats.tokens += int(mask.sum())
-                self.stats.padded_tokens += mask.size
+                self.stats.padded_tokens += mask.numel()
             out[batch] = np.concatenate(parts)
         return out
 
