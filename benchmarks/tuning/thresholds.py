@@ -1,8 +1,8 @@
-"""Chooses the thresholds of dpr-threshold, rectify, jpr and refuel on practice questions held out from training; never on a test set.
+"""Chooses the thresholds of dpr-threshold, rectify and jpr on practice questions held out from training; never on a test set.
 
     python -m benchmarks.tuning.thresholds [--annotated FOLDER ...] [--limit 200] [--only SYSTEM ...] [--out FILE]
 
-Everything is read once (readouts, verdicts, first readings); the settings are then tried on what was read.  Chosen is what has the highest sum of
+Everything is read once (readouts, verdicts); the settings are then tried on what was read.  Chosen is what has the highest sum of
 F1 over all and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
 """
 
@@ -13,7 +13,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from core import types as t
 from core.engine import Engine
 from core.metrics.answers import f1
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, mixed, probability_of, recall
+from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, mixed, recall
 from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
@@ -48,8 +48,6 @@ class Case:
     pool: list[t.RetrievedPassage]
     top_k: int
     readouts: list[Readout]
-    given: dict[tuple[str, tuple[str, ...]], float] = field(default_factory=dict)  # (answer, ids of evidence) -> probability
-    first: tuple[t.Candidate, ...] | None = None
 
     @property
     def question(self) -> t.Question:
@@ -62,14 +60,6 @@ class Case:
     def kept(self, candidates: Iterable[t.Candidate], threshold: float) -> list[str]:
         ordered = sorted(candidates, key=lambda c: -c.probability)
         return [c.text for c in choose(ordered, self.question, threshold, MOST)]
-
-    def ask(self, model: t.BatchAnsweringModel, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> None:
-        """Probabilities of answers over their own evidence, each asked once."""
-        todo = [(a, list(e)) for a, e in jobs if (a, tuple(p.passage.id for p in e)) not in self.given]
-        for k in range(0, len(todo), 8):
-            part = todo[k : k + 8]
-            for (a, e), proposal in zip(part, model.propose_many([(self.example.question, e, ()) for _, e in part])):
-                self.given[a, tuple(p.passage.id for p in e)] = probability_of(a, proposal.candidates)
 
 
 def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
@@ -118,33 +108,7 @@ def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
             yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, run
 
 
-def refuel(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
-    """The first reading and the verification by probability; what the round trip adds passes the same two thresholds."""
-    for c in cases:
-        c.first = model.propose_many([(c.example.question, c.passages, ())])[0].candidates
-        c.ask(model, [(a.text, _evidence(c, a)) for a in c.first])
-    for threshold, above in itertools.product(THRESHOLDS[:11], (0.0, *THRESHOLDS)):
-
-        def run(c: Case, threshold: float = threshold, above: float = above) -> list[str]:
-            assert c.first is not None
-            kept = set(c.kept(c.first, threshold))
-            return [
-                a.text
-                for a in c.first
-                if a.text in kept and c.given[a.text, tuple(p.passage.id for p in _evidence(c, a))] >= above
-            ]
-
-        yield {"threshold": threshold, "verify_above": above}, run
-
-
-def _evidence(c: Case, a: t.Candidate) -> list[t.RetrievedPassage]:
-    from core.text import occurrences
-
-    ids = {e.passage_id for e in occurrences(a.text, c.passages)} | ({a.evidence.passage_id} if a.evidence else set())
-    return [p for p in c.passages if p.passage.id in ids]
-
-
-TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr, "refuel": refuel}
+TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr}
 
 
 def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, float]:

@@ -159,12 +159,9 @@ class SpanSeqGenOptions(ClarifierOptions):
 
 @dataclass(frozen=True)
 class RefuelOptions(SystemOptions):
-    reads: Literal["fused", "answerer"] = option("fused", "who answers: Fusion-in-Decoder, or the answering model")
-    verification: Literal["by generator", "language-model", "exact-match", "probability", "none"] = option(
+    verification: Literal["by generator", "language-model", "exact-match", "none"] = option(
         "by generator", "see below", in_menu=True
     )
-    threshold: float = option(0.02, "with `reads=answerer`: what joins the set before verification", 0, 1)
-    verify_above: float = option(0.02, "verification by probability keeps from here on", 0, 1)
     rounds: int = option(2, "maximum round trips (at most 10)", 1, 10)
     further: int = option(5, "passages retrieved for a disambiguated question (at most 100)", 1, 100)
 
