@@ -21,7 +21,7 @@ from core import types as t
 from core.engine import Engine
 from core.metrics.answers import f1
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, mixed, recall
+from core.models.ranking.evidence_verifier import AnswererEvidence, mixed, recall
 from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
@@ -36,7 +36,6 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST = 8
-VERIFIERS = ["none", "answerer"]  # of rectify; main leaves some out
 Setting = dict[str, Any]
 
 
@@ -73,25 +72,18 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
-    """Without a verifier (`none`), and with each kind of verifier."""
-    usual = RectifyOptions()
+    """With the reader alone (`mix` 1), and with the verifier."""
+    usual, verifier = RectifyOptions(), AnswererEvidence(model)
     recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], usual.surplus, usual.evidence)[:MAX_VERIFIED] for c in cases}
-    kinds: dict[str, Callable[[], Evidence | None]] = {
-        "none": lambda: None,
-        "answerer": lambda: AnswererEvidence(model),
-    }
-    for name in VERIFIERS:
-        verifier = kinds[name]()
-        given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) if verifier else None for c in cases}
-        for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9) if verifier else (1.0,), THRESHOLDS):
+    given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
+    for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9, 1.0), THRESHOLDS):
 
-            def run(c: Case, given: Any = given, mix: float = mix, threshold: float = threshold) -> list[str]:
-                read = [r.candidate for r in recalled[id(c)]]
-                if given[id(c)] is not None:
-                    read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
-                return c.kept(read, threshold)
+        def run(c: Case, mix: float = mix, threshold: float = threshold) -> list[str]:
+            read = [r.candidate for r in recalled[id(c)]]
+            read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
+            return c.kept(read, threshold)
 
-            yield {"verifier": name, "mix": mix, "threshold": threshold}, run
+        yield {"mix": mix, "threshold": threshold}, run
 
 
 def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
@@ -130,9 +122,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
-    parser.add_argument("--verifiers", nargs="+", choices=VERIFIERS, default=list(VERIFIERS), help="of rectify")
     args = parser.parse_args()
-    VERIFIERS[:] = args.verifiers
     settings = Settings.from_env()
     held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)
@@ -151,7 +141,7 @@ def main() -> int:
         for row in rows[:5]:
             print(f"{name:14} {json.dumps(row)}", flush=True)
         out[name] = rows[0]
-        for option in ("scoring", "verifier", "mix"):
+        for option in ("scoring", "mix"):
             for value in dict.fromkeys(r[option] for r in rows if option in r):
                 out[f"{name} {value}"] = next(r for r in rows if r[option] == value)
                 print(f"best of {option} {value}: {json.dumps(out[f'{name} {value}'])}", flush=True)

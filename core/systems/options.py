@@ -96,23 +96,10 @@ class JprOptions(ReadingOptions):
 
 @dataclass(frozen=True)
 class RectifyOptions(ReadingOptions):
-    verifier: Literal["answerer", "none"] = option(
-        "answerer", "who decides on a candidate's evidence; `none`: the recalling reader"
-    )
-    threshold: float = option(None, "a candidate needs this probability", 0, 1, usual="0.05 (`none`: 0.03)")
+    threshold: float = option(0.05, "a candidate needs this probability", 0, 1)
     surplus: int = option(2, "candidates from each passage (at most 20)", 1, 20)
     evidence: int = option(3, "passages that a candidate is verified on (at most 50)", 1, 50)
-    mix: float = option(
-        None,
-        "weight of the recalling reader in the decision (0: the verifier alone)",
-        0,
-        1,
-        usual="0.9 (`none`: 1)",
-    )
-
-    def usual(self) -> dict[str, Any]:
-        threshold, mix = {"answerer": (0.05, 0.9), "none": (0.03, 1.0)}[self.verifier]
-        return {"threshold": threshold, "mix": mix}
+    mix: float = option(0.9, "weight of the recalling reader in the decision (0: the verifier alone)", 0, 1)
 
 
 # ------------------------------------------------------------ systems that write answers
@@ -153,7 +140,6 @@ class FidMultiOptions(ClarifierOptions):
 
 @dataclass(frozen=True)
 class SpanSeqGenOptions(ClarifierOptions):
-    rerank: Literal["reader", "none"] = option("reader", "rank the pool by the probability that a passage answers at all")
     pool: int = option(30, "passages retrieved and reranked (at most 500; 100 in the paper)", 1, 500)
 
 

@@ -182,15 +182,10 @@ def test_the_verdict_mixes_both_models() -> None:
     assert all(v.probability < 1e-5 for v in silent)  # what the verifier does not give is dropped by any threshold
 
 
-def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def built(**extra: str) -> tuple[object, ...]:
-        info = build("rectify", parts(), Options(extra=extra)).info
-        return info.settings["extra"]["verifier"], info.checkpoint_digest, info.settings["extra"]["mix"]
-
+def test_the_answering_model_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.systems.rectify.load_reader", lambda *_: (TableReader(CAST_READER), "r"))
     monkeypatch.setattr("core.systems.rectify.load_answering", lambda *_: (TableModel(VERDICTS), "a"))
-    assert built() == ("answerer", "a", 0.9)
-    assert built(verifier="none") == ("none", "", 1.0)
+    assert build("rectify", parts(), Options()).info.checkpoint_digest == "a"
 
 
 def test_a_longer_reading_of_the_same_answer_counts() -> None:
