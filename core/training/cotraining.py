@@ -28,7 +28,7 @@ from core.errors import InputError
 from core.metrics.answers import f1
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
-from core.training.held_out import as_retrieved
+from core.training.held_out import passages_of
 from core.types import BatchAnsweringModel
 
 BATCH = 8
@@ -38,19 +38,13 @@ BATCH = 8
 class CoTraining:
     """`models`: C.  `rounds`: how often to label and train again after the first training.
 
-    `max_answers`: of a labelled question.  Raises InputError for a number that is out of bounds.
+    `max_answers`: of a labelled question.
     """
 
     models: int = 3
     rounds: int = 1
     max_answers: int = 6
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.models < 2:
-            raise InputError(f"--models is {self.models}; agreement needs at least 2")
-        if self.rounds < 1:
-            raise InputError(f"--rounds is {self.rounds}; it must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,7 @@ def further_answers(
     model: BatchAnsweringModel, examples: Sequence[MultiExample], given: Sequence[Sequence[str]], most: int
 ) -> list[list[str]]:
     """The answers that the model gives after `given`, until [EOI]."""
-    return run_answers(model, [e.question for e in examples], [as_retrieved(e) for e in examples], most, BATCH, given)
+    return run_answers(model, [e.question for e in examples], [passages_of(e) for e in examples], most, BATCH, given)
 
 
 def agreed(answers: Sequence[Sequence[str]], known: Sequence[str]) -> tuple[str, ...]:

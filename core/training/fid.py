@@ -31,7 +31,7 @@ from core.text import find_spans
 from core.training.answerer import Item, pseudo_item, sample_item
 from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample
-from core.training.held_out import as_retrieved, run_f1
+from core.training.held_out import passages_of, run_f1
 from core.types import EOI, Passage
 
 FidItems = tuple[FidBatch, Tensor]
@@ -206,6 +206,6 @@ def written_f1(writer: Writer, examples: Sequence[MultiExample], batch: int = 8)
     total = 0.0
     for i in range(0, len(examples), batch):
         part = examples[i : i + batch]
-        for e, answers in zip(part, writer.write_many([(e.question, as_retrieved(e)) for e in part])):
+        for e, answers in zip(part, writer.write_many([(e.question, passages_of(e)) for e in part])):
             total += f1(e.gold, [a.text for a in answers])
     return total / max(1, len(examples))

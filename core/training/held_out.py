@@ -13,12 +13,12 @@ from core.training.data.examples import MultiExample
 from core.types import BatchAnsweringModel, Passage, RetrievedPassage
 
 
-def as_retrieved(e: MultiExample) -> list[RetrievedPassage]:
+def passages_of(e: MultiExample) -> list[RetrievedPassage]:
     """The example's own passages, in their order."""
     return [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
 
 
 def run_f1(model: BatchAnsweringModel, examples: Sequence[MultiExample], max_answers: int = 8, batch: int = 8) -> float:
     """Mean F1 answer of runs over the examples' own passages, from 0 to 1.  `batch`: questions at a time."""
-    runs = run_answers(model, [e.question for e in examples], [as_retrieved(e) for e in examples], max_answers, batch)
+    runs = run_answers(model, [e.question for e in examples], [passages_of(e) for e in examples], max_answers, batch)
     return sum(f1(e.gold, answers) for answers, e in zip(runs, examples)) / max(1, len(examples))
