@@ -13,11 +13,10 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -51,21 +50,10 @@ def passage_text(passage: Passage) -> str:
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
-@dataclass(slots=True)
-class EncodeStats:
-    """The cost of encoding so far; padding and time outside the model are overhead."""
-
-    texts: int = 0
-    tokens: int = 0  # of the texts themselves
-    padded_tokens: int = 0  # processed by the model, including padding
-    model_seconds: float = 0.0  # inside the forward passes
-
-
 class Encoder(Protocol):
     """Texts to unit vectors.  `name` and `dimension` go into an index's manifest."""
 
     name: str
-    stats: EncodeStats
 
     @property
     def dimension(self) -> int: ...
@@ -100,7 +88,7 @@ class _CachedEncoder(ABC):
     """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Questions that wait together are encoded together."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.stats = name, EncodeStats()
+        self.name = name
         self._recent: dict[str, Vectors] = {}  # vectors of questions, the oldest first
         self._lock = threading.Lock()
         self._together: Together[str, Vectors] = Together(
@@ -186,12 +174,7 @@ class PooledEncoder(_CachedEncoder):
             padded, mask = torch_ids([ids[i] for i in batch], self._tokenizer.pad_token_id)
             forward = partial(self._forward, padded, mask, kind)
             with TURNS:
-                started = time.perf_counter()
                 parts = self._place.run(forward, len(batch))
-                self.stats.model_seconds += time.perf_counter() - started
-                self.stats.texts += len(batch)
-                self.stats.tokens += int(mask.sum())
-                self.stats.padded_tokens += mask.numel()
             out[batch] = np.concatenate(parts)
         return out
 
@@ -236,7 +219,6 @@ class RetrieverEncoder(_CachedEncoder):
         )
         base = load_encoder(replace(settings, encoder=config.untrained)) if alone else trained
         self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
-        self.stats = base.stats
 
     @property
     def dimension(self) -> int:
@@ -276,10 +258,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
         with TURNS:
-            started = time.perf_counter()
             vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
-            self.stats.model_seconds += time.perf_counter() - started
-            self.stats.texts += len(texts)
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
@@ -305,7 +284,6 @@ class HashingEncoder(_CachedEncoder):
                 out[row, value % self._dimension] += 1.0 if value >> 63 else -1.0
             if not out[row].any():  # words that cancel each other
                 out[row, 0] = 1.0
-        self.stats.texts += len(texts)
         vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
         return vectors
 
