@@ -25,11 +25,11 @@ from typing import Any
 
 from benchmarks.paper import MULTI_SPAN, groups, table
 from core import disk, json_io
+from core.metrics.answers import f1
 from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer
 from core.models.span.reader import PassageReader, load_reader
 from core.settings import Settings, quiet_libraries
 from core.systems.base.selection import candidates_of, distinct
-from core.training.held_out import answer_f1
 from core.types import Candidate, Passage, RetrievedPassage
 
 MOST = 8  # answers
@@ -100,7 +100,7 @@ def best_limit(found: Sequence[Scored], rows: Sequence[dict[str, Any]]) -> float
     """The limit of the best mean F1: of equal ones, the middle one."""
     numbers = sorted({worth for one in found for _, worth in one})
     tried = [numbers[i * (len(numbers) - 1) // 60] for i in range(61)] if len(numbers) > 61 else numbers
-    values = [sum(answer_f1(kept(one, limit), row["answers"]) for one, row in zip(found, rows)) for limit in tried]
+    values = [sum(f1(row["answers"], kept(one, limit)) for one, row in zip(found, rows)) for limit in tried]
     best = [i for i, value in enumerate(values) if value == max(values)]
     return tried[best[len(best) // 2]]
 
@@ -121,7 +121,7 @@ def balanced(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def report(rows: Sequence[dict[str, Any]], answers: Sequence[Sequence[str]]) -> dict[str, Any]:
     """As `core evaluate` reports, as much as a table needs."""
-    values = [answer_f1(own, row["answers"]) for own, row in zip(answers, rows)]
+    values = [f1(row["answers"], own) for own, row in zip(answers, rows)]
     return {
         "rows": [
             {"id": row["id"], "ambiguous": len(row["answers"]) > 1, "metrics": {"F1 answer": value}}

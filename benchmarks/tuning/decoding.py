@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import torch
 
 from core.engine import Engine
+from core.metrics.answers import f1
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.answerer import Decoding, Scored, SpanAnswerer, load_answerer
 from core.models.span.reader import load_reader
@@ -25,7 +26,6 @@ from core.settings import Settings, quiet_libraries
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
-from core.training.held_out import answer_f1
 from core.types import RetrievedPassage
 
 BIASES = (-4.0, -2.0, -1.0, 0.0)
@@ -80,7 +80,7 @@ def main() -> int:
         decoding = Decoding(bias, above, repeats=args.paper)
         runner.again = 0
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
-        values = [answer_f1(a, e.gold) for a, e in zip(runs, held_out)]
+        values = [f1(e.gold, a) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
         rows.append(
             {

@@ -1,8 +1,8 @@
-"""Chooses the thresholds of dpr-threshold, rectify, jpr and refuel on practice questions held out from training; never on a test set.
+"""Chooses the thresholds of dpr-threshold, rectify and jpr on practice questions held out from training; never on a test set.
 
     python -m benchmarks.tuning.thresholds [--annotated FOLDER ...] [--limit 200] [--only SYSTEM ...] [--out FILE]
 
-Everything is read once (readouts, verdicts, first readings); the settings are then tried on what was read.  Chosen is what has the highest sum of
+Everything is read once (readouts, verdicts); the settings are then tried on what was read.  Chosen is what has the highest sum of
 F1 over all and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
 """
 
@@ -13,14 +13,15 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core import types as t
 from core.engine import Engine
+from core.metrics.answers import f1
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, mixed, probability_of, recall
+from core.models.ranking.evidence_verifier import AnswererEvidence, mixed, recall
 from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import tree_decode
@@ -31,12 +32,10 @@ from core.systems.options import RectifyOptions
 from core.systems.rectify import MAX_VERIFIED
 from core.training.data.examples import MultiExample
 from core.training.data.held_out_passages import WRITTEN, held_out_passages
-from core.training.held_out import answer_f1
 
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST = 8
-VERIFIERS = ["none", "answerer"]  # of rectify; main leaves some out
 Setting = dict[str, Any]
 
 
@@ -48,8 +47,6 @@ class Case:
     pool: list[t.RetrievedPassage]
     top_k: int
     readouts: list[Readout]
-    given: dict[tuple[str, tuple[str, ...]], float] = field(default_factory=dict)  # (answer, ids of evidence) -> probability
-    first: tuple[t.Candidate, ...] | None = None
 
     @property
     def question(self) -> t.Question:
@@ -63,14 +60,6 @@ class Case:
         ordered = sorted(candidates, key=lambda c: -c.probability)
         return [c.text for c in choose(ordered, self.question, threshold, MOST)]
 
-    def ask(self, model: t.BatchAnsweringModel, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> None:
-        """Probabilities of answers over their own evidence, each asked once."""
-        todo = [(a, list(e)) for a, e in jobs if (a, tuple(p.passage.id for p in e)) not in self.given]
-        for k in range(0, len(todo), 8):
-            part = todo[k : k + 8]
-            for (a, e), proposal in zip(part, model.propose_many([(self.example.question, e, ()) for _, e in part])):
-                self.given[a, tuple(p.passage.id for p in e)] = probability_of(a, proposal.candidates)
-
 
 def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     scorings: tuple[Scoring, Scoring] = ("passage", "dpr")
@@ -83,25 +72,18 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
-    """Without a verifier (`none`), and with each kind of verifier."""
-    usual = RectifyOptions()
+    """With the reader alone (`mix` 1), and with the verifier."""
+    usual, verifier = RectifyOptions(), AnswererEvidence(model)
     recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], usual.surplus, usual.evidence)[:MAX_VERIFIED] for c in cases}
-    kinds: dict[str, Callable[[], Evidence | None]] = {
-        "none": lambda: None,
-        "answerer": lambda: AnswererEvidence(model),
-    }
-    for name in VERIFIERS:
-        verifier = kinds[name]()
-        given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) if verifier else None for c in cases}
-        for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9) if verifier else (1.0,), THRESHOLDS):
+    given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
+    for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9, 1.0), THRESHOLDS):
 
-            def run(c: Case, given: Any = given, mix: float = mix, threshold: float = threshold) -> list[str]:
-                read = [r.candidate for r in recalled[id(c)]]
-                if given[id(c)] is not None:
-                    read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
-                return c.kept(read, threshold)
+        def run(c: Case, mix: float = mix, threshold: float = threshold) -> list[str]:
+            read = [r.candidate for r in recalled[id(c)]]
+            read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
+            return c.kept(read, threshold)
 
-            yield {"verifier": name, "mix": mix, "threshold": threshold}, run
+        yield {"mix": mix, "threshold": threshold}, run
 
 
 def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
@@ -118,38 +100,12 @@ def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
             yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, run
 
 
-def refuel(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
-    """The first reading and the verification by probability; what the round trip adds passes the same two thresholds."""
-    for c in cases:
-        c.first = model.propose_many([(c.example.question, c.passages, ())])[0].candidates
-        c.ask(model, [(a.text, _evidence(c, a)) for a in c.first])
-    for threshold, above in itertools.product(THRESHOLDS[:11], (0.0, *THRESHOLDS)):
-
-        def run(c: Case, threshold: float = threshold, above: float = above) -> list[str]:
-            assert c.first is not None
-            kept = set(c.kept(c.first, threshold))
-            return [
-                a.text
-                for a in c.first
-                if a.text in kept and c.given[a.text, tuple(p.passage.id for p in _evidence(c, a))] >= above
-            ]
-
-        yield {"threshold": threshold, "verify_above": above}, run
-
-
-def _evidence(c: Case, a: t.Candidate) -> list[t.RetrievedPassage]:
-    from core.text import occurrences
-
-    ids = {e.passage_id for e in occurrences(a.text, c.passages)} | ({a.evidence.passage_id} if a.evidence else set())
-    return [p for p in c.passages if p.passage.id in ids]
-
-
-TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr, "refuel": refuel}
+TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr}
 
 
 def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, float]:
     runs = [run(c) for c in cases]
-    values = [answer_f1(a, c.example.gold) for a, c in zip(runs, cases)]
+    values = [f1(c.example.gold, a) for a, c in zip(runs, cases)]
     multi = [v for v, c in zip(values, cases) if len(c.example.gold) > 1]
     return {
         "f1": round(sum(values) / len(values), 4),
@@ -166,9 +122,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
-    parser.add_argument("--verifiers", nargs="+", choices=VERIFIERS, default=list(VERIFIERS), help="of rectify")
     args = parser.parse_args()
-    VERIFIERS[:] = args.verifiers
     settings = Settings.from_env()
     held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)
@@ -187,7 +141,7 @@ def main() -> int:
         for row in rows[:5]:
             print(f"{name:14} {json.dumps(row)}", flush=True)
         out[name] = rows[0]
-        for option in ("scoring", "verifier", "mix"):
+        for option in ("scoring", "mix"):
             for value in dict.fromkeys(r[option] for r in rows if option in r):
                 out[f"{name} {value}"] = next(r for r in rows if r[option] == value)
                 print(f"best of {option} {value}: {json.dumps(out[f'{name} {value}'])}", flush=True)

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import InputError
 from core.text import answer_key, overlapping
 from core.types import Interpretation, InterpretationPlaced
 
@@ -48,22 +47,12 @@ CLUSTERING: dict[str, Density] = {"default": Density(2, 0.0), "conservative": De
 
 @dataclass(frozen=True)
 class Consolidation:
-    """How interpretations are consolidated.  Raises InputError for a value that is not one of the choices."""
+    """How interpretations are consolidated."""
 
     clustering: Clustering = "default"
     embed: EmbeddedText = "question and answer"
     unclustered: Unclustered = "verified"  # verified: kept unless its verification failed
     same_answer: SameAnswer = "decides"
-
-    def __post_init__(self) -> None:
-        for name, choices in (
-            ("clustering", get_args(Clustering)),
-            ("embed", get_args(EmbeddedText)),
-            ("unclustered", get_args(Unclustered)),
-            ("same_answer", get_args(SameAnswer)),
-        ):
-            if getattr(self, name) not in choices:
-                raise InputError(f"the option {name} is '{getattr(self, name)}'; use {' or '.join(choices)}")
 
 
 @dataclass(frozen=True)

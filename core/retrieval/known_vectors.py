@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core import disk
 from core.errors import AmbiscopeError
-from core.models.encoders.sentence_encoder import Encoder, EncodeStats, Kind, Vectors, passage_text
+from core.models.encoders.sentence_encoder import Encoder, Kind, Vectors, passage_text
 from core.retrieval.corpus import PassageStore
 from core.retrieval.index import Manifest, open_vectors
 from core.types import Passage
@@ -37,7 +37,6 @@ class KnownVectors:
     def __init__(self, name: str, rows: dict[bytes, int], vectors: NDArray[Any], inner: Callable[[], Encoder]) -> None:
         """`rows`: of each text's digest in `vectors` (n, d)."""
         self.name, self._rows, self._vectors, self._inner = name, rows, vectors, inner
-        self.stats = EncodeStats()
 
     @property
     def dimension(self) -> int:

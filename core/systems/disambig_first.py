@@ -1,8 +1,8 @@
 """Disambig-first: decide whether the question is ambiguous, write its possible meanings, then answer each.
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
-single-answer model of NQ-open.  Here: core.models.ranking.ambiguity decides; the trained rewriter writes from the question alone, or the lexicon of
-core.models.ranking.ambiguity does (`writer`); the per-passage reader gives the best answer over the passages that each disambiguated question retrieves.
+single-answer model of NQ-open.  Here: core.models.ranking.ambiguity decides; the trained rewriter writes from the question alone; the per-passage
+reader gives the best answer over the passages that each disambiguated question retrieves.
 In the paper it is significantly worse than the systems that read first.
 """
 
@@ -32,17 +32,15 @@ class DisambigFirst(System):
         own: DisambigFirstOptions,
         model: AmbiguityModel,
         reader: PassageReader,
-        digests: tuple[str, str],
-        rewriter: tuple[Write, str] | None = None,
+        write: Write,
+        digests: tuple[str, str, str],
     ) -> None:
-        """`digests`: of the ambiguity model's and the reader's weights; `rewriter`: the writer and its digest (None: the lexicon)."""
-        self.own, self.model, self.reader = own, model, reader
-        self.write: Write = rewriter[0] if rewriter else model.rewrite
-        used = {"ambiguity_digest": digests[0]}
-        if rewriter is not None:
-            used |= {"rewriter": parts.settings.rewriter, "rewriter_digest": rewriter[1]}
+        """`digests`: of the ambiguity model's, the reader's and the rewriter's weights."""
+        self.own, self.model, self.reader, self.write = own, model, reader, write
+        ambiguity, checkpoint, rewriter = digests
+        used = {"ambiguity_digest": ambiguity, "rewriter": parts.settings.rewriter, "rewriter_digest": rewriter}
         # no clarifier: the disambiguated questions come before the answers
-        super().__init__("disambig-first", parts, options, (parts.settings.reader, digests[1]), own=own, used=used)
+        super().__init__("disambig-first", parts, options, (parts.settings.reader, checkpoint), own=own, used=used)
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         begun, question, first = time.perf_counter(), run.reading, run.passages
@@ -99,9 +97,6 @@ def build(name: str, parts: SystemParts, options: Options, own: DisambigFirstOpt
     settings = parts.settings
     model, digest = load_ambiguity("default", settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
-    rewriter = None
-    if own.writer == "rewriter":
-        loaded, rewriter_digest = load_rewriter(settings.rewriter, settings.device)
-        beams = max(2, own.questions + 1)  # one may be a copy of the question
-        rewriter = from_question_alone(Seq2SeqRewriter(loaded.answerer, beams)), rewriter_digest
-    return DisambigFirst(parts, options, own, model, reader, (digest, reader_digest), rewriter)
+    loaded, rewriter_digest = load_rewriter(settings.rewriter, settings.device)
+    write = from_question_alone(Seq2SeqRewriter(loaded.answerer, own.questions + 1))  # one may be a copy of the question
+    return DisambigFirst(parts, options, own, model, reader, write, (digest, reader_digest, rewriter_digest))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from core import types as t
 from core.errors import CheckpointError
 from core.models.loading.finding import find_checkpoint
 from core.models.ranking.passage_network import KIND, JointNetwork, load_joint
-from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer, TrainedScorer
+from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.models.span.reader import PassageReader, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.systems.base.options import Options
@@ -33,18 +32,12 @@ class Jpr(ReadingSystem):
         own: JprOptions,
         reader: PassageReader,
         digest: str,
-        answerer: tuple[t.BatchAnsweringModel, str] | None = None,
         joint: tuple[JointNetwork, str] | None = None,
     ) -> None:
-        """`answerer`: the model of `reranker: answerer`; `joint`: the network of `reranker: trained`; each with the digest of its weights."""
-        self.own, self.answerer, self.joint = own, answerer, joint
-        used: dict[str, Any] = {}
-        if answerer is not None:
-            used = {"answerer": parts.settings.answerer, "answerer_digest": answerer[1]}
-        if joint is not None:
-            used["joint_digest"] = joint[1]
-        (second, *_) = [model[1] for model in (answerer, joint) if model is not None] or [""]
-        weights = digest_of(digest, second, own.pool, own.diversity, own.length_penalty)
+        """`joint`: the network of `reranker: trained`, with the digest of its weights."""
+        self.own, self.joint = own, joint
+        used = {} if joint is None else {"joint_digest": joint[1]}
+        weights = digest_of(digest, joint[1] if joint else "", own.pool, own.diversity, own.length_penalty)
         key = CalibrationKey(f"jpr {own.reranker}", "reader", weights)
         super().__init__("jpr", parts, options, own, reader, (parts.settings.reader, digest), key, used)
 
@@ -63,8 +56,6 @@ class Jpr(ReadingSystem):
         scorer: Scorer = by_reader
         if self.joint is not None and states is not None:
             scorer = TrainedScorer(self.joint[0], states, by_reader)
-        elif self.answerer is not None:
-            scorer = AnswererScorer(self.answerer[0], question, pool)
         picks = tree_decode(scorer, self.options.passages, self.own.length_penalty)
         run.memo = [readouts[pick.passage] for pick in picks]
         picked = tuple(replace(pool[pick.passage], rank=rank, score=pick.score) for rank, pick in enumerate(picks, 1))
@@ -84,14 +75,9 @@ def build(name: str, parts: SystemParts, options: Options, own: JprOptions) -> J
     if own.reranker == "trained":  # the passage reranker beside a reader's folder, as in checkpoints/
         beside = find_checkpoint(settings.reader, "reader").with_name(KIND)
         try:
-            joint = load_joint(str(beside), digest)
-            return Jpr(parts, options, own, reader, digest, joint=joint)
+            return Jpr(parts, options, own, reader, digest, load_joint(str(beside), digest))
         except CheckpointError:  # a reader that none was trained for picks by itself
             if "reranker" in options.extra:
                 raise
             own = replace(own, reranker="reader")
-    if own.reranker == "reader":
-        return Jpr(parts, options, own, reader, digest)
-    from core.models.answering import load_answering
-
-    return Jpr(parts, options, own, reader, digest, load_answering(settings.answerer, settings.device))
+    return Jpr(parts, options, own, reader, digest)

@@ -88,9 +88,7 @@ class DprThresholdOptions(OnePassOptions):
 @dataclass(frozen=True)
 class JprOptions(ReadingOptions):
     threshold: float = option(0.03, "an answer needs this probability", 0, 1)
-    reranker: Literal["trained", "reader", "answerer"] = option(
-        "trained", "who scores the next passage, given those picked", in_menu=True
-    )
+    reranker: Literal["trained", "reader"] = option("trained", "who scores the next passage, given those picked", in_menu=True)
     pool: int = option(30, "passages retrieved (at most 500)", 1, 500)
     diversity: float = option(0.9, "share of a passage's worth that it loses where its answer is there already", 0, 1)
     length_penalty: float = option(1.0, "exponent for the number of picked passages")
@@ -98,23 +96,10 @@ class JprOptions(ReadingOptions):
 
 @dataclass(frozen=True)
 class RectifyOptions(ReadingOptions):
-    verifier: Literal["answerer", "none"] = option(
-        "answerer", "who decides on a candidate's evidence; `none`: the recalling reader"
-    )
-    threshold: float = option(None, "a candidate needs this probability", 0, 1, usual="0.05 (`none`: 0.03)")
+    threshold: float = option(0.05, "a candidate needs this probability", 0, 1)
     surplus: int = option(2, "candidates from each passage (at most 20)", 1, 20)
     evidence: int = option(3, "passages that a candidate is verified on (at most 50)", 1, 50)
-    mix: float = option(
-        None,
-        "weight of the recalling reader in the decision (0: the verifier alone)",
-        0,
-        1,
-        usual="0.9 (`none`: 1)",
-    )
-
-    def usual(self) -> dict[str, Any]:
-        threshold, mix = {"answerer": (0.05, 0.9), "none": (0.03, 1.0)}[self.verifier]
-        return {"threshold": threshold, "mix": mix}
+    mix: float = option(0.9, "weight of the recalling reader in the decision (0: the verifier alone)", 0, 1)
 
 
 # ------------------------------------------------------------ systems that write answers
@@ -155,29 +140,20 @@ class FidMultiOptions(ClarifierOptions):
 
 @dataclass(frozen=True)
 class SpanSeqGenOptions(ClarifierOptions):
-    rerank: Literal["reader", "none"] = option("reader", "rank the pool by the probability that a passage answers at all")
     pool: int = option(30, "passages retrieved and reranked (at most 500; 100 in the paper)", 1, 500)
 
 
 @dataclass(frozen=True)
 class RefuelOptions(SystemOptions):
-    reads: Literal["fused", "answerer"] = option("fused", "who answers: Fusion-in-Decoder, or the answering model")
-    verification: Literal["by generator", "language-model", "exact-match", "probability", "none"] = option(
+    verification: Literal["by generator", "language-model", "exact-match", "none"] = option(
         "by generator", "see below", in_menu=True
     )
-    threshold: float = option(0.02, "with `reads=answerer`: what joins the set before verification", 0, 1)
-    verify_above: float = option(0.02, "verification by probability keeps from here on", 0, 1)
     rounds: int = option(2, "maximum round trips (at most 10)", 1, 10)
     further: int = option(5, "passages retrieved for a disambiguated question (at most 100)", 1, 100)
 
 
 @dataclass(frozen=True)
 class DisambigFirstOptions(SystemOptions):
-    writer: Literal["rewriter", "lexicon"] = option(
-        "rewriter",
-        "the trained rewriter (`AMBISCOPE_REWRITER`) with the question alone, or a lexicon of AmbigNQ's phrases",
-        in_menu=True,
-    )
     ambiguous_above: float = option(0.5, "probability from which on meanings are written", 0, 1)
     questions: int = option(3, "maximum meanings (at most 20)", 1, 20)
 

@@ -1,7 +1,7 @@
 """Recall, then verify: surplus candidates passage by passage, each kept or dropped by a verifier on its own evidence.
 
 Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier over the answering
-model, or none: then the recaller's probability decides.  Candidates are judged one by one, so that no answer depends on another.
+model.  Candidates are judged one by one, so that no answer depends on another.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ class Rectify(ReadingSystem):
         options: Options,
         own: RectifyOptions,
         reader: PassageReader,
-        verifier: Evidence | None,
+        verifier: Evidence,
         digests: tuple[str, str],
     ) -> None:
-        """`verifier`: None if the recaller decides alone; `digests`: of the verifier's weights (empty if there is none) and of the reader's."""
+        """`digests`: of the verifier's weights and of the reader's."""
         self.own, self.verifier = own, verifier
-        weights = parts.settings.answerer if verifier else ""
         key = CalibrationKey("rectify", "answerer", digest_of(*digests, own.surplus, own.evidence, own.mix))
         used = {"reader": parts.settings.reader, "reader_digest": digests[1]}
-        super().__init__("rectify", parts, options, own, reader, (weights, digests[0]), key, used)
+        super().__init__("rectify", parts, options, own, reader, (parts.settings.answerer, digests[0]), key, used)
 
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])
@@ -59,8 +58,7 @@ class Rectify(ReadingSystem):
             if part is not None:
                 why = f"it is already part of '{part}'"
             elif c.probability < self.own.threshold:
-                who = "the verifier gives it" if self.verifier else "the reader gives it"
-                why = f"{who} {c.probability:.0%} on its own evidence, less than {self.own.threshold:.0%}"
+                why = f"the verifier gives it {c.probability:.0%} on its own evidence, less than {self.own.threshold:.0%}"
             else:
                 why = f"{self.options.max_answers} is the maximum number of answers"
             yield t.AnswerRejected(c.text, why)
@@ -72,9 +70,5 @@ class Rectify(ReadingSystem):
 def build(name: str, parts: SystemParts, options: Options, own: RectifyOptions) -> Rectify:
     settings = parts.settings
     reader, reader_digest = load_reader(settings.reader, settings.device)
-    verifier: Evidence | None = None
-    digest = ""
-    if own.verifier == "answerer":
-        model, digest = load_answering(settings.answerer, settings.device)
-        verifier = AnswererEvidence(model)
-    return Rectify(parts, options, own, reader, verifier, (digest, reader_digest))
+    model, digest = load_answering(settings.answerer, settings.device)
+    return Rectify(parts, options, own, reader, AnswererEvidence(model), (digest, reader_digest))

@@ -2,10 +2,9 @@
 verification.
 
 Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
-generates with BART over fused passages; here Fusion-in-Decoder writes the answers of a round (`reads`: fused), or the answering model gives them in one
-pass.  The questions come from core.disambiguation.round_trip.  An answer stays where a language model finds that its evidence supports it as the answer to its own
-question (the paper's language model is trained for it), where its own question returns it (the paper's EM verification), or where reading its evidence
-again gives it enough probability.
+generates with BART over fused passages; here Fusion-in-Decoder writes the answers of a round.  The questions come from
+core.disambiguation.round_trip.  An answer stays where a language model finds that its evidence supports it as the answer to its own question (the
+paper's language model is trained for it), or where its own question returns it (the paper's EM verification).
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ from dataclasses import replace
 
 from core import types as t
 from core.disambiguation.clarifiers import by_round_trip
-from core.disambiguation.round_trip import AskAgain, ask_with, clarify
-from core.models.answering import load_answering
+from core.disambiguation.round_trip import clarify
 from core.models.language import loading
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Run
-from core.models.ranking.evidence_verifier import probability_of
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
 from core.models.span.reader import PassageReader, load_reader
@@ -36,17 +33,15 @@ MAX_EVIDENCE = 5  # passages for verifying a claim without evidence
 
 
 class FusedReader:
-    """Fusion-in-Decoder as a BatchAnsweringModel that proposes all answers at once and ignores previous ones."""
+    """Fusion-in-Decoder, which gives all answers to a question at once."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
 
-    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
-        written = self.writer.write_many([(question, passages) for question, passages, _ in jobs])
-        return [
-            t.Proposal(tuple(t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in candidates), 0.0)
-            for candidates, (_, passages, _) in zip(written, jobs)
-        ]
+    def read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> list[t.Candidate]:
+        """Every answer with its probability and its place in the passages."""
+        (written,) = self.writer.write_many([(question, passages)])
+        return [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in written]
 
     def ask(
         self,
@@ -54,9 +49,9 @@ class FusedReader:
         most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
-        """Its answers to each question, in one pass (core.disambiguation.round_trip.Ask)."""
-        jobs = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)], ()) for q, passages in pairs]
-        return [[c.text for c in proposal.candidates][:most] for proposal in self.propose_many(jobs)]
+        """Its answers to each question, in one pass (core.disambiguation.round_trip.AskAgain)."""
+        jobs = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)]) for q, passages in pairs]
+        return [[c.text for c in written][:most] for written in self.writer.write_many(jobs)]
 
 
 class Refuel(System):
@@ -65,7 +60,7 @@ class Refuel(System):
         parts: SystemParts,
         options: Options,
         own: RefuelOptions,
-        model: t.BatchAnsweringModel,
+        model: FusedReader,
         digest: str,
         reader: PassageReader,
         judge: PromptedGenerator | None = None,
@@ -73,27 +68,19 @@ class Refuel(System):
         """`reader`: confirms disambiguated questions; `judge`: the language model for verification, if used."""
         if own.verification == "by generator":
             own = replace(own, verification="language-model" if judge is not None else "exact-match")
-        fused = own.reads == "fused"
         self.own, self.model, self.judge = own, model, judge
-        # Fusion-in-Decoder writes an answer set: no threshold before verification
-        self.threshold = 0.0 if fused else own.threshold
-        self.asking: AskAgain = model.ask if isinstance(model, FusedReader) else ask_with(model)
-        checkpoint = (parts.settings.seq2seq if fused else parts.settings.answerer, digest)
+        checkpoint = parts.settings.seq2seq, digest
         used = {"judge": dict(judge.about)} if judge is not None else {}
         self.confirm = judge_with(reads_once(reader))
-        clarifier = by_round_trip(self.asking, self.confirm)
+        clarifier = by_round_trip(model.ask, self.confirm)
         super().__init__("refuel", parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
-
-    def _read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Candidate, ...]:
-        """One pass over all passages: every answer with its probability, ignoring [EOI]."""
-        return self.model.propose_many([(question, passages, ())])[0].candidates
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         question = run.reading
         yield t.StepStarted(1, (), "")
         begun = time.perf_counter()
-        candidates = self._read(question.text, run.passages)
-        kept = choose(candidates, question, self.threshold, self.options.max_answers)
+        candidates = self.model.read(question.text, run.passages)
+        kept = choose(candidates, question, 0.0, self.options.max_answers)  # an answer set: nothing is below a threshold
         answers: list[t.Answer] = []
         for event in answer_events(kept, candidates, len(question.pinned), run.passages, time.perf_counter() - begun):
             yield event
@@ -107,7 +94,7 @@ class Refuel(System):
             run.check()
             fresh = {a.text for a in answers if a.text not in clarified}
             begun = time.perf_counter()
-            for c in clarify(question.text, answers, [p.passage for p in run.passages], self.asking, self.confirm):
+            for c in clarify(question.text, answers, [p.passage for p in run.passages], self.model.ask, self.confirm):
                 clarified[c.answer] = c, time.perf_counter() - begun
                 begun = time.perf_counter()
                 run.check()
@@ -147,8 +134,8 @@ class Refuel(System):
                 continue
             step += 1
             yield t.StepStarted(step, known.pinned, c.question)
-            candidates = self._read(c.question, passages)
-            kept = choose(candidates, known, self.threshold, self.options.max_answers)[len(known.pinned) :]
+            candidates = self.model.read(c.question, passages)
+            kept = choose(candidates, known, 0.0, self.options.max_answers)[len(known.pinned) :]
             seconds = time.perf_counter() - begun
             if not kept:
                 why = "its disambiguated question gives no further answer"
@@ -169,18 +156,10 @@ class Refuel(System):
         if self.own.verification == "none" or not answers:
             return
         passages, question = run.passages, run.reading.text
-        evidence = [[p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] for a in answers]
-        if self.own.verification == "probability":
-            run.check()
-            jobs = [(question, own or passages, ()) for own in evidence]
-            for a, proposal in zip(answers, self.model.propose_many(jobs)):
-                probability = probability_of(a.text, proposal.candidates)
-                if probability < self.own.verify_above:
-                    why = f"over its own evidence the model gives it {probability:.0%}, less than {self.own.verify_above:.0%}"
-                    yield t.AnswerRejected(a.text, why)
-        elif self.own.verification == "language-model":
+        if self.own.verification == "language-model":
             assert self.judge is not None
             calls = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
+            evidence = [[p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] for a in answers]
             claims = [
                 Claim(questions.get(a.text, question), a.text, tuple(p.passage for p in own or passages[:MAX_EVIDENCE]))
                 for a, own in zip(answers, evidence)
@@ -196,22 +175,17 @@ class Refuel(System):
             for a in answers:
                 run.check()
                 own_question = questions.get(a.text, question)
-                (returned,) = self.asking([(own_question, [p.passage for p in passages])])
+                (returned,) = self.model.ask([(own_question, [p.passage for p in passages])])
                 if not shares_words(a.text, returned):
                     yield t.AnswerRejected(a.text, f"its own question '{own_question}' does not return it")
 
 
 def build(name: str, parts: SystemParts, options: Options, own: RefuelOptions) -> Refuel:
     settings = parts.settings
-    model: t.BatchAnsweringModel
-    if own.reads == "fused":
-        fid, digest = load_fid(settings.seq2seq, settings.device)
-        model = FusedReader(Writer(fid, SequenceDecoding()))
-    else:
-        model, digest = load_answering(settings.answerer, settings.device)
+    fid, digest = load_fid(settings.seq2seq, settings.device)
     judge = None
     configured = not loading.language_model_needed(settings)
     if own.verification == "language-model" or (own.verification == "by generator" and configured):
         judge = loading.load_language_generator(settings)
     reader, _ = load_reader(settings.reader, settings.device)
-    return Refuel(parts, options, own, model, digest, reader, judge)
+    return Refuel(parts, options, own, FusedReader(Writer(fid, SequenceDecoding())), digest, reader, judge)

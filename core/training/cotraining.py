@@ -25,10 +25,11 @@ from core import disk
 from core.decoding import run_answers
 from core.disambiguation.round_trip import same_answer
 from core.errors import InputError
+from core.metrics.answers import f1
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
-from core.training.held_out import answer_f1
-from core.types import BatchAnsweringModel, Passage, RetrievedPassage
+from core.training.held_out import passages_of
+from core.types import BatchAnsweringModel
 
 BATCH = 8
 
@@ -37,19 +38,13 @@ BATCH = 8
 class CoTraining:
     """`models`: C.  `rounds`: how often to label and train again after the first training.
 
-    `max_answers`: of a labelled question.  Raises InputError for a number that is out of bounds.
+    `max_answers`: of a labelled question.
     """
 
     models: int = 3
     rounds: int = 1
     max_answers: int = 6
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.models < 2:
-            raise InputError(f"--models is {self.models}; agreement needs at least 2")
-        if self.rounds < 1:
-            raise InputError(f"--rounds is {self.rounds}; it must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -73,11 +68,7 @@ def further_answers(
     model: BatchAnsweringModel, examples: Sequence[MultiExample], given: Sequence[Sequence[str]], most: int
 ) -> list[list[str]]:
     """The answers that the model gives after `given`, until [EOI]."""
-    passages = [
-        [RetrievedPassage(Passage(str(j), title, text), j + 1, 0.0) for j, (title, text) in enumerate(e.passages)]
-        for e in examples
-    ]
-    return run_answers(model, [e.question for e in examples], passages, most, BATCH, given)
+    return run_answers(model, [e.question for e in examples], [passages_of(e) for e in examples], most, BATCH, given)
 
 
 def agreed(answers: Sequence[Sequence[str]], known: Sequence[str]) -> tuple[str, ...]:
@@ -115,7 +106,7 @@ def ensemble_f1(models: Sequence[BatchAnsweringModel], held_out: Sequence[MultiE
     """Mean F1 answer, from 0 to 1, of what more than half of the models answer; the first model's answers where they agree on none."""
     own = [further_answers(model, held_out, [()] * len(held_out), most) for model in models]
     votes = ((agreed(answers, ()) or answers[0]) for answers in zip(*own))
-    return sum(answer_f1(answers, e.gold) for answers, e in zip(votes, held_out)) / len(held_out)
+    return sum(f1(e.gold, answers) for answers, e in zip(votes, held_out)) / len(held_out)
 
 
 class Train(Protocol):

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
+from core.metrics.answers import f1
 from core.models.seq2seq.decoding import SEPARATOR, Writer, join_passages
 from core.models.seq2seq.fid import FidAnswerer, Generation
 from core.models.seq2seq.network import IGNORED, FidBatch, collate_fid
@@ -30,8 +31,8 @@ from core.text import find_spans
 from core.training.answerer import Item, pseudo_item, sample_item
 from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample
-from core.training.held_out import answer_f1, run_f1
-from core.types import EOI, Passage, RetrievedPassage
+from core.training.held_out import passages_of, run_f1
+from core.types import EOI, Passage
 
 FidItems = tuple[FidBatch, Tensor]
 # (chunk, number in it), whether its passages are joined, and its pairs
@@ -205,7 +206,6 @@ def written_f1(writer: Writer, examples: Sequence[MultiExample], batch: int = 8)
     total = 0.0
     for i in range(0, len(examples), batch):
         part = examples[i : i + batch]
-        found = [[RetrievedPassage(Passage(str(j), *p), j + 1, 0.0) for j, p in enumerate(e.passages)] for e in part]
-        for e, answers in zip(part, writer.write_many([(e.question, f) for e, f in zip(part, found)])):
-            total += answer_f1([a.text for a in answers], e.gold)
+        for e, answers in zip(part, writer.write_many([(e.question, passages_of(e)) for e in part])):
+            total += f1(e.gold, [a.text for a in answers])
     return total / max(1, len(examples))

@@ -377,7 +377,7 @@ class CalibrationOptions(OutputOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AmbiguityOptions(OutputOptions):
-    """The classifier and the lexicon of disambig-first."""
+    """The classifier of disambig-first."""
 
     ambignq: Path | None = file("AmbigNQ light JSON with ambiguous and unambiguous questions")
     ambignq_dev: Path | None = file("a held-out file in the format of --ambignq")

@@ -23,8 +23,9 @@ from core.disk import plain_or_gz
 from core.engine import Engine
 from core.errors import InputError
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
+from core.models.encoders.base import base_tokenizer, load_base
 from core.models.encoders.retriever import KIND, RetrieverConfig, find_retriever
-from core.models.encoders.retriever_network import RetrieverNetwork, load_bare_encoder, load_retriever, torch_ids
+from core.models.encoders.retriever_network import RetrieverNetwork, load_retriever, torch_ids
 from core.models.encoders.sentence_encoder import passage_text
 from core.models.loading.files import save_weights
 from core.models.scheduling.device import bf16_autocast
@@ -181,8 +182,7 @@ def make(options: RetrieverOptions, settings: Settings) -> Made:
             raise InputError(f"--init is '{options.init}', which is no trained retriever; name a folder of `train retriever`")
         tokenizer, network = load_retriever(folder)
     else:
-        tokenizer, encoder = load_bare_encoder(config.base)
-        network = RetrieverNetwork(encoder, config)
+        tokenizer, network = base_tokenizer(config.base), RetrieverNetwork(load_base(config.base), config)
     examples, held, corpora = _questions(options, settings, network.config.untrained)
     say(f"{len(examples)} questions, {len(held)} held out, {len(corpora.texts)} passages")
     task = RetrieverTask(examples, held, corpora, tokenizer, network.config, options.batch)

@@ -12,11 +12,11 @@ import pytest
 
 from core.cli import main
 from core.errors import CheckpointError
+from core.models.encoders.base import load_base
 from core.models.encoders.retriever import find_retriever, index_name, retriever_config
 from core.models.encoders.sentence_encoder import PooledEncoder, load_encoder
 from core.models.ranking.passage_network import load_joint
 from core.models.span.checkpoints import save_span_network
-from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.models.span.reader import load_reader
 from core.settings import Settings

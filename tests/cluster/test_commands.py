@@ -18,8 +18,8 @@ from core import cli
 from core.cluster import connect
 from core.cluster.connect import connected
 from core.cluster.jobs import reading
+from core.models.encoders.base import load_base
 from core.models.span.checkpoints import save_span_network
-from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.retrieval import index
 from core.settings import Settings

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from core.disambiguation.consolidation import NOISE, Consolidation, by_answer, consolidate, medoid, project, text_of
-from core.errors import InputError
 from core.types import Interpretation
 
 WAYS = [
@@ -137,8 +136,6 @@ def test_what_is_embedded() -> None:
     assert text_of(one, "question and answer") == "Who, 0? Ada"
 
 
-def test_a_wrong_word_is_told_with_the_choices() -> None:
-    with pytest.raises(InputError, match=r"clustering is 'bold'; use default or conservative"):
-        Consolidation(clustering="bold")  # type: ignore[arg-type]
+def test_each_interpretation_has_a_vector() -> None:
     with pytest.raises(ValueError, match="1 interpretations have 2 vectors"):
         consolidate(said(["Ada"]), rows(0.0, 1.0), Consolidation())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.models.encoders.sentence_encoder import EncodeStats, HashingEncoder, Kind, Vectors, load_encoder, passage_text
+from core.models.encoders.sentence_encoder import HashingEncoder, Kind, Vectors, load_encoder, passage_text
 from core.retrieval import known_vectors
 from core.retrieval.known_vectors import FILE, load_precomputed, reusing, write_precomputed
 from core.retrieval.library import STARTER, CorpusLibrary
@@ -22,7 +22,7 @@ PASSAGES = [Passage(str(i), f"Title {i}", f"The text of passage {i}.") for i in 
 class Refusing:
     """An encoder that must not be asked."""
 
-    name, dimension, stats = "hashing", 384, EncodeStats()
+    name, dimension = "hashing", 384
 
     def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
         raise AssertionError("encoded although the vectors are there")

@@ -7,7 +7,7 @@ from reading_fakes import TableReader, TableRetriever
 from system_fakes import parts, texts
 
 from core import types as t
-from core.models.ranking.ambiguity import ANY, AmbiguityModel, Lexicon
+from core.models.ranking.ambiguity import AmbiguityModel
 from core.models.span.reader import Readout
 from core.systems.base.options import Options
 from core.systems.base.system import answer
@@ -19,7 +19,11 @@ PASSAGES = [
     t.Passage("b", "Disc", "On dvd it came out in June 2003."),
     t.Passage("c", "Japan", "In japan it opened in May 1961 too."),
 ]
-LEXICON = Lexicon({"when": {"come out": [("on dvd", 0.4), ("in theaters", 0.3)], ANY: [("in japan", 0.1)]}})
+
+
+def write(question: str, maximum: int) -> list[str]:
+    """The meanings of every "when", the likeliest first."""
+    return [f"{question.rstrip('?')} {phrase}?" for phrase in ("on dvd", "in theaters", "in japan")][:maximum]
 
 
 class Encoder:
@@ -42,9 +46,9 @@ class LastWordReader(TableReader):
 
 
 def run(
-    question: t.Question | str, rewriter: Any = None, max_answers: int = 8, **own: Any
+    question: t.Question | str, write: Any = write, max_answers: int = 8, **own: Any
 ) -> tuple[t.Prediction, TableRetriever]:
-    model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, LEXICON, Encoder())  # type: ignore[arg-type]
+    model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, Encoder())  # type: ignore[arg-type]
     retriever = TableRetriever(PASSAGES)
     options, reader = Options(top_k=2, max_answers=max_answers), LastWordReader({})
     system = DisambigFirst(
@@ -53,8 +57,8 @@ def run(
         DisambigFirstOptions(**own),
         model,
         reader,  # type: ignore[arg-type]
-        ("m", "r"),
-        rewriter,
+        write,
+        ("m", "r", "w"),
     )
     return answer(system, t.Question(question) if isinstance(question, str) else question), retriever
 
@@ -81,7 +85,7 @@ def test_a_clear_question_gets_one_answer() -> None:
 
 def test_options_and_corrections() -> None:
     assert len(run("When did it come out?", questions=1)[0].answers) == 1
-    assert len(run("When did it open?", ambiguous_above=0.0)[1].queries) == 2  # the phrases of every "when"
+    assert len(run("When did it open?", ambiguous_above=0.0)[1].queries) == 4  # asked although it is clear
     assert texts(run("When did it come out?", max_answers=1)[0]) == ["June 2003"]
     prediction, _ = run(t.Question("When did it come out?", pinned=("1999",), banned=("June 2003",)))
     assert [(a.text, a.pinned) for a in prediction.answers] == [("1999", True), ("May 1961", False)]
@@ -100,6 +104,6 @@ class Rewriter:
 def test_the_rewriter_writes_from_the_question_alone() -> None:
     write = from_question_alone(Rewriter())  # type: ignore[arg-type]
     assert write("When did it come out?", 2) == ["When did it come out on dvd?", "When did it come out in theaters?"]
-    prediction, _ = run("When did it come out?", (write, "w"))
+    prediction, _ = run("When did it come out?", write)
     assert texts(prediction) == ["June 2003", "May 1961"]
     assert prediction.system.settings["rewriter_digest"] == "w"

@@ -64,8 +64,7 @@ def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
         ("dpr-threshold", {"scoring": "passage"}, 0.15),
         ("dpr-threshold", {"scoring": "passage", "threshold": 0.7}, 0.7),
         ("jpr", {"threshold": 0.2}, 0.2),
-        ("rectify", {"verifier": "answerer"}, 0.05),
-        ("rectify", {"verifier": "none", "threshold": None}, 0.03),
+        ("dpr-threshold", {"scoring": "passage", "threshold": None}, 0.15),
     ],
 )
 def test_a_default_may_depend_on_other_options(system: str, given: dict[str, Any], threshold: float) -> None:

@@ -10,7 +10,7 @@ from system_fakes import parts, texts
 
 from core import types as t
 from core.models.ranking.evidence_verifier import AnswererEvidence, probability_of, recall, verify
-from core.models.ranking.passage_scorers import AnswererScorer, ReaderScorer
+from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.span.reader import relevances
 from core.systems import build
 from core.systems.base.clarifying import ask_reader, judge_with, reads_once
@@ -76,18 +76,15 @@ STAGE_READER = {
 MARIA = "Who was Maria?"
 
 
-def jpr(answerer: TableModel | None = None, **own: float) -> tuple[Jpr, TableReader, TableRetriever]:
+def jpr(**own: float) -> tuple[Jpr, TableReader, TableRetriever]:
     reader, retriever = TableReader(STAGE_READER), TableRetriever(STAGE)
-    options = JprOptions.read("jpr", {"reranker": "answerer" if answerer else "reader", "length_penalty": 2.0, **own})
-    second = (answerer, "a") if answerer else None
+    options = JprOptions.read("jpr", {"reranker": "reader", "length_penalty": 2.0, **own})
     run = Options(top_k=2, clarify=False)
-    return Jpr(parts(retriever=retriever), run, options, reader, "d", second), reader, retriever  # type: ignore[arg-type]
+    return Jpr(parts(retriever=retriever), run, options, reader, "d"), reader, retriever  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("answerer", [False, True])
-def test_the_second_passage_complements_the_first(answerer: bool) -> None:
-    model = TableModel({"Natalie Wood": 0.9, "Carol Lawrence": 0.6}) if answerer else None
-    system, reader, retriever = jpr(model, pool=4)
+def test_the_second_passage_complements_the_first() -> None:
+    system, reader, retriever = jpr(pool=4)
     prediction = answer(system, t.Question(MARIA))
     assert {p.passage.id for p in prediction.passages} in ({"a", "c"}, {"b", "c"})
     assert [p.rank for p in prediction.passages] == [1, 2]
@@ -116,19 +113,6 @@ def test_the_reader_discounts_what_is_covered() -> None:
     closer = ReaderScorer(readouts, [0.5, 0.9, None, 0.9], prior=8.0)
     assert closer.worth(0, ()) < closer.worth(1, ())
     assert closer.worth(2, ()) == pytest.approx(0.5)  # no cosine: no prior
-
-
-def test_the_answering_model_is_told_what_the_picked_passages_say() -> None:
-    model = TableModel({"Natalie Wood": 0.9, "Carol Lawrence": 0.6})
-    pool = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(STAGE, 1)]
-    scorer = AnswererScorer(model, MARIA, pool)
-    first, second = scorer.log_probabilities([()])[0], scorer.log_probabilities([(0,)])[0]
-    assert max(range(4), key=first.__getitem__) in (0, 1)
-    assert max(range(4), key=second.__getitem__) == 2
-    assert (MARIA, ("b",), ("Natalie Wood",)) in model.jobs
-    asked = len(model.jobs)
-    assert scorer.log_probabilities([(0,)])[0] == second
-    assert len(model.jobs) == asked  # nothing is asked twice
 
 
 # ------------------------------------------------------------ recall and verify
@@ -198,15 +182,10 @@ def test_the_verdict_mixes_both_models() -> None:
     assert all(v.probability < 1e-5 for v in silent)  # what the verifier does not give is dropped by any threshold
 
 
-def test_who_verifies_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def built(**extra: str) -> tuple[object, ...]:
-        info = build("rectify", parts(), Options(extra=extra)).info
-        return info.settings["extra"]["verifier"], info.checkpoint_digest, info.settings["extra"]["mix"]
-
+def test_the_answering_model_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.systems.rectify.load_reader", lambda *_: (TableReader(CAST_READER), "r"))
     monkeypatch.setattr("core.systems.rectify.load_answering", lambda *_: (TableModel(VERDICTS), "a"))
-    assert built() == ("answerer", "a", 0.9)
-    assert built(verifier="none") == ("none", "", 1.0)
+    assert build("rectify", parts(), Options()).info.checkpoint_digest == "a"
 
 
 def test_a_longer_reading_of_the_same_answer_counts() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reading_fakes import TableModel, TableReader, TableRetriever
+from reading_fakes import TableReader, TableRetriever
 from system_fakes import parts, stopped_after, texts
 
 from core import types as t
@@ -19,30 +19,40 @@ FILM = t.Passage("film", "West Side Story (1961 film)", "Natalie Wood played Mar
 STAGE = t.Passage("stage", "West Side Story (musical)", "Carol Lawrence played Maria in the 1957 musical West Side Story.")
 LATE = t.Passage("late", "West Side Story", "The 1957 cast of the musical had Reri Grist too, in the 1957 musical.")
 ASKED = "Who played Maria in West Side Story?"
-PROBABILITIES = {"Natalie Wood": 0.5, "Carol Lawrence": 0.4, "Reri Grist": 0.02}
+NAMES = ("Natalie Wood", "Carol Lawrence", "Reri Grist")
 
 
-class Model(TableModel):
-    """A disambiguated question gets its own answers: the film's one, or the two of the musical."""
+class WordWriter:
+    """Writes the answers whose words a passage has; to a question about the film or the musical, of that alone."""
 
-    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
-        for question, _, _ in jobs:
-            if "musical" in question or "1957" in question:
-                self.questions = {**self.questions, question: {"Carol Lawrence": 0.5, "Reri Grist": 0.4}}
-            elif "film" in question or "1961" in question:
-                self.questions = {**self.questions, question: {"Natalie Wood": 0.9}}
-        return super().propose_many(jobs)
+    def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
+        out = []
+        for question, passages in jobs:
+            asked = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
+            words = [p.passage.text for p in passages if asked in p.passage.text]
+            out.append([t.Candidate(name, 0.001) for name in NAMES if any(name in text for text in words)])
+        return out
 
 
-def system(model: Any = None, judge: Any = None, max_answers: int = 8, **own: Any) -> tuple[Refuel, TableRetriever]:
+class Unsure(WordWriter):
+    """Writes the third answer once, and not when it is asked for again."""
+
+    def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
+        found = super().write_many(jobs)
+        if any(c.text == "Reri Grist" for written in found for c in written):
+            self.write_many = lambda jobs: [[c for c in w if c.text != "Reri Grist"] for w in WordWriter.write_many(self, jobs)]  # type: ignore[method-assign]
+        return found
+
+
+def system(writer: Any = None, judge: Any = None, max_answers: int = 8, **own: Any) -> tuple[Refuel, TableRetriever]:
     retriever = TableRetriever([FILM, STAGE, LATE])
-    given = {"reads": "answerer", "verification": "probability", "threshold": 0.1, "verify_above": 0.1, "further": 3} | own
-    options = RefuelOptions.read("refuel", given)
+    options = RefuelOptions.read("refuel", {"verification": "exact-match", "further": 3} | own)
     run = Options(top_k=2, max_answers=max_answers)
     reader: Any = TableReader(
         {"film": [("Natalie Wood", 0.9)], "stage": [("Carol Lawrence", 0.9)], "late": [("Reri Grist", 0.9)]}
     )
-    return Refuel(parts(retriever=retriever), run, options, model or Model(PROBABILITIES), "d", reader, judge), retriever
+    model = FusedReader(writer or WordWriter())
+    return Refuel(parts(retriever=retriever), run, options, model, "d", reader, judge), retriever
 
 
 def run(question: t.Question | None = None, **own: Any) -> tuple[t.Prediction, TableRetriever]:
@@ -61,11 +71,11 @@ def test_the_round_trip_finds_what_the_first_reading_missed() -> None:
     assert texts(run(verification="none", max_answers=2)[0]) == ["Natalie Wood", "Carol Lawrence"]
 
 
-def test_verification_by_probability_and_by_exact_match() -> None:
-    prediction, _ = run()
+def test_verification_by_exact_match() -> None:
+    prediction, _ = run(writer=Unsure())
     assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
     assert list(prediction.rejected) == ["Reri Grist"]
-    exact, _ = run(t.Question(ASKED, pinned=("Rita Moreno",), banned=("Natalie Wood",)), verification="exact-match")
+    exact, _ = run(t.Question(ASKED, pinned=("Rita Moreno",), banned=("Natalie Wood",)))
     assert texts(exact)[0] == "Rita Moreno"  # a person's answer is not verified
     assert "Natalie Wood" not in texts(exact)
 
@@ -75,7 +85,7 @@ def test_one_round_and_own_passages() -> None:
     assert retriever.queries == []
     assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
     assert {c.question for c in prediction.clarifications} != {ASKED}
-    nothing, retriever = run(threshold=1.0)
+    nothing, retriever = run(t.Question("Who wrote the film Evita?"))
     assert (nothing.answers, len(retriever.queries)) == ((), 1)  # no answer, no round trip
 
 
@@ -109,20 +119,8 @@ def test_a_language_model_verifies_each_answer_on_its_own_evidence() -> None:
     assert any(isinstance(e, t.ModelCalled) for e in prediction.events)
 
 
-class WordWriter:
-    """Writes the answers whose words a passage has; to a question about the film or the musical, of that alone."""
-
-    def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
-        out = []
-        for question, passages in jobs:
-            asked = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
-            words = [p.passage.text for p in passages if asked in p.passage.text]
-            out.append([t.Candidate(name, 0.001) for name in PROBABILITIES if any(name in text for text in words)])
-        return out
-
-
 def test_the_fused_reader_writes_the_answers_of_every_round() -> None:
-    refuel, _ = system(FusedReader(WordWriter()), reads="fused", verification="by generator")  # type: ignore[arg-type]
+    refuel, _ = system(verification="by generator")
     assert refuel.info.settings["extra"]["verification"] == "exact-match"
     prediction = answer(refuel, t.Question(ASKED))
     # improbable as they are, what is written stays; the third answer comes by a disambiguated question

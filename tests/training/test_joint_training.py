@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.models.span.model import load_base
+from core.models.encoders.base import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, JointTask
 from core.training.data.chunks import batches

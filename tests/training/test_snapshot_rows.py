@@ -12,7 +12,7 @@ import torch
 from tiny_models import word_tokenizer
 
 from core.errors import FormatError
-from core.models.span.model import load_base
+from core.models.encoders.base import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, sample_item
 from core.training.data.chunks import batches

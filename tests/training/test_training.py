@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from core.errors import InputError
+from core.models.encoders.base import load_base
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.checkpoints import load_span_network, save_span_network
-from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.text import find_spans, normalize_answer
 from core.training.answerer import AnswererTask, add_pseudo_answers, sample_item

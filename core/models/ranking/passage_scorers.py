@@ -1,9 +1,8 @@
 """Autoregressive rerankers: how likely a passage is the next one to pick, given those picked.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a trained T5-3B that decodes passage numbers and is rewarded for passages with new answers.
-`TrainedScorer` has a small decoder trained for this (core.models.ranking.passage_network).  The others are untrained: `ReaderScorer` reads every passage
-once and discounts answers that the picked passages already give; `AnswererScorer` asks an answering model for an answer other than those of the
-picked passages (P([EOI]): the passage has none).
+`TrainedScorer` has a small decoder trained for this (core.models.ranking.passage_network).  `ReaderScorer` is untrained: it reads every passage once and
+discounts answers that the picked passages already give.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from torch import Tensor
 from core.models.ranking.passage_network import JointNetwork
 from core.models.span.reader import Readout
 from core.text import answer_words, overlapping
-from core.types import BatchAnsweringModel, RetrievedPassage
 
 CANDIDATES = 3  # readings per passage that count
 LEAST = 1e-6
-JOBS = 16
 
 
 def _log_shares(worth: Sequence[float], temperature: float) -> list[float]:
@@ -104,42 +101,4 @@ class TrainedScorer:
                 logits = self.network(self._states, self._unpicked, worth, picked)
                 logits = logits.index_fill(0, picked, -math.inf)
                 out.append(torch.log_softmax(logits, 0).tolist() if len(path) < len(logits) else logits.tolist())
-        return out
-
-
-class AnswererScorer:
-    """Asks each passage separately for an answer other than those of the path; its score is P(some new answer) = 1 - P([EOI])."""
-
-    def __init__(self, model: BatchAnsweringModel, question: str, passages: Sequence[RetrievedPassage]) -> None:
-        self.model, self.question, self.passages = model, question, passages
-        self._asked: dict[tuple[int, tuple[str, ...]], tuple[float, str]] = {}  # (passage, previous) -> worth and answer
-
-    def _ask(self, jobs: Sequence[tuple[int, tuple[str, ...]]]) -> None:
-        todo = [job for job in dict.fromkeys(jobs) if job not in self._asked]
-        for k in range(0, len(todo), JOBS):
-            part = todo[k : k + JOBS]
-            proposals = self.model.propose_many([(self.question, [self.passages[j]], previous) for j, previous in part])
-            for job, proposal in zip(part, proposals):
-                top = proposal.candidates[0] if proposal.candidates else None
-                self._asked[job] = (1 - proposal.eoi_probability if top else 0.0, top.text if top else "")
-
-    def _previous(self, path: tuple[int, ...]) -> tuple[str, ...]:
-        """The answer of each picked passage, given those picked before it."""
-        answers: list[str] = []
-        for j in path:
-            job = (j, tuple(answers))
-            self._ask([job])
-            if (found := self._asked[job][1]) and found not in answers:
-                answers.append(found)
-        return tuple(answers)
-
-    def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
-        out = []
-        for path in paths:
-            previous = self._previous(path)
-            left = [j for j in range(len(self.passages)) if j not in path]
-            self._ask([(j, previous) for j in left])
-            shares = _log_shares([self._asked[(j, previous)][0] for j in left], 1.0) if left else []
-            by_passage = dict(zip(left, shares))
-            out.append([by_passage.get(j, -math.inf) for j in range(len(self.passages))])
         return out

@@ -25,13 +25,13 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import CheckpointError
+from core.models.encoders.base import base_folder, load_base, loading
 from core.models.encoders.pretrained import pretrained
 from core.models.interleaving import use_interleaving
 from core.models.loading.files import digest, read_weights, save_network
 from core.models.loading.finding import SMALL_SEQ2SEQ, find_checkpoint
 from core.models.seq2seq.network import IGNORED, FidBatch, Target, fan_out
 from core.models.span.checkpoints import load_span_network
-from core.models.span.model import base_folder, load_base
 from core.models.span.network import Prompting
 from core.models.span.rows import clip, pad, passage_rows, prompt_row
 from core.types import EOI
@@ -299,10 +299,8 @@ class SmallSeq2Seq(nn.Module):
 
 def small_tokenizer(base: str) -> Any:
     """The base's tokenizer with [EOI] and with [SEP] as the end of a sequence.  Raises CheckpointError."""
-    try:
+    with loading(f"the tokenizer of base model '{base}'"):
         tokenizer = pretrained("AutoTokenizer", base_folder(base), use_fast=True)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
     tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
     tokenizer.eos_token = tokenizer.sep_token
     tokenizer.model_max_length = 1 << 30  # lengths are limited elsewhere

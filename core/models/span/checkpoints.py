@@ -11,10 +11,10 @@ from safetensors import SafetensorError
 from torch import nn
 
 from core.errors import CheckpointError
+from core.models.encoders.base import load_base
 from core.models.loading.files import read_weights, save_weights
 from core.models.loading.finding import WEIGHTS, damaged, read_config
 from core.models.loading.once import loaded_once
-from core.models.span.model import load_base
 from core.models.span.network import Prompting, SpanConfig, SpanNetwork
 
 

@@ -8,21 +8,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
-from core.errors import CheckpointError
-from core.models.encoders.bert import fits, load_bert
+from core.models.encoders.base import base_tokenizer
 from core.models.encoders.low_rank import differences
-from core.models.encoders.mpnet import load_mpnet
-from core.models.encoders.pretrained import pretrained, reason
-from core.models.encoders.word_pieces import FILE as WORD_PIECES
-from core.models.encoders.word_pieces import WordPieces
-from core.models.loading.packaged import PACKAGES, SPLIT, packaged_folder
 from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
 from core.models.scheduling.turns import TURNS, Together
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
@@ -30,41 +21,9 @@ from core.models.span.rows import Rows, pad, passage_rows, prompt_row
 from core.short_names import spelled_out
 from core.types import Candidate, Evidence, Passage
 
-
-def base_folder(name: str) -> str:
-    """Folder of a packaged base, or the name itself (a local folder or a hub name).  Raises CheckpointError when it is missing."""
-    return str(packaged_folder(name)) if name in (*PACKAGES, *SPLIT) else name
-
-
 # tokenizers of a base are shared between models and are not thread-safe: truncation is part of their state
 _TOKENIZING = threading.Lock()
-
-
-@lru_cache(maxsize=4)
-def load_tokenizer(base: str) -> Any:
-    """The tokenizer of a base.  A plain BERT's word pieces are loaded without transformers."""
-    try:
-        folder = base_folder(base)
-        if (fits(folder) or fits(folder, "mpnet")) and (Path(folder) / WORD_PIECES).is_file():
-            return WordPieces(folder)
-        tokenizer = pretrained("AutoTokenizer", folder, use_fast=True)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"the tokenizer of base model '{base}' cannot be loaded: {error}") from error
-    tokenizer.model_max_length = 1 << 30  # lengths are ours to bound (max_tokens); silences a warning that does not apply
-    return tokenizer
-
-
-def load_base(base: str, dropout: float = 0.0) -> Any:
-    """The bare encoder.  Dropout is 0 by default: inference, and on CPUs it costs a third of a training step."""
-    try:
-        if fits(base_folder(base)):
-            return load_bert(base_folder(base), dropout)
-        if fits(base_folder(base), "mpnet"):
-            return load_mpnet(base_folder(base))
-        rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-        return pretrained("AutoModel", base_folder(base), add_pooling_layer=False, **rates)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise CheckpointError(f"base model '{base}' cannot be loaded: {reason(error)}") from error
+load_tokenizer = lru_cache(maxsize=4)(base_tokenizer)
 
 
 @dataclass(frozen=True)

@@ -59,16 +59,14 @@ def held_out_passages(
 
 
 def own_passages(
-    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0, judged: bool = False
+    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
     """(questions with an answer, the passages that each brings), in random order, because files list source after
     source.
 
-    `judged`: questions too of which people only said what is wrong, or that nothing is right.
     Raises FormatError, and InputError if no question is left.
     """
-    known = ("negatives_only", "no_answer") if judged else ()
-    examples = [e for file in files for e in read_multi(file) if e.passages and (e.gold or any(map(e.extra.get, known)))]
+    examples = [e for file in files for e in read_multi(file) if e.passages and e.gold]
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")
     random.Random(seed).shuffle(examples)

@@ -236,16 +236,3 @@ def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExam
     """
     wanted = ("no_answer", "negatives_only") if negatives else ("no_answer",)
     return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or any(e.extra.get(w) for w in wanted))]
-
-
-__all__ = [
-    "annotated_examples",
-    "clarified_examples",
-    "context_passages",
-    "in_shares",
-    "load_multi",
-    "load_reading",
-    "reader_rows",
-    "reader_rows_of_multi",
-    "statement_examples",
-]

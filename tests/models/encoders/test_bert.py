@@ -15,9 +15,9 @@ import torch
 from transformers import BertModel
 
 from core.errors import CheckpointError
+from core.models.encoders.base import base_folder, load_base
 from core.models.encoders.bert import fits, load_bert
 from core.models.interleaving import use_interleaving
-from core.models.span.model import base_folder, load_base
 from core.settings import ROOT
 
 MASK = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0]])

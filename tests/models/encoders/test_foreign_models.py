@@ -74,7 +74,7 @@ def fid(folder: Path) -> object:
 
 
 def base(folder: Path) -> object:
-    from core.models.span.model import load_base
+    from core.models.encoders.base import load_base
 
     return load_base(str(folder))
 

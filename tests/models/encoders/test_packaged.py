@@ -14,7 +14,7 @@ import pytest
 
 from core.errors import CheckpointError
 from core.models.loading import packaged
-from core.models.loading.packaged import Joined, Split, check_sum
+from core.models.loading.packaged import Split, check_sum
 
 WEIGHTS = bytes(range(256)) * 40
 SHA = hashlib.sha256(WEIGHTS).hexdigest()
@@ -135,17 +135,3 @@ def test_the_packaged_encoder_is_checked_at_load(tmp_path: Path, monkeypatch: py
     (model / "model.safetensors").write_bytes(b"other weights")
     with pytest.raises(CheckpointError, match="is not the file that this version expects"):
         packaged.packaged_folder("made-up")
-
-
-def test_joined_files_read_as_one(tmp_path: Path) -> None:
-    paths = []
-    for n, text in enumerate((b"abc", b"", b"defgh", b"i")):
-        paths.append(tmp_path / str(n))
-        paths[-1].write_bytes(text)
-    with io.BufferedReader(Joined(paths), 4) as file:
-        assert file.read() == b"abcdefghi"
-        for at in range(10):
-            file.seek(at)
-            assert file.read(4) == b"abcdefghi"[at : at + 4]
-        file.seek(-2, 2)
-        assert file.read() == b"hi"

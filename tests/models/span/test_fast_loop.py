@@ -7,9 +7,9 @@ import pytest
 import torch
 from reading_fakes import TableModel
 
+from core.models.encoders.base import load_base
 from core.models.span.answerer import Decoding, SpanAnswerer
 from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, remaining
-from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.types import Passage, RetrievedPassage
 

@@ -9,9 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from core.models.encoders.base import load_base
 from core.models.interleaving import Packing, interleaved_attention, use_interleaving
 from core.models.span.checkpoints import load_span_network, save_span_network
-from core.models.span.model import SpanModel, load_base
+from core.models.span.model import SpanModel
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
 LENGTHS = [[3, 7, 5, 9], [6, 0, 4, 8], [11, 2, 2, 12]]

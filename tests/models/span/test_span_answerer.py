@@ -16,12 +16,13 @@ import torch
 from safetensors.torch import load_file
 
 from core.errors import CheckpointError
+from core.models.encoders.base import load_base
 from core.models.loading.files import digest
 from core.models.loading.finding import find_checkpoint
 from core.models.scheduling import turns
 from core.models.span.answerer import Decoding, SpanAnswerer, load_answerer
 from core.models.span.checkpoints import load_span_network, save_span_network
-from core.models.span.model import collate, load_base, load_tokenizer
+from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import SpanConfig, SpanHead, SpanNetwork
 from core.models.span.reader import PassageReader, Readout, load_reader
 from core.text import shares_words

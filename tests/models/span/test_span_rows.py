@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from core.models.span.model import base_folder, load_tokenizer, span_text, top_spans
+from core.models.encoders.base import base_folder
+from core.models.span.model import load_tokenizer, span_text, top_spans
 from core.models.span.rows import MOST_TOKENS, clip, label_spans, passage_rows, prompt_row, prompt_text
 from core.text import CHUNK_CHARS
 

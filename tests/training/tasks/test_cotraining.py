@@ -126,9 +126,6 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
     go(tmp_path / "a", Training())
     with pytest.raises(InputError, match=r"other settings \(rounds\)"):
         go(tmp_path / "a", Training(), rounds=1)
-    for values, message in (({"models": 1}, "--models is 1"), ({"rounds": 0}, "--rounds is 0")):
-        with pytest.raises(InputError, match=message):
-            CoTraining(**values)
     with pytest.raises(InputError, match="multi-answer questions"):
         cotrain([], [single("q")], Training(), CoTraining(), tmp_path / "b")
     with pytest.raises(InputError, match="no answer or several"):

@@ -13,12 +13,12 @@ import torch
 from tiny_models import word_tokenizer
 
 from core.errors import InputError
+from core.models.encoders.base import load_base
 from core.models.encoders.low_rank import differences
 from core.models.seq2seq.decoding import Writer
 from core.models.seq2seq.fid import load_fid, make_fid
 from core.models.seq2seq.network import IGNORED, FidConfig
 from core.models.seq2seq.small import SmallConfig, make_small
-from core.models.span.model import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import Item
 from core.training.data.chunks import batches

@@ -13,7 +13,7 @@ import functools
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -111,10 +111,6 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
             listed = ", ".join(f"{{{{{hole}}}}}" for hole in sorted(wrong))
             raise FormatError(f"the prompt {what} {listed}; its fields are {', '.join(sorted(wanted))}", file=path)
     return replace(prompt, digest=hashlib.sha256(body).hexdigest()[:12])
-
-
-def versions() -> Mapping[str, int]:
-    return {name: load_prompt(name).version for name in names()}
 
 
 def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
