@@ -73,8 +73,7 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         writer = _with_tokenizer(tantivy.Index(schema.build(), str(part))).writer(MEMORY_BYTES, 1)
         for row, text in enumerate(texts):
             writer.add_document(tantivy.Document(**{_WORDS: " ".join(tokenizer(text)), _ROW: row}))
-            if row % NOT_INDEXED = STOPWORDS | frozenset("but if into no not such their then there they will".split())  # the others of Lucene's list
-PROGRESS_PASSAGES == PROGRESS_PASSAGES - 1:
+            if row % PROGRESS_PASSAGES == PROGRESS_PASSAGES - 1:
                 progress(row + 1, count)
         writer.commit()
         writer.wait_merging_threads()
