@@ -168,7 +168,8 @@ def warm() -> threading.Thread:
 
     def work() -> None:
         try:
-            libraries.load_for(made)
+            if made.needs_libraries:
+                libraries.load()
             made.warm()
         except Exception as error:
             log.info("warming up stopped: %s", error)
