@@ -225,9 +225,7 @@ def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visi
     store, visitors = house
     mia = through(store, visitors["manager"])
     calls: dict[str, Callable[[], Any]] = {
-        "annotator": lambda: mia.people.annotator("Mia"),
         "counts": mia.maintenance.counts,
-        "find_question": lambda: mia.predictions.find_question(NOWHERE),
         "import_file": lambda: mia.imports.import_file(tmp_path / "no file"),
     }
     assert set(calls) == {name for (_, name), action in METHODS.items() if action is None}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from annotation_samples import fill_workbench
-from storage_samples import fill, prediction
+from storage_samples import fill, known, prediction
 
 from core.errors import InputError
 from storage.exchange.dump import EXCLUDED_TABLES, SECRET_COLUMNS, TABLES
@@ -62,7 +62,7 @@ def test_a_database_goes_out_comes_in_and_goes_out_equal(store: Store, other: St
 def test_it_is_read_into_an_empty_database_only(store: Store, other: Store, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     dumped(store, file)
-    other.people.annotator("Ada")
+    known(other, "Ada")
     before = other.maintenance.counts()
     with pytest.raises(InputError, match="empty database only"):
         other.imports.import_file(file)
