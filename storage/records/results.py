@@ -88,16 +88,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFilter:
-    """Empty fields let everything by.  `text` is looked for in label, system, corpus, questions and checkpoint."""
+    """Empty fields let everything by.  `text` is looked for in label, system, corpus, questions, checkpoint and commit."""
 
     text: str = ""
     systems: tuple[str, ...] = ()
     corpora: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
-    since: datetime | None = None
-    least_n: int = 0
-    seed: int | None = None
-    commit: str = ""  # its beginning
 
 
 @dataclass(frozen=True, slots=True)
