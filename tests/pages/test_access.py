@@ -280,7 +280,7 @@ KNOWN = {
     "jobs/background.py": {"stop"},  # asks itself, as each kind of work has its own action
     "quality/training_loop.py": {"start"},  # asks itself
     "papers/tables.py": {"begin"},  # asks itself
-    "evaluate/start_form.py": {"begin", "run_and_store", "_received"},  # asks itself; its work; writes what an action was given
+    "evaluate/start_form.py": {"begin", "run_and_store"},  # asks itself; its work
 }
 
 
