@@ -97,7 +97,7 @@ def everything(store: Store, settings: Settings) -> Any:
     """What must not change: rows, names of people, labels of runs, files (the database's own aside)."""
     counts = {name: n for name, n in store.maintenance.counts().items() if name not in ("activity", "sign_in_wait")}
     files = sorted(str(p) for p in settings.home.rglob("*") if not p.name.startswith("ambiscope.db"))
-    return counts, [a.name for a in store.people.annotators()], [r.label for r in store.evaluations.evaluations()], files
+    return counts, store.people.annotators(), [r.label for r in store.evaluations.evaluations()], files
 
 
 @pytest.fixture
