@@ -10,13 +10,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.shipped_runs import slim, write
 from core.engine import Engine
 from core.settings import Settings
 from core.systems.base.options import Options
 from core.trace import fold, to_json
 from core.types import Question
 from storage.shipped import practice
-from storage.shipped.traces import passages, slim, write
+from storage.shipped.traces import passages
 
 MOST_BYTES = 300_000
 

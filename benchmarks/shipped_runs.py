@@ -12,16 +12,31 @@ are left out.  The file has at most 3 MB; a test says when the weights are other
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import lzma
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.evaluating import evaluate
+from core.disk import write_bytes
 from core.engine import statuses
+from core.errors import StorageError
+from core.evaluation.folder import ABOUT, read_report, read_traces
+from core.json_io import read as read_json
+from core.models.loading.finding import BUNDLED
 from core.retrieval.library import STARTER, CorpusLibrary
 from core.settings import ROOT, Settings
 from storage.shipped import runs
+from storage.shipped.runs import About
+from storage.shipped.traces import Body, passages, passages_as
+
+MOST_BYTES = 3_000_000
+_LZMA = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 64 * 1024 * 1024}]
 
 
 def bundled() -> list[str]:
@@ -35,6 +50,72 @@ def corpus_of(questions: Path, library: CorpusLibrary) -> str:
     if name != STARTER:  # which is built when it is opened
         library.create(name, [questions.parent / "passages.tsv"])
     return name
+
+
+def weights() -> dict[str, str]:
+    """Checkpoint -> digest of what is read of it: its card does not count."""
+    found = {}
+    for folder in sorted(p.parent for p in BUNDLED.glob("*/config.json")):
+        digest = hashlib.sha256()
+        for path in sorted(p for p in folder.iterdir() if p.suffix != ".md"):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        found[folder.name] = digest.hexdigest()[:16]
+    return found
+
+
+def out_of_date(made: Mapping[str, str]) -> list[str]:
+    """The checkpoints that changed since, that came, and that went."""
+    now = weights()
+    return sorted(name for name in now.keys() | made.keys() if now.get(name) != made.get(name))
+
+
+def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, kept: Iterable[Body] = ()) -> int:
+    """Packs run folders of `python -m core evaluate --traces`, after those that are `kept` as they were packed; returns the bytes of the file.
+
+    Their questions lie below `root`, beside a passages.tsv.  Raises StorageError for more than MOST_BYTES, and as `read_report` and
+    `read_traces`.
+    """
+    lines: list[Body] = [asdict(about), *kept]
+    for folder in runs:
+        where = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
+        known, report = passages(root / where), read_report(folder)
+        report["provenance"]["questions"] = where.name  # each file is called questions.json
+        traces = [[name, slim(trace, known)] for name, trace in dict(read_traces(folder)).items()]
+        lines.append({"folder": where.as_posix(), "report": report, "traces": traces})
+    return write(lines, out, MOST_BYTES)
+
+
+def slim(trace: Body, known: Mapping[str, Body]) -> Body:
+    """Of core.trace.to_json of a prediction; `known`: passages that need not be in it."""
+    kept = {name: trace[name] for name in ("question", "system", "events")}
+    slimmed: Body = passages_as(
+        kept, lambda found: found["id"] if isinstance(found, dict) and known.get(found["id"]) == found else found
+    )
+    return slimmed
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    return [rounded(part) for part in value] if isinstance(value, list) else value
+
+
+def write(rows: Iterable[Body], out: Path, most: int) -> int:
+    """Writes a file of at most `most` bytes; returns how many it has.  Raises StorageError for more."""
+    text = "\n".join(json.dumps(rounded(row), ensure_ascii=False, separators=(",", ":")) for row in rows)
+    data = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=_LZMA)
+    if len(data) > most:
+        raise StorageError(
+            f"{out} would have {len(data):,} bytes; at most {most:,} are shipped: ask fewer systems or questions"
+        )
+    write_bytes(out, data)
+    return len(data)
+
+
+def system_of(run: Body) -> str:
+    return str(run["report"]["provenance"]["system"]["name"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,10 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"not evaluated, nothing was packed: {', '.join(f.name for f in broken)}", file=sys.stderr)
         return 1
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    kept = list(runs.packed(args.out, without=args.again)) if args.again else []
-    systems = list(dict.fromkeys([*(r["report"]["provenance"]["system"]["name"] for r in kept), *systems]))
-    about = runs.About(commit, runs.weights(), systems, args.limit, len(kept) + len(folders))
-    size = runs.pack(folders, about, args.out, kept=kept)
+    kept = [run for run in runs.packed(args.out) if system_of(run) not in args.again] if args.again else []
+    systems = list(dict.fromkeys([*map(system_of, kept), *systems]))
+    about = About(commit, weights(), systems, args.limit, len(kept) + len(folders))
+    size = pack(folders, about, args.out, kept=kept)
     print(f"{about.runs} runs, {size:,} bytes: {args.out}")
     return 0
 

@@ -6,7 +6,7 @@ Source: Lee et al. 2025 (VerDICt), Table 1 (calls and input length in passages) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from core.text import listed
@@ -15,18 +15,18 @@ from core.types import Event, ModelCalled, PassagesRetrieved, Prediction, Questi
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one run, or the mean of several (`mean_cost`)."""
+    """The cost of one run."""
 
-    retriever_calls: float = 0
-    model_calls: float = 0
-    passages_read: float = 0  # summed over the calls: a passage read twice counts twice
-    prompt_tokens: float = 0
-    completion_tokens: float = 0
-    failed_calls: float = 0
+    retriever_calls: int = 0
+    model_calls: int = 0
+    passages_read: int = 0  # summed over the calls: a passage read twice counts twice
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    failed_calls: int = 0
     retriever_seconds: float = 0.0
     model_seconds: float = 0.0  # summed over the calls; more than `seconds` if they ran concurrently
     seconds: float = 0.0  # of the whole run
-    calls_by_role: Mapping[str, float] = field(default_factory=dict)
+    calls_by_role: Mapping[str, int] = field(default_factory=dict)
 
 
 def cost_of(prediction: Prediction) -> Cost:
@@ -108,16 +108,3 @@ def doubts(calls: Iterable[ModelCalled]) -> str:
 
 def calls_of(events: Iterable[Event]) -> list[ModelCalled]:
     return [e for e in events if isinstance(e, ModelCalled)]
-
-
-def mean_cost(costs: Sequence[Cost]) -> Cost | None:
-    """The mean of each figure; None for no costs."""
-    if not costs:
-        return None
-    n = len(costs)
-    plain = [f for f in Cost.__dataclass_fields__ if f != "calls_by_role"]
-    roles = sorted({role for c in costs for role in c.calls_by_role})
-    return Cost(
-        **{f: sum(getattr(c, f) for c in costs) / n for f in plain},
-        calls_by_role={role: sum(c.calls_by_role.get(role, 0) for c in costs) / n for role in roles},
-    )

@@ -273,7 +273,8 @@ def reports(names: list[str]) -> None:
 def main() -> None:
     st.header("Corpora")
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
-    corpora, names = shared.corpora(), shared.light_engine().library.names()
+    library = shared.light_engine().library
+    corpora, names = library.list(), library.names()
     if elsewhere := shared.light_engine().elsewhere:
         st.info(escape(elsewhere), icon=":material/dns:")
     elif shared.store().may("build corpora"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, time
 from typing import Any
 
 import streamlit as st
@@ -32,7 +31,7 @@ def filters() -> EvaluationFilter:
             "Search",
             key="evaluate.text",
             max_chars=200,
-            help="Searches the run name, system, corpus, question file and checkpoint.",
+            help="Searches the run name, system, corpus, question file, checkpoint and commit.",
         )
         systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
         # shipped runs are over several files, whose figures cannot be compared: the page opens on the first
@@ -44,21 +43,7 @@ def filters() -> EvaluationFilter:
             key="evaluate.shipped.questions" if shipped else "evaluate.questions",
         )
         corpora = st.multiselect("Corpora", choices["corpus"], key="evaluate.corpora")
-        with st.expander("More"):
-            since = st.date_input("Stored on or after", value=None, key="evaluate.since")
-            least = st.number_input("Minimum questions", min_value=0, value=0, key="evaluate.least")
-            seed = st.number_input("Seed", value=None, step=1, key="evaluate.seed")
-            commit = st.text_input("Commit starts with", key="evaluate.commit", max_chars=40)
-    return EvaluationFilter(
-        text=str(text or ""),
-        systems=tuple(systems),
-        corpora=tuple(corpora),
-        questions=tuple(questions),
-        since=datetime.combine(since, time(), UTC) if since else None,  # type: ignore[arg-type]
-        least_n=int(least),
-        seed=None if seed is None else int(seed),
-        commit=str(commit or ""),
-    )
+    return EvaluationFilter(str(text or ""), tuple(systems), tuple(corpora), tuple(questions))
 
 
 def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:

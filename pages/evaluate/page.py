@@ -72,7 +72,7 @@ def start() -> None:
     st.subheader("Run folders")
     start_form.folders()
     st.subheader("Upload a file")
-    start_form.uploads()
+    start_form.upload()
 
 
 def main() -> None:

@@ -297,35 +297,33 @@ def _described(state: RunState) -> str:
     return f"{system}, stopped after {state.done:,}{of} questions"
 
 
-def uploads() -> None:
-    """A question file, checked before it is kept; a report.json of another machine."""
+def upload() -> None:
+    """A question file, checked before it is kept."""
     limit = shared.settings().max_upload_mb
-    left, right = st.columns(2)
-    with left, st.form("evaluate.upload.questions", border=False, clear_on_submit=True):
-        st.file_uploader(f"Question file (up to {limit} MB)", type=SUFFIXES, key="evaluate.upload.file")
+    with st.form("evaluate.upload.questions", border=False, clear_on_submit=True):
+        st.file_uploader(f"Question file (up to {limit} MB)", type=SUFFIXES, max_upload_size=limit, key="evaluate.upload.file")
         _layout("Layout of this file", "evaluate.upload.layout")
         st.form_submit_button("Save question file", on_click=_keep, icon=":material/upload:")
-    with right, st.form("evaluate.upload.report", border=False, clear_on_submit=True):
-        st.file_uploader(
-            f"report.json from `python -m core evaluate --out` (up to {limit} MB)", type=["json"], key="evaluate.upload.run"
-        )
-        st.form_submit_button("Store report", on_click=_store_report, icon=":material/upload:")
 
 
 @action("run evaluations")
 def _keep() -> None:
     file = st.session_state.get("evaluate.upload.file")
+    if file is None:
+        raise InputError("no file is selected; choose one first")
     home = shared.settings().home
     draft = home / "uploads" / uuid.uuid4().hex
+    (name,) = safe_names([file.name], KINDS)
     try:
-        name = _received(file, draft)
+        draft.mkdir(parents=True)
+        (draft / name).write_bytes(file.getbuffer())
         count = len(load(draft / name, st.session_state.get("evaluate.upload.layout")))
         target = _own_place(draft / name, home / "questions")
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)
         say(f"{target.name}: {listed(count, 'question')} saved.")
     except OSError as error:
-        raise StorageError(f"the upload cannot be written ({error.strerror or error})") from error
+        raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -338,31 +336,3 @@ def _own_place(file: Path, folder: Path) -> Path:
         return target
     stem, dot, kinds = file.name.partition(".")
     return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{kinds}"
-
-
-@action("run evaluations")
-def _store_report() -> None:
-    draft = shared.settings().home / "uploads" / uuid.uuid4().hex
-    try:
-        name = _received(st.session_state.get("evaluate.upload.run"), draft)
-        (draft / name).replace(draft / "report.json")
-        _store_folder(draft)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _received(file: object, folder: Path) -> str:
-    """Writes an uploaded file under a safe name.  Raises InputError, StorageError."""
-    if file is None:
-        raise InputError("no file is selected; choose one first")
-    limit = shared.settings().max_upload_mb
-    body = file.getbuffer()  # type: ignore[attr-defined]
-    if len(body) > limit * 1_000_000:
-        raise InputError(f"the file is {len(body) / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
-    (name,) = safe_names([str(getattr(file, "name", "file"))], KINDS)
-    try:
-        folder.mkdir(parents=True)
-        (folder / name).write_bytes(body)
-    except OSError as error:
-        raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space") from error
-    return name

@@ -33,7 +33,7 @@ def choose() -> Filters:
     """Project, people and days that everything on this page is of."""
     store, me = shared.store(), shared.annotator()
     projects = {p.id: p.name for p in store.projects.projects(limit=200)}
-    names = [a.name for a in store.people.annotators()]
+    names = store.people.annotators()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         project = st.selectbox(
             "Project", ["", *projects], format_func=lambda i: projects.get(i, "All questions"), key="quality.project", width=220

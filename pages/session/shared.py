@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from streamlit.navigation.page import StreamlitPage
 
 from core.engine import Engine, SystemStatus
 from core.errors import AmbiscopeError
-from core.retrieval.library import CorpusInfo
 from core.serve.choice import make_engine
 from core.settings import Settings
 from core.text import stored_name
@@ -168,7 +166,8 @@ def warm() -> threading.Thread:
 
     def work() -> None:
         try:
-            libraries.load_for(made)
+            if made.needs_libraries:
+                libraries.load()
             made.warm()
         except Exception as error:
             log.info("warming up stopped: %s", error)
@@ -178,19 +177,9 @@ def warm() -> threading.Thread:
     return thread
 
 
-def corpora() -> list[CorpusInfo]:
-    """All corpora by name.  Looks again when a build publishes or drops its folder in the middle of the listing."""
-    for _ in range(5):
-        try:
-            return light_engine().library.list()
-        except FileNotFoundError:
-            time.sleep(0.05)
-    return light_engine().library.list()
-
-
 def passages_of(corpus: str) -> int:
     """How many passages a corpus has that can be searched; 0 where there is none of this name."""
-    return next((c.passages for c in corpora() if c.name == corpus and c.index_kind), 0)
+    return next((c.passages for c in light_engine().library.list() if c.name == corpus and c.index_kind), 0)
 
 
 @st.cache_data(show_spinner=False, ttl=20)

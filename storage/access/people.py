@@ -29,14 +29,13 @@ from storage.access.actors import (
     refuse_confusable,
 )
 from storage.access.log import ACTIONS, note
-from storage.access.permissions import allowed_to, can, operator_only
+from storage.access.permissions import allowed_to, can
 from storage.access.throttle import Attempt, digest
 from storage.access.visitors import Visitor, begin_sign_in, end_sign_ins, token_for, visitor_for
 from storage.records.annotation import FieldError, SignInError
-from storage.records.checks import check_annotator, check_choice, check_page, check_text
+from storage.records.checks import check_choice, check_page, check_text
 from storage.records.enumerations import Role
 from storage.records.projects import AUTOMATIC, Activity, Person
-from storage.records.results import Annotator
 from storage.schema import engine, tables, workbench
 
 MAX_SUBJECT_CHARS = 1000
@@ -116,25 +115,11 @@ class People(engine.Part):
             query = _PEOPLE.where(tables.Annotator.name != AUTOMATIC).order_by(tables.Annotator.id).limit(limit).offset(offset)
             return [_person(row, account, open_house) for row, account in session.execute(query)]
 
-    @operator_only
-    def annotator(self, name: str) -> Annotator:
-        """Gets or creates.  Raises InputError for a name that is blank or unprintable, or looks like another's."""
-        name = check_annotator(name)
-        with self.reading() as session:  # a page asks at each rerun: no writer lock for that
-            row = session.scalar(select(tables.Annotator).filter_by(name=name))
-        if row is None:
-            with self.writing() as session:
-                row = annotator_row(session, name)
-        return Annotator(row.name, row.created)
-
     @allowed_to("see others' work")
-    def annotators(self) -> list[Annotator]:
-        """In the order in which they came."""
+    def annotators(self) -> list[str]:
+        """Everybody's name, in the order in which they came."""
         with self.reading() as session:
-            return [
-                Annotator(row.name, row.created)
-                for row in session.scalars(select(tables.Annotator).order_by(tables.Annotator.id))
-            ]
+            return list(session.scalars(select(tables.Annotator.name).order_by(tables.Annotator.id)))
 
     @allowed_to("sign in")
     def sign_in(self, name: str, password: str, address: str = "", browser: str = "") -> Visitor:

@@ -98,8 +98,7 @@ class Answering:
             offset += PAGE
 
     def _question(self, item: Item) -> t.Question:
-        stored = self._store.predictions.find_question(item.question_id)
-        return t.Question(item.question, id=stored.source_id if stored else "", passages=item.passages)
+        return t.Question(item.question, id=item.source_id, passages=item.passages)
 
     def _here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
         kinds = dict.fromkeys(q.passages is not None for q in questions)

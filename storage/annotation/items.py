@@ -53,7 +53,7 @@ class Items(engine.Part):
                 id=found.public_id,
                 project=project.public_id,
                 position=found.position,
-                question_id=question.public_id,
+                source_id=question.source_id,
                 question=question.text,
                 gold=found.gold is not None and can(who.role, "validator"),
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),

@@ -22,7 +22,7 @@ def run(url: str, args: argparse.Namespace) -> Result:
 
 
 def add_parser(add: Add) -> None:
-    files = [name for name, format in FORMATS.items() if not format.folder]
+    files = [name for name, format in FORMATS.items() if not format.is_folder]
     aside = [name for name in files if name not in SNAPSHOT_FORMATS]
     snap = add(
         "snapshot",

@@ -212,7 +212,7 @@ class Item:
     id: str
     project: str
     position: int  # from 0, in the order of the file
-    question_id: str
+    source_id: str  # of the question: the id it came with, or empty
     question: str
     gold: bool
     predictions: tuple[LinkedPrediction, ...]

@@ -15,19 +15,11 @@ from storage.records.enumerations import State
 
 
 @dataclass(frozen=True, slots=True)
-class StoredQuestion:
-    id: str  # the id it came with, where that was free; else a digest of the text
-    source_id: str
-    text: str
-    created: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class StoredPrediction:
     id: str  # 32 hexadecimal digits, good for a link
     created: datetime
     prediction: Prediction
-    question_id: str = ""  # StoredQuestion.id
+    question_id: str = ""  # the id it came with, where that was free; else a digest of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +29,6 @@ class PredictionSummary:
     system: str
     corpus: str
     answers: tuple[str, ...]
-    created: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Annotator:
-    name: str
     created: datetime
 
 
@@ -102,16 +88,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFilter:
-    """Empty fields let everything by.  `text` is looked for in label, system, corpus, questions and checkpoint."""
+    """Empty fields let everything by.  `text` is looked for in label, system, corpus, questions, checkpoint and commit."""
 
     text: str = ""
     systems: tuple[str, ...] = ()
     corpora: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
-    since: datetime | None = None
-    least_n: int = 0
-    seed: int | None = None
-    commit: str = ""  # its beginning
 
 
 @dataclass(frozen=True, slots=True)

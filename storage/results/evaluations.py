@@ -221,18 +221,12 @@ def _filtered(query: _Query, where: EvaluationFilter | None) -> _Query:
     if where is None:
         return query
     if where.text.strip():
-        columns = (_RUN.label, _RUN.system, _RUN.corpus, _RUN.questions, _RUN.checkpoint)
+        columns = (_RUN.label, _RUN.system, _RUN.corpus, _RUN.questions, _RUN.checkpoint, _RUN.code_commit)
         query = query.where(or_(*(column.icontains(where.text.strip(), autoescape=True) for column in columns)))
     for column, wanted in ((_RUN.system, where.systems), (_RUN.corpus, where.corpora), (_RUN.questions, where.questions)):
         if wanted:
             query = query.where(column.in_(wanted))
-    if where.since is not None:
-        query = query.where(_RUN.created >= where.since)
-    if where.least_n:
-        query = query.where(_RUN.n >= where.least_n)
-    if where.seed is not None:
-        query = query.where(_RUN.seed == where.seed)
-    return query.where(_RUN.code_commit.startswith(where.commit.strip(), autoescape=True)) if where.commit.strip() else query
+    return query
 
 
 def _of_bucket(query: _Query, bucket: str, failed: bool | None) -> _Query:

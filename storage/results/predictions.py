@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session, undefer
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.trace import prediction_from_json, to_json
 from core.types import Evidence, Prediction, Question
-from storage.access.permissions import allowed_to, operator_only
+from storage.access.permissions import allowed_to
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_page, check_text, plain_problem
-from storage.records.results import PredictionSummary, StoredPrediction, StoredQuestion
+from storage.records.results import PredictionSummary, StoredPrediction
 from storage.records.rows import record_of
 from storage.schema import tables
 from storage.schema.engine import Part, now
@@ -114,12 +114,6 @@ def plain_trace(prediction: Prediction) -> dict[str, Any]:
 
 class Predictions(Part):
     """The part of the Store about questions and predictions."""
-
-    @operator_only
-    def find_question(self, question_id: str) -> StoredQuestion | None:
-        with self.reading() as session:
-            row = session.scalar(select(tables.Question).filter_by(public_id=question_id))
-            return record_of(StoredQuestion, row, id=row.public_id) if row else None
 
     @allowed_to("ask questions")
     def save_prediction(self, prediction: Prediction, key: str | None = None) -> str:

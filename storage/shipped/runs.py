@@ -6,26 +6,22 @@ The file begins with what it was made with (`About`); each further line is a run
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from core.errors import FormatError, StorageError
-from core.evaluation.folder import ABOUT, read_report, read_traces
-from core.json_io import read as read_json
-from core.models.loading.finding import BUNDLED
 from core.settings import ROOT
 from core.trace import to_json
 from core.types import Prediction
 from storage.results.run_folders import save_run
 from storage.schema.creation import head
-from storage.shipped.traces import Body, passages, read, slim, whole, write
+from storage.shipped.traces import Body, passages, read, whole
 from storage.store import Store
 
 ARCHIVE = ROOT / "data" / "shipped" / "runs.jsonl.xz"
-MOST_BYTES = 3_000_000
 COMMAND = "python -m benchmarks.shipped_runs data/starter/questions.json data/starter_test/questions.json"
 
 
@@ -40,44 +36,9 @@ class About:
     runs: int
 
 
-def weights() -> dict[str, str]:
-    """Checkpoint -> digest of what is read of it: its card does not count."""
-    found = {}
-    for folder in sorted(p.parent for p in BUNDLED.glob("*/config.json")):
-        digest = hashlib.sha256()
-        for path in sorted(p for p in folder.iterdir() if p.suffix != ".md"):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-        found[folder.name] = digest.hexdigest()[:16]
-    return found
-
-
-def out_of_date(made: Mapping[str, str]) -> list[str]:
-    """The checkpoints that changed since, that came, and that went."""
-    now = weights()
-    return sorted(name for name in now.keys() | made.keys() if now.get(name) != made.get(name))
-
-
-def packed(archive: Path | None = None, without: Sequence[str] = ()) -> Iterator[Body]:
-    """The runs of the file as they are packed, but for those of the systems `without`.  Raises FormatError, StorageError."""
-    for run in islice(read(archive or ARCHIVE), 1, None):
-        if run["report"]["provenance"]["system"]["name"] not in without:
-            yield run
-
-
-def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, kept: Iterable[Body] = ()) -> int:
-    """Packs run folders of `python -m core evaluate --traces`, after those that are `kept` as they were packed; returns the bytes of the file.
-
-    Their questions lie below `root`, beside a passages.tsv.  Raises StorageError for more than MOST_BYTES, and as `read_report` and
-    `read_traces`.
-    """
-    lines: list[Body] = [asdict(about), *kept]
-    for folder in runs:
-        where = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
-        known, report = passages(root / where), read_report(folder)
-        report["provenance"]["questions"] = where.name  # each file is called questions.json
-        traces = [[name, slim(trace, known)] for name, trace in dict(read_traces(folder)).items()]
-        lines.append({"folder": where.as_posix(), "report": report, "traces": traces})
-    return write(lines, out, MOST_BYTES)
+def packed(archive: Path | None = None) -> Iterator[Body]:
+    """The runs of the file as they are packed.  Raises FormatError, StorageError."""
+    return islice(read(archive or ARCHIVE), 1, None)
 
 
 def about(archive: Path | None = None) -> About:

@@ -1,26 +1,23 @@
 """Traces with less in them, for files of the repository: what follows from the events is left out, and what stands in a passage file.
 
 A trace keeps its question, system and events, from which the rest follows (core.trace.fold); a passage that stands in a passage file is its id; numbers
-have six significant digits.  Files are JSON lines, compressed with LZMA.
+have six significant digits.  Files are JSON lines, compressed with LZMA; benchmarks.shipped_runs writes them.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.disk import write_bytes
 from core.errors import FormatError, StorageError
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.lines import Limits, Rejected
 from core.settings import Settings
 from core.trace import fold, prediction_from_json, to_json
 from core.types import Prediction
-
-_LZMA = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 64 * 1024 * 1024}]
 
 Body = dict[str, Any]
 
@@ -34,19 +31,10 @@ def passages(folder: Path) -> dict[str, Body]:
     return {p.id: to_json(p) for p in read_passages(folder / "passages.tsv", Limits.for_own_files(Settings()), refused)}
 
 
-def slim(trace: Body, known: Mapping[str, Body]) -> Body:
-    """Of core.trace.to_json of a prediction; `known`: passages that need not be in it."""
-    kept = {name: trace[name] for name in ("question", "system", "events")}
-    slimmed: Body = _passages_as(
-        kept, lambda found: found["id"] if isinstance(found, dict) and known.get(found["id"]) == found else found
-    )
-    return slimmed
-
-
 def whole(trace: Body, known: Mapping[str, Body]) -> Prediction:
     """The inverse of `slim`, but for the digits.  Raises FormatError for another layout."""
     try:
-        body = _passages_as(trace, lambda found: known[found] if isinstance(found, str) else found)
+        body = passages_as(trace, lambda found: known[found] if isinstance(found, str) else found)
     except KeyError as error:
         raise FormatError(f"a shipped trace names the passage {error}, which is not there; get Ambiscope again") from None
     empty: Body = {"answers": [], "clarifications": [], "steps": [], "passages": [], "seconds": 0.0}
@@ -54,31 +42,11 @@ def whole(trace: Body, known: Mapping[str, Body]) -> Prediction:
     return fold(found.question, found.system, found.events)
 
 
-def _passages_as(value: Any, change: Callable[[Any], Any]) -> Any:
+def passages_as(value: Any, change: Callable[[Any], Any]) -> Any:
     """A copy in which what stands under "passage" is changed."""
     if isinstance(value, dict):
-        return {name: change(part) if name == "passage" else _passages_as(part, change) for name, part in value.items()}
-    return [_passages_as(part, change) for part in value] if isinstance(value, list) else value
-
-
-def rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {name: rounded(part) for name, part in value.items()}
-    return [rounded(part) for part in value] if isinstance(value, list) else value
-
-
-def write(rows: Iterable[Body], out: Path, most: int) -> int:
-    """Writes a file of at most `most` bytes; returns how many it has.  Raises StorageError for more."""
-    text = "\n".join(json.dumps(rounded(row), ensure_ascii=False, separators=(",", ":")) for row in rows)
-    data = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=_LZMA)
-    if len(data) > most:
-        raise StorageError(
-            f"{out} would have {len(data):,} bytes; at most {most:,} are shipped: ask fewer systems or questions"
-        )
-    write_bytes(out, data)
-    return len(data)
+        return {name: change(part) if name == "passage" else passages_as(part, change) for name, part in value.items()}
+    return [passages_as(part, change) for part in value] if isinstance(value, list) else value
 
 
 def read(path: Path) -> Iterator[Body]:

@@ -109,7 +109,7 @@ def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: 
             session.execute(text("SELECT 1"))
 
     assert "nothing was changed" in refused(interrupted)
-    assert "half" not in [a.name for a in remote.people.annotators()]
+    assert "half" not in remote.people.annotators()
     assert len(remote.predictions.recent_predictions(100)) == before
     remote.predictions.save_prediction(prediction(), key="afterwards")
 

@@ -62,6 +62,12 @@ def prediction(
     return t.Prediction(asked, info, made, clear, steps, found, 1.5, events)
 
 
+def known(store: Store, name: str) -> tables.Annotator:
+    """The row of a person's name, made if need be."""
+    with store.database.writing() as session:
+        return annotator_row(session, name)
+
+
 def fill(store: Store) -> tuple[str, str]:
     """Two questions, two predictions, three annotators, every kind of row.  Returns the predictions' ids."""
     first = store.predictions.save_prediction(prediction(id="q-1"), key="run-1")

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from page_helpers import ANSWERS, QUESTION, button, texts
-from storage_samples import whole_report
 from streamlit.testing.v1 import AppTest
 
 from core.evaluation.published import published
@@ -361,15 +360,6 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
         assert words in said
     assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
     assert not list((settings.home / "uploads").iterdir())
-    saved = save(store)
-    report = whole_report(store, saved)
-    store.evaluations.delete_evaluation(saved)
-    app.file_uploader(key="evaluate.upload.run").set_value([("report.json", json.dumps(report).encode(), "application/json")])
-    button(app, "Store report").click().run()
-    assert "stored, fid, 6 questions" in texts(fine(app))
-    app.file_uploader(key="evaluate.upload.run").set_value([("x.json", b'{"rows": 1}', "application/json")])
-    button(app, "Store report").click().run()
-    assert "not an evaluation report" in app.error[0].value.replace("\\", "")
 
 
 # ---------------------------------------------------------------- parts

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from storage.exchange import dump
 from storage.exchange.exports import hub, tables, training_formats
-from storage.exchange.exports.writing import Format, Formats
+from storage.exchange.exports.writing import Format, Formats, json_lines, json_list
 
 _MAJORITY = ("questions", "answers", "negatives", "ties", "questions_without_a_correct_answer", "questions_without_passages")
 _AMBIGNQ = (
@@ -31,17 +31,19 @@ _AMBIGNQ = (
 )
 _STATEMENTS = ("rows", "generation", "validation", "judging")
 FORMATS: Formats = {
-    "ambignq": Format(".json", _AMBIGNQ, training_formats.ambignq, as_list=True),
-    "ambignq-full": Format(".json", (*_AMBIGNQ, "used_queries"), training_formats.ambignq_full, as_list=True),
-    "fid": Format(".json", _MAJORITY, training_formats.fid, as_list=True),
+    "ambignq": Format(".json", _AMBIGNQ, json_list(training_formats.ambignq)),
+    "ambignq-full": Format(".json", (*_AMBIGNQ, "used_queries"), json_list(training_formats.ambignq_full)),
+    "fid": Format(".json", _MAJORITY, json_list(training_formats.fid)),
     "training": Format(
         ".jsonl",
         (*_MAJORITY, "questions_with_evidence", "questions_with_no_answer", "questions_with_negatives_only"),
-        training_formats.training,
+        json_lines(training_formats.training),
     ),
-    "preferences": Format(".jsonl", ("pairs", "ties"), training_formats.preferences),
-    "csv": Format(".csv", _STATEMENTS, whole=tables.write_csv),
-    "parquet": Format(".parquet", _STATEMENTS, whole=tables.write_parquet),
-    "datasets": Format("", (*_AMBIGNQ, "used_queries", *hub.SPLITS), folder=hub.folder_of(training_formats.ambignq_full)),
-    "jsonl": Format(".jsonl", tuple(dump.TABLES), dump.everything),
+    "preferences": Format(".jsonl", ("pairs", "ties"), json_lines(training_formats.preferences)),
+    "csv": Format(".csv", _STATEMENTS, tables.write_csv),
+    "parquet": Format(".parquet", _STATEMENTS, tables.write_parquet),
+    "datasets": Format(
+        "", (*_AMBIGNQ, "used_queries", *hub.SPLITS), hub.folder_of(training_formats.ambignq_full), is_folder=True
+    ),
+    "jsonl": Format(".jsonl", tuple(dump.TABLES), json_lines(dump.everything)),
 }

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,12 @@ from core import __version__
 from core.errors import InputError
 from core.text import question_key
 from storage.exchange.consensus import RULE
-from storage.exchange.exports.writing import Folder, Rows
+from storage.exchange.exports.tables import parquet_file
+from storage.exchange.exports.writing import Rows, Write
 from storage.exchange.filters import Filters, Names
 from storage.schema import tables
 from storage.schema.engine import now
 
-ROWS = 1_000  # of a Parquet row group
 SPLITS = ("train", "validation")
 VALIDATION = 10  # one question in so many
 FIELDS = (
@@ -77,36 +76,20 @@ def _rows(texts: Iterator[str]) -> Iterator[dict[str, Any]]:
         yield {**{name: row[name] for name, _ in FIELDS}, "used_queries": [q["query"] for q in row["used_queries"]]}
 
 
-def folder_of(rows: Rows) -> Folder:
+def folder_of(rows: Rows) -> Write:
     """Writes `data/SPLIT.parquet` for each split that has a row, and README.md.  Raises InputError where none has: that cannot be loaded."""
 
     def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: Path) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        shape = schema()
+        shape, files = schema(), dict[str, Callable[[dict[str, Any]], None]]()
         (out / "data").mkdir()
         with ExitStack() as stack:
-
-            @lru_cache(maxsize=8)  # one a split
-            def writer(split: str) -> Any:
-                return stack.enter_context(parquet.ParquetWriter(out / f"data/{split}.parquet", shape, compression="zstd"))
-
-            def flush(split: str, found: list[dict[str, Any]]) -> None:
-                writer(split).write_table(pa.Table.from_pylist(found, schema=shape))
-                counts[split] += len(found)
-                found.clear()
-
-            waiting: dict[str, list[dict[str, Any]]] = defaultdict(list)
             for row in _rows(rows(session, filters, names, counts)):
                 split = split_of(row["question"])
-                waiting[split].append(row)
-                if len(waiting[split]) == ROWS:
-                    flush(split, waiting[split])
-            for split, found in waiting.items():
-                if found:
-                    flush(split, found)
-        if not waiting:
+                if split not in files:
+                    files[split] = stack.enter_context(parquet_file(out / f"data/{split}.parquet", shape))
+                files[split](row)
+                counts[split] += 1
+        if not files:
             raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
         (out / "README.md").write_text(_card(session, filters.to_json(names), counts), encoding="utf-8")
 

@@ -50,7 +50,7 @@ class Exports(Part):
         """
         chosen = filters or Filters()
         made = check_format(self._formats, format, chosen)
-        with (new_folder if made.folder else replacing)(out) as writer, self.reading() as session:
+        with (new_folder if made.is_folder else replacing)(out) as writer, self.reading() as session:
             check_filters(session, chosen)
             names = Names(session, chosen.pseudonyms)
             counts = write_rows(session, made, writer, chosen, names)
@@ -96,7 +96,7 @@ class Exports(Part):
         if not formats or len(set(formats)) != len(formats):
             raise InputError("name each format of the snapshot once, and one at least")
         for name in formats:
-            if check_format(self._formats, name, chosen).folder:
+            if check_format(self._formats, name, chosen).is_folder:
                 raise InputError(f"'{name}' is a folder, and a snapshot has files: take it with export --format {name}")
         draft = draft_name(folder / "snapshot")
         try:

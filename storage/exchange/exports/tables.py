@@ -11,7 +11,8 @@ import csv
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from sqlalchemy.orm import Session
@@ -168,22 +169,30 @@ def schema() -> Any:
 
 
 def write_parquet(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
-    """Row groups of ROWS rows, compressed with zstd."""
+    with parquet_file(out.buffer, schema()) as add:
+        for row in statements(session, filters, names):
+            _count(row, counts)
+            add(row)
+
+
+@contextmanager
+def parquet_file(out: Any, shape: Any) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Takes rows one by one, into row groups of ROWS, compressed with zstd.  `out`: a path or a binary file; `shape`: the Arrow schema."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    shape = schema()
+    waiting: list[dict[str, Any]] = []
+    with parquet.ParquetWriter(out, shape, compression="zstd") as writer:
 
-    def group(rows: list[dict[str, Any]]) -> Any:
-        return pa.Table.from_pylist(rows, schema=shape)
+        def flush() -> None:
+            writer.write_table(pa.Table.from_pylist(waiting, schema=shape))
+            waiting.clear()
 
-    with parquet.ParquetWriter(pa.PythonFile(out.buffer, mode="w"), shape, compression="zstd") as writer:
-        waiting: list[dict[str, Any]] = []
-        for row in statements(session, filters, names):
-            _count(row, counts)
+        def add(row: dict[str, Any]) -> None:
             waiting.append(row)
             if len(waiting) == ROWS:
-                writer.write_table(group(waiting))
-                waiting.clear()
+                flush()
+
+        yield add
         if waiting:
-            writer.write_table(group(waiting))
+            flush()

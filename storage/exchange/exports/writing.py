@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from sqlalchemy.orm import Session
 
@@ -14,20 +14,38 @@ from core.errors import InputError
 from storage.exchange.filters import Filters, Names
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
-Whole = Callable[[Session, Filters, Names, Counter[str], TextIO], None]
-Folder = Callable[[Session, Filters, Names, Counter[str], Path], None]
+Write = Callable[[Session, Filters, Names, Counter[str], Any], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`rows` gives JSON texts, one a line, in a list if `as_list`; `whole` writes the file itself, `folder` a folder.  `counts`: named even when they are 0."""
+    """`write` streams into a text file or, where `is_folder`, makes the files of a folder.  `counts`: named even when they are 0."""
 
     suffix: str
     counts: Sequence[str]
-    rows: Rows | None = None
-    whole: Whole | None = None
-    as_list: bool = False
-    folder: Folder | None = None
+    write: Write
+    is_folder: bool = False
+
+
+def json_lines(rows: Rows) -> Write:
+    """`rows` are JSON texts, one a line."""
+
+    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
+        out.writelines(row + "\n" for row in rows(session, filters, names, counts))
+
+    return write
+
+
+def json_list(rows: Rows) -> Write:
+    """The same as one JSON list."""
+
+    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
+        out.write("[")
+        for number, row in enumerate(rows(session, filters, names, counts)):
+            out.write((",\n" if number else "\n") + row)
+        out.write("\n]\n")
+
+    return write
 
 
 Formats = Mapping[str, Format]
@@ -45,19 +63,5 @@ def check_format(formats: Formats, name: str, filters: Filters) -> Format:
 def write_rows(session: Session, format: Format, out: TextIO | Path, filters: Filters, names: Names) -> dict[str, int]:
     """Streams one format into a file or a folder; returns the counts.  An empty database gives a valid file without rows."""
     counts: Counter[str] = Counter(dict.fromkeys(format.counts, 0))
-    if isinstance(out, Path):
-        assert format.folder is not None
-        format.folder(session, filters, names, counts, out)
-        return dict(counts)
-    if format.whole is not None:
-        format.whole(session, filters, names, counts, out)
-        return dict(counts)
-    assert format.rows is not None
-    out.write("[" if format.as_list else "")
-    for number, row in enumerate(format.rows(session, filters, names, counts)):
-        if format.as_list:
-            out.write((",\n" if number else "\n") + row)
-        else:
-            out.write(row + "\n")
-    out.write("\n]\n" if format.as_list else "")
+    format.write(session, filters, names, counts, out)
     return dict(counts)

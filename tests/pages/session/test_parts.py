@@ -20,7 +20,6 @@ from pages.explore.corrections import Corrections, corrected
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import candidates_table
-from pages.session import shared
 from pages.ui.markup import METER_CELLS, NO_BREAK, meter
 
 
@@ -120,18 +119,3 @@ def test_an_error_of_the_worker_is_kept(corpus: str, settings: Settings, monkeyp
     assert isinstance(run.error, ZeroDivisionError)
     assert run.prediction() is None
     assert threading.active_count() < 50
-
-
-def test_listing_while_a_build_drops_its_folder(monkeypatch: pytest.MonkeyPatch, corpus: str) -> None:
-
-    library, tries = shared.engine().library, []
-    real = library.list
-
-    def gone_once() -> Any:
-        tries.append(1)
-        if len(tries) == 1:
-            raise FileNotFoundError(2, "No such file or directory")
-        return real()
-
-    monkeypatch.setattr(library, "list", gone_once)
-    assert [c.name for c in shared.corpora()] == [corpus]

@@ -73,7 +73,7 @@ CALLS: dict[str, Call] = {
     "find_draft": lambda s, who, folder: s.drafts.find_draft(NOWHERE, who, "generation"),
     "log_search": lambda s, who, folder: s.drafts.log_search(NOWHERE, who, "generation", "x"),
     "log_view": lambda s, who, folder: s.drafts.log_view(NOWHERE, who, "generation", "p", "t"),
-    "interactions": lambda s, who, folder: s.drafts.interactions(NOWHERE, who, "generation"),
+    "opened": lambda s, who, folder: s.drafts.opened(NOWHERE, who, "generation"),
     "get_item": lambda s, who, folder: s.items.get_item(NOWHERE, who),
     "suggestions": lambda s, who, folder: s.submissions.suggestions(NOWHERE, who),
     "judging_sheet": lambda s, who, folder: s.reviews.judging_sheet(NOWHERE, who),
@@ -225,9 +225,7 @@ def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visi
     store, visitors = house
     mia = through(store, visitors["manager"])
     calls: dict[str, Callable[[], Any]] = {
-        "annotator": lambda: mia.people.annotator("Mia"),
         "counts": mia.maintenance.counts,
-        "find_question": lambda: mia.predictions.find_question(NOWHERE),
         "import_file": lambda: mia.imports.import_file(tmp_path / "no file"),
     }
     assert set(calls) == {name for (_, name), action in METHODS.items() if action is None}

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from storage_samples import known
 
 from core.errors import NotAllowedError
 from storage.access.visitors import CODE_LASTS, SIGN_IN_LASTS, Visitor
@@ -146,7 +147,7 @@ def test_the_first_manager_keeps_the_work_of_the_person_before(store: Store) -> 
     [("", PASSWORD, "name"), ("Bob", PASSWORD, "name"), ("bob", PASSWORD, "name"), ("Mia", "x", "password")],
 )
 def test_what_is_wrong_with_the_first_manager_says_where(store: Store, name: str, password: str, field: str) -> None:
-    store.people.annotator("Bob")
+    known(store, "Bob")
     with pytest.raises(FieldError) as caught:
         store.people.create_manager("me", name, password)
     assert caught.value.field == field

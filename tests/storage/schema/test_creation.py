@@ -15,7 +15,7 @@ import pytest
 from annotation_samples import fill_workbench
 from postgres_databases import database
 from sqlalchemy import text
-from storage_samples import fill, prediction, raw
+from storage_samples import fill, known, prediction, raw
 
 from core.errors import InputError, NewerDatabaseError, StorageError
 from core.settings import ROOT
@@ -94,7 +94,7 @@ def _start_at_once(url: str, starts: int) -> None:
     def start(number: int) -> None:
         try:
             with Store(url) as store:
-                store.people.annotator(f"a{number}")
+                known(store, f"a{number}")
         except BaseException as e:
             errors.append(e)
 

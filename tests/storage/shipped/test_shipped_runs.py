@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import shipped_runs
 from core import types as t
 from core.engine import Engine
 from core.errors import CancelledError, FormatError, StorageError
@@ -54,13 +55,13 @@ def run(root: Path, tmp_path: Path) -> Path:
 
 
 def about(**changes: object) -> runs.About:
-    made = runs.About("0123456789abcdef", runs.weights(), ["scripted"], 0, 1)
+    made = runs.About("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
 def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl.xz"
-    size = runs.pack([run], about(), out, root)
+    size = shipped_runs.pack([run], about(), out, root)
     assert size == out.stat().st_size
     assert runs.about(out) == about()
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
@@ -72,7 +73,7 @@ def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> Non
         assert stored.mean("F1 answer") == pytest.approx(report["scores"]["F1 answer"]["all"], rel=1e-5)
         for name, trace in read_traces(run):
             found = store.evaluations.find_evaluation_trace(stored.id, name)
-            wanted = prediction_from_json(traces.rounded(trace))
+            wanted = prediction_from_json(shipped_runs.rounded(trace))
             assert prediction_from_json(found) == wanted
             assert runs.trace("scripted", "small", name, out, root) == wanted
         assert runs.trace("scripted", "small", "no such question", out, root) is None
@@ -81,11 +82,10 @@ def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> Non
 
 def test_runs_are_kept_as_they_were_packed(run: Path, root: Path, tmp_path: Path) -> None:
     before, after = tmp_path / "before.jsonl.xz", tmp_path / "after.jsonl.xz"
-    runs.pack([run], about(), before, root)
-    assert list(runs.packed(before, without=["scripted"])) == []
-    kept = list(runs.packed(before, without=["another"]))
+    shipped_runs.pack([run], about(), before, root)
+    kept = list(runs.packed(before))
     assert len(kept) == 1
-    runs.pack([run], about(runs=2), after, root, kept=kept)
+    shipped_runs.pack([run], about(runs=2), after, root, kept=kept)
     assert list(runs.packed(after)) == [*kept, *kept]
     assert runs.trace("scripted", "small", "q1", after, root) == runs.trace("scripted", "small", "q1", before, root)
 
@@ -106,7 +106,7 @@ def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
         0.25,
         (t.PassagesRetrieved(found, 0.1, "q"), t.Finished(0.25, "done")),
     )
-    small = traces.slim(to_json(prediction), known)
+    small = shipped_runs.slim(to_json(prediction), known)
     assert [p["passage"] for p in small["events"][0]["passages"]] == [
         "p1",
         {"id": "p1x", "title": "T", "text": "of another one"},
@@ -119,9 +119,9 @@ def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
 def test_a_file_that_is_too_large_is_not_written(
     run: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "MOST_BYTES", 100)
+    monkeypatch.setattr(shipped_runs, "MOST_BYTES", 100)
     with pytest.raises(StorageError, match="at most 100"):
-        runs.pack([run], about(), tmp_path / "out.xz", root)
+        shipped_runs.pack([run], about(), tmp_path / "out.xz", root)
     assert not (tmp_path / "out.xz").exists()
 
 
@@ -136,7 +136,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, body: bytes) -> None:
 
 
 def test_loading_can_be_stopped(run: Path, root: Path, tmp_path: Path) -> None:
-    runs.pack([run], about(), tmp_path / "out.xz", root)
+    shipped_runs.pack([run], about(), tmp_path / "out.xz", root)
 
     def stop(done: int, total: int) -> None:
         raise CancelledError("stopped")
@@ -149,12 +149,12 @@ def test_loading_can_be_stopped(run: Path, root: Path, tmp_path: Path) -> None:
 
 
 def test_the_shipped_runs_are_of_the_weights_that_are_here() -> None:
-    changed = runs.out_of_date(runs.about().weights)
+    changed = shipped_runs.out_of_date(runs.about().weights)
     assert not changed, f"checkpoints {', '.join(changed)} changed: make the shipped runs anew: {runs.COMMAND}"
 
 
 def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
-    assert runs.ARCHIVE.stat().st_size <= runs.MOST_BYTES
+    assert runs.ARCHIVE.stat().st_size <= shipped_runs.MOST_BYTES
     made = runs.about()
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         assert runs.load(store, traced=False) == made.runs
