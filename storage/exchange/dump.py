@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Column, Table, Text, func, insert, select, type_coerce
 from sqlalchemy.orm import Session
 
-from core.errors import FormatError, InputError
+from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import dumps
+from core.trace import prediction_from_json
+from core.types import Annotation, Passage
+from storage.annotation import contents
 from storage.exchange.filters import Filters, Names
-from storage.schema.base import Base, JsonText, UtcDateTime
+from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
+from storage.records.projects import Example
+from storage.records.results import check_judgment
+from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
 LAYOUT = 4
 EXCLUDED_TABLES = ("sign_in_wait", "sign_in", "export", "snapshot")
 SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subject")}
 TABLES: Mapping[str, Table] = {t.name: t for t in Base.metadata.sorted_tables if t.name not in EXCLUDED_TABLES}
+MAX_TEXT_CHARS = 1_000_000
 _CHUNK = 20  # rows in memory: a trace may be large
 Row = dict[str, Any]
 
@@ -75,7 +82,7 @@ def _rename(kind: str, row: Row, names: Names) -> None:
 
 
 def check_line(line: Row) -> Row:
-    """A line after the head, as its table takes it.  What the values must be is the database's to say.  Raises FormatError for another layout."""
+    """A line after the head, as it is.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
     kind, row = line.get("kind"), line.get("row")
     if kind == "ambiscope":
         raise FormatError("the header occurs twice: two exports in one file")
@@ -87,8 +94,36 @@ def check_line(line: Row) -> Row:
     columns = _columns(table)
     if unknown := sorted(row.keys() - columns.keys()):
         raise FormatError(f"{kind} has no such column", field=unknown[0][:40])
-    times = {name for name, column in columns.items() if isinstance(column.type, UtcDateTime)}
-    return {"kind": kind, "row": {k: _time(v, k) if k in times and v is not None else v for k, v in row.items()}}
+    for column in columns.values():
+        _check_value(column, row.get(column.name))
+    for field, read in READERS.get(table.name, {}).items():
+        if row.get(field) is not None:
+            _read(read, field, row)
+    return line
+
+
+def _check_value(column: Column[Any], value: Any) -> None:
+    field, kind = column.name, column.type
+    if value is None:
+        if not column.nullable:
+            raise FormatError("missing", field=field)
+    elif isinstance(kind, UtcDateTime):
+        _time(value, field)
+    elif isinstance(kind, JsonText | PackedJson):
+        if not isinstance(value, list if isinstance(kind, JsonList) else dict):
+            raise FormatError(f"expected {'a list' if isinstance(kind, JsonList) else 'an object'}", field=field)
+    elif isinstance(kind, Flag):
+        if not isinstance(value, bool):
+            raise FormatError("expected true or false", field=field)
+    elif kind.python_type is str:
+        if not isinstance(value, str):
+            raise FormatError(f"expected text, found {type(value).__name__}", field=field)
+        check_text(value, f"field '{field}'", limit=MAX_TEXT_CHARS)
+        allowed: tuple[str, ...] = next((c.info[field] for c in column.table.constraints if field in c.info), ())
+        if allowed and value not in allowed:
+            raise FormatError(f"expected one of {', '.join(allowed)}", field=field)
+    elif isinstance(value, bool) or not isinstance(value, int if kind.python_type is int else int | float):
+        raise FormatError(f"expected a {'whole ' * (kind.python_type is int)}number", field=field)
 
 
 def _time(value: Any, field: str) -> datetime:
@@ -99,6 +134,58 @@ def _time(value: Any, field: str) -> datetime:
     if found.tzinfo is None:
         raise FormatError("the time has no time zone", field=field)
     return found
+
+
+def _read(read: Callable[[Row], Any], field: str, row: Row) -> None:
+    try:
+        read(row)
+    except FormatError as e:
+        raise FormatError(e.problem, field=e.field or field) from None
+    except AmbiscopeError as e:
+        raise FormatError(str(e), field=field) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise FormatError(f"not the layout of this field ({type(e).__name__}: {str(e)[:80]})", field=field) from None
+
+
+def _text(field: str, limit: int) -> Callable[[Row], Any]:
+    return lambda row: check_text(row[field], "the value", limit=limit, empty=False)
+
+
+def _texts(field: str) -> Callable[[Row], Any]:
+    def read(row: Row) -> None:
+        if not all(isinstance(v, str) for v in row[field]):
+            raise FormatError("expected a list of texts")
+
+    return read
+
+
+def _content(row: Row) -> None:
+    contents.check_content(contents.content_from_json(row["body"], row["stage"]), row["stage"])
+
+
+# what the store reads a value with; it raises for what could not be read back
+READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
+    "annotator": {"name": lambda row: check_annotator(row["name"])},
+    "question": {"public_id": _text("public_id", MAX_ID_CHARS), "text": _text("text", MAX_QUESTION_CHARS)},
+    "qa_pair": {"answers": _texts("answers"), "passage_ids": _texts("passage_ids")},
+    "prediction": {"trace": lambda row: prediction_from_json(row["trace"])},
+    "predicted_answer": {"evidence": lambda row: [(e["passage_id"], e["start"], e["end"], e["text"]) for e in row["evidence"]]},
+    "judgment": {"state": lambda row: check_judgment(row.get("verdict"), row["note"], row["state"])},
+    "project": {
+        "stages": _texts("stages"),
+        "systems": _texts("systems"),
+        "error_labels": _texts("error_labels"),
+        "thresholds": lambda row: dict(row["thresholds"]),
+    },
+    "guideline": {"examples": lambda row: contents.all_from_json(Example, row["examples"])},
+    "project_item": {
+        "gold": lambda row: contents.check_gold(contents.gold_from_json(row["gold"])),
+        "references": lambda row: contents.all_from_json(Annotation, row["references"]),
+        "passages": lambda row: contents.all_from_json(Passage, row["passages"]),
+        "corrections": lambda row: contents.corrections_of(row["corrections"]),
+    },
+    "submission": {"body": _content},
+}
 
 
 def require_empty(session: Session) -> None:
@@ -112,8 +199,11 @@ def require_empty(session: Session) -> None:
 
 
 def store_line(session: Session, line: Row) -> None:
-    """Stores a checked line.  Raises IntegrityError or DataError for what its table refuses, or what contradicts another row."""
-    session.connection().execute(insert(TABLES[line["kind"]]), line["row"])
+    """Stores a checked line.  Raises IntegrityError for what contradicts another row, or refers to none."""
+    table = TABLES[line["kind"]]
+    times = {c.name for c in table.columns if isinstance(c.type, UtcDateTime)}
+    row = {k: _time(v, k) if k in times and v is not None else v for k, v in line["row"].items()}
+    session.connection().execute(insert(table), row)
 
 
 def advance_sequences(session: Session) -> None:

@@ -75,6 +75,12 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
+class JsonList(JsonText):
+    """A JSON list; the others are objects."""
+
+    cache_ok = True
+
+
 class PackedJson(TypeDecorator[Any]):
     """Plain JSON values, compressed: for what is large and never searched.  NaN is refused."""
 
@@ -107,7 +113,7 @@ class Base(DeclarativeBase):
         datetime: UtcDateTime(),
         float: Double().with_variant(REAL(), "sqlite"),  # SQLite's REAL has 64 bits, PostgreSQL's only 32
         dict[str, Any]: JsonText(),
-        list[Any]: JsonText(),
+        list[Any]: JsonList(),
     }
 
     @declared_attr.directive
@@ -124,7 +130,7 @@ class Base(DeclarativeBase):
                     values = get_args(kind) if kind else (0, 1) if isinstance(table.columns[name].type, Flag) else ()
                     if values:
                         rule = f"{name} IN ({', '.join(map(repr, values))})"
-                        table.append_constraint(CheckConstraint(rule, name))
+                        table.append_constraint(CheckConstraint(rule, name, info={name: values} if kind else {}))
 
 
 class Row(Base):

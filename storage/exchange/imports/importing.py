@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
@@ -231,7 +231,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
             made = read(value)
             if format != "jsonl" or not rejects.total:  # else it may refer to a row that was refused
                 store(made)
-        except (IntegrityError, DataError) as e:  # a rule that only the database knows; the transaction is over
+        except IntegrityError as e:  # a rule that only the database knows; the transaction is over
             rejects.add(line, f"the database refused it ({e.orig})")
             break
         except AmbiscopeError as e:

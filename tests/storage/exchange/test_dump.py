@@ -12,7 +12,7 @@ from annotation_samples import fill_workbench
 from storage_samples import fill, known, prediction
 
 from core.errors import InputError
-from storage.exchange.dump import EXCLUDED_TABLES, SECRET_COLUMNS, TABLES
+from storage.exchange.dump import EXCLUDED_TABLES, READERS, SECRET_COLUMNS, TABLES
 from storage.store import Store
 
 Lines = list[dict[str, Any]]
@@ -48,6 +48,7 @@ def test_a_database_goes_out_comes_in_and_goes_out_equal(store: Store, other: St
     for kind, table in TABLES.items():
         row = next(line["row"] for line in rows if line["kind"] == kind)
         assert set(row) == set(table.columns.keys()) - set(SECRET_COLUMNS.get(kind, ())), kind
+        assert set(READERS.get(kind, ())) <= set(row), kind
     report = other.imports.import_file(first)
     assert report.stored == store.exports.export("jsonl", second).counts
     assert not report.known
@@ -73,10 +74,20 @@ WRONG: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "a number of slots that only the foreign key knows": ("task", lambda r: r | {"slots": 99}),
     "a row that is not there": ("project_item", lambda r: r | {"question_id": 4711}),
     "an id that is taken": ("predicted_answer", lambda r: r | {"id": r["id"] + 1}),
+    "content of another layout": ("submission", lambda r: r | {"body": {"annotation": {}}}),
+    "a trace of another layout": ("prediction", lambda r: r | {"trace": {"events": 1}}),
     "another choice": ("project", lambda r: r | {"ordering": "by mood"}),
+    "texts that are none": ("project", lambda r: r | {"systems": [1]}),
+    "an object for a list": ("qa_pair", lambda r: r | {"answers": {}}),
+    "examples of another layout": ("guideline", lambda r: r | {"examples": [1]}),
     "no time": ("interaction", lambda r: r | {"created": "yesterday"}),
     "no time zone": ("interaction", lambda r: r | {"created": "2026-01-31T12:00:00"}),
+    "no truth value": ("draft", lambda r: r | {"open": 1}),
     "no whole number": ("task", lambda r: r | {"version": 1.5}),
+    "no number": ("task", lambda r: r | {"seconds": "1"}),
+    "no text": ("question", lambda r: r | {"text": 1}),
+    "an empty text": ("question", lambda r: r | {"text": " "}),
+    "a name with a control character": ("annotator", lambda r: r | {"name": "Ada\n"}),
     "a judgment without its label": ("judgment", lambda r: r | {"verdict": None, "state": "submitted"}),
     "nothing where something has to be": ("judgment", lambda r: r | {"note": None}),
     "a column that the table has not": ("annotator", lambda r: r | {"email": "a@b"}),
