@@ -168,7 +168,6 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
 
     bundled = {f.relative_to(ROOT / "checkpoints") for f in (ROOT / "checkpoints").rglob("*") if f.is_file()}
     bundled.discard(Path("mpnet", "calibration.json"))  # a network that learned for two steps is not calibrated
-    bundled.discard(Path("ambiguity", "lexicon.json"))  # of a former writer of meanings, which nothing reads
     made = {f.relative_to(out) for f in out.rglob("*") if f.is_file()}
     assert bundled <= made  # every bundled file, its model card among them, has its counterpart
 

@@ -83,9 +83,12 @@ def _without_components(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
     depth, fence, tag, module = 0, "", "", False
     for number, line in lines:
         line = re.sub(rf"^ {{0,{2 * depth}}}", "", line)
-        if fence or (opened := _FENCE.match(line)):
-            ends = fence and line.strip().startswith(fence) and not line.strip().strip(fence[0])
-            fence = "" if ends else fence or opened[1]
+        if fence:
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            yield number, line
+        elif opened := _FENCE.match(line):
+            fence = opened[1]
             yield number, line
         elif module or _MODULE.match(line):  # as far as the next empty line
             module = bool(line.strip())

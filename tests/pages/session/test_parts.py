@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from pages.explore.corrections import Corrections, corrected
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import candidates_table
+from pages.session import libraries, shared
+from pages.session.shared import warm  # before a fixture puts another in its place
 from pages.ui.markup import METER_CELLS, NO_BREAK, meter
 
 
@@ -119,3 +122,18 @@ def test_an_error_of_the_worker_is_kept(corpus: str, settings: Settings, monkeyp
     assert isinstance(run.error, ZeroDivisionError)
     assert run.prediction() is None
     assert threading.active_count() < 50
+
+
+def test_libraries_and_models_are_loaded_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    engine = SimpleNamespace(needs_libraries=True, warm=lambda: done.append("models"))
+    monkeypatch.setattr(shared, "_engine", lambda: engine)
+    monkeypatch.setattr(libraries, "MODULES", ())
+    monkeypatch.setattr(libraries, "_there", there := threading.Event())
+    warm.clear()
+    try:
+        warm().join()
+    finally:
+        warm.clear()
+    assert there.is_set()
+    assert done == ["models"]
