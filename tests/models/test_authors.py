@@ -11,7 +11,7 @@ import torch
 from tiny_models import word_tokenizer
 
 from benchmarks import authors
-from benchmarks.authors import CASES, TOLERANCE, batch_of, network_of, read_cases, weights_of
+from benchmarks.authors import CASES, TOLERANCE, batch_of, network_of, read_cases, weights_of, wrapped
 from core.errors import CheckpointError
 from core.models.interleaving import NAME, authors_attention
 from core.models.seq2seq.fid import load_network
@@ -94,7 +94,9 @@ def test_it_is_for_t5_alone(make_tiny: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda w: w | {"encoder.block.0.layer.0.SelfAttention.q.weight": torch.zeros(30, 32)}, "of another shape"),
+        (lambda w: {(wrapped(n) if "block.1." in n else n): t for n, t in w.items()}, "mixes FiD's form with another one"),
+        (lambda w: {(f"module.{n}" if "block.1." in n else n): t for n, t in w.items()}, "with and without 'module.'"),
+        (lambda w: w | {"encoder.block.0.layer.0.SelfAttention.q.weight": torch.zeros(30, 32)}, "which 4 heads do not divide"),
         (lambda w: w | {"shared.weight": torch.zeros(97)}, "is not a T5 of FiD or AmbigPrompt"),
         (lambda w: {n: t for n, t in w.items() if not n.startswith("decoder.block")}, "is not a T5 of FiD or AmbigPrompt"),
         (lambda w: w | {"decoder.block.1.layer.2.DenseReluDense.wo.weight": torch.zeros(9, 9)}, "1 of another shape"),

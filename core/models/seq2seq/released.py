@@ -65,6 +65,23 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     return {str(name): tensor.float() for name, tensor in raw.items()}
 
 
+def plain_tensors(raw: Mapping[str, Tensor], file: Path) -> dict[str, Tensor]:
+    """Tensors under T5's names.  Raises CheckpointError for mixed or colliding names."""
+    blocks = [n.removeprefix("module.") for n in raw if ".block." in n and not n.removeprefix("module.").startswith("decoder.")]
+    wrapped = [n for n in blocks if _WRAPPED.match(n)]
+    if 0 < len(wrapped) < len(blocks):
+        other = next(n for n in blocks if not _WRAPPED.match(n))
+        raise CheckpointError(
+            f"{file} mixes FiD's form with another one ({wrapped[0]} beside {other}); give weights of one training"
+        )
+    if len({n.startswith("module.") for n in raw}) > 1:
+        other = next(n for n in raw if not n.startswith("module."))
+        raise CheckpointError(
+            f"{file} mixes names with and without 'module.' ({other} is without); save one model's state dict"
+        )
+    return {plain_name(name): tensor for name, tensor in raw.items()}
+
+
 def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     """T5's shape read from its tensors, for a file that comes without config.json.  Raises CheckpointError for what is not a T5."""
     with TRANSFORMERS:
@@ -80,6 +97,8 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
         shared, (inner, _) = tensors["shared.weight"], tensors[f"{first}.q.weight"].shape
         (vocabulary, width), (buckets, heads) = shared.shape, tensors[f"{first}.relative_attention_bias.weight"].shape
         wide = tensors[f"encoder.block.0.layer.1.DenseReluDense.wi{'_0' if gated else ''}.weight"]
+        if inner % heads:
+            raise ValueError(f"{first}.q.weight has {inner} rows, which {heads} heads do not divide")
         return T5Config(
             vocab_size=vocabulary,
             d_model=width,
@@ -95,7 +114,12 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
             pad_token_id=0,
             eos_token_id=1,
         )
-    except (KeyError, ValueError) as error:  # a name that is missing, or a shape of other than two sizes
+    except (
+        KeyError,
+        ValueError,
+        IndexError,
+        ZeroDivisionError,
+    ) as error:  # a name that is missing, or a shape of other than two sizes
         some = ", ".join(sorted(tensors)[:3])
         raise CheckpointError(f"{file} is not a T5 of FiD or AmbigPrompt: {error} (it holds {some}, ...)") from None
 
@@ -106,7 +130,7 @@ def load_t5(file: Path) -> tuple[Any, FidConfig]:
         from transformers import T5Config, T5ForConditionalGeneration
 
     raw = read_weights(file)
-    tensors = {plain_name(name): tensor for name, tensor in raw.items()}
+    tensors = plain_tensors(raw, file)
     described = file.parent / "config.json"
     try:
         config = T5Config(**json.loads(described.read_text())) if described.exists() else infer_config(tensors, file)
