@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import AmbiscopeError, InputError
 from core.retrieval import wikipedia
 from core.retrieval.build import BuildReport
-from core.retrieval.library import STARTER, CorpusInfo
+from core.retrieval.library import STARTER, CorpusInfo, CorpusLibrary
 from core.retrieval.readers import UPLOADED
 from core.retrieval.starter import coverage
 from pages.corpora import builds as corpus_builds
@@ -181,6 +181,7 @@ def _upload(files_key: str) -> None:
     if not files:
         raise InputError("no file is selected; choose at least one")
     engine = shared.engine()
+    assert isinstance(engine.library, CorpusLibrary)  # the form is drawn where corpora are on this machine
     engine.library.digest(name)  # a name that cannot be one is refused before anything is stored
     jobs.check_free("builds", name)
     upload = corpus_builds.save_upload(shared.settings().home, name, files)

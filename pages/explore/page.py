@@ -107,8 +107,9 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun
     predictions = [p for p, *_ in sides if p is not None]
     both: tuple[Set[int], Set[int]] = frozenset(), frozenset()
     if len(predictions) == 2:
-        both = aligned.in_both(predictions[0].answers, predictions[1].answers)
-        aligned.draw(*predictions, len(both[0]))
+        first, second = predictions
+        both = aligned.in_both(first.answers, second.answers)
+        aligned.draw(first, second, len(both[0]))
     link = (
         urlencode([(name, saved) for name, (_, saved, _) in zip(LINKED, sides)]) if all(saved for _, saved, _ in sides) else ""
     )

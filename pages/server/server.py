@@ -193,7 +193,7 @@ def keep_to_values() -> None:
             self.states[widget] = Value(metadata.deserializer(None))
         return value_of(self, widget)
 
-    WStates.set_widget_from_proto, WStates.__getitem__ = taken, checked  # type: ignore[method-assign]
+    WStates.set_widget_from_proto, WStates.__getitem__ = taken, checked  # type: ignore[method-assign,assignment]
 
 
 def _is_valid(state: WidgetState, metadata: WidgetMetadata[Any]) -> bool:
