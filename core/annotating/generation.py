@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.annotating.aliases import parse_aliases
+from core.annotating.aliases import join_aliases, parse_aliases
 from core.errors import InputError
 from core.types import Annotation, QAPair
 
@@ -78,11 +79,12 @@ def choose(form: Form, kind: Kind) -> Form:
     return add_pair(form) if kind == "multiple" and len(form.pairs) < 2 else form
 
 
-def add_pair(form: Form) -> Form:
-    """An empty one.  Raises InputError at 100 pairs."""
+def add_pair(form: Form, question: str = "", answers: str = "", passage_ids: Iterable[str] = ()) -> Form:
+    """Raises InputError at 100 pairs."""
     if len(form.pairs) >= MAX_PAIRS:
         raise InputError(f"there are {MAX_PAIRS} pairs already; combine some")
-    return replace(form, pairs=(*form.pairs, PairField(form.next)), next=form.next + 1)
+    pair = PairField(form.next, question, answers, tuple(passage_ids))
+    return replace(form, pairs=(*form.pairs, pair), next=form.next + 1)
 
 
 def delete_pair(form: Form, key: int) -> Form:
@@ -158,3 +160,9 @@ def decision_on(form: Form, offer: OfferedSuggestion) -> Action | None:
     if form.kind == "multiple":
         same = same and " ".join(pair.question.split()) == " ".join(offer.question.split())
     return "accepted" if same else "edited"
+
+
+def from_annotation(annotation: Annotation) -> Form:
+    """The form of an annotation, for drafts from another program.  `|` between aliases."""
+    pairs = tuple(PairField(i, p.question, join_aliases(p.answers), p.passage_ids) for i, p in enumerate(annotation.pairs))
+    return Form(annotation.type, pairs or (PairField(0),), next=max(1, len(pairs)))

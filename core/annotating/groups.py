@@ -66,10 +66,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a validator works on."""
+    """What a validator works on.  `none_by`: who said that there is no answer."""
 
     prompt: str
     groups: tuple[Group, ...] = ()
+    none_by: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- input and output
@@ -93,7 +94,7 @@ def union(prompt: str, annotations: Sequence[tuple[str, Annotation]]) -> Sheet:
             joined = (*groups[first].parts, *(p for i in rest for p in groups[i].parts), part)
             groups[first] = Group(joined)
             groups = [g for i, g in enumerate(groups) if i not in rest]
-    return Sheet(prompt, tuple(groups))
+    return Sheet(prompt, tuple(groups), tuple(by for by, annotation in annotations if annotation.type == "none"))
 
 
 def to_annotation(sheet: Sheet) -> Annotation:

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from core.annotating import generation, groups, judging
+from core.annotating.aliases import join_aliases
 from core.annotating.history import History
 from core.errors import AmbiscopeError, FormatError
 from core.trace import from_json, to_json
@@ -21,10 +22,12 @@ from pages.session import shared
 from pages.ui.markup import escape
 from storage.records.annotation import (
     DraftConflictError,
+    GenerationWork,
     JudgingSheet,
     Suggestion,
     Task,
     ValidationInput,
+    ValidationWork,
 )
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Item, Project
@@ -134,7 +137,7 @@ def begin(project: Project, task: Task, who: str) -> Work:
     if draft is not None:
         work.version, work.saved = draft.version, draft.saved
         _take(work, draft.body)
-    work.opened = set(store.drafts.opened(task.item, who, stage))
+    work.opened = set(store.drafts.interactions(task.item, who, stage).viewed_passage_ids)
     st.session_state[KEY] = work
     return work
 
@@ -144,7 +147,34 @@ def _take(work: Work, body: Mapping[str, Any]) -> None:
         work.history = History(from_json(FORMS[work.stage], body["form"]))
         work.spent = float(body.get("seconds", 0.0))
     except (FormatError, KeyError, TypeError, ValueError):
-        work.problem = FormatError("the stored draft has an unknown format and cannot be shown; what you save now replaces it")
+        if not _from_submission(work):
+            work.problem = FormatError(
+                "the stored draft has an unknown format and cannot be shown; what you save now replaces it"
+            )
+
+
+def _from_submission(work: Work) -> bool:
+    """The form that gives what was submitted last, where another program than this page submitted it."""
+    sent = place.store().submissions.submission_history(work.task.item, work.who, work.stage, work.who)
+    if not sent:
+        return False
+    content = sent[-1].content
+    if isinstance(content, GenerationWork):
+        form: Any = generation.from_annotation(content.annotation)
+    elif isinstance(content, ValidationWork):
+        form = groups.union(work.task.question, [("", content.annotation)])
+    else:
+        form = judging.Form(
+            {judging.unit_key(a.prediction_id, a.position): a.verdict for a in content.answers},
+            {judging.unit_key(a.prediction_id, a.position): a.question for a in content.answers if a.question},
+            {judging.unit_key(a.prediction_id, a.position): a.note for a in content.answers if a.note},
+            "\n".join(join_aliases((m.text, *m.aliases)) for m in content.missing),
+            content.preference,
+            content.note,
+            {judging.unit_key(a.prediction_id, a.position): a.errors for a in content.answers if a.errors},
+        )
+    work.history = History(form)
+    return True
 
 
 # ---------------------------------------------------------------- changing and saving

@@ -138,7 +138,7 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
         counted = "" if submission.counted else " :gray-badge[does not count]"
         st.markdown(
             f"**{escape(submission.annotator)}**{counted} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
-            f"{submission.seconds / 60:.1f} min · {len(submission.opened)} passages opened]"
+            f"{submission.seconds / 60:.1f} min · {len(submission.log.viewed_passage_ids)} passages opened]"
         )
         content = submission.content
         if isinstance(content, JudgingWork):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
@@ -13,10 +13,11 @@ from core.json_io import dumps
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import renew
 from storage.annotation.places import find_place
-from storage.records.annotation import Draft, DraftConflictError
+from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
 from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.enumerations import InteractionKind, WorkStage
-from storage.schema import engine, workbench
+from storage.records.rows import record_of
+from storage.schema import engine, tables, workbench
 
 MAX_INTERACTIONS = 5_000  # of one person and item: more are not a person's
 MAX_DRAFT_CHARS = 2_000_000  # of its JSON
@@ -51,17 +52,50 @@ def put_draft(
     return row
 
 
-def opened_passages(session: Session, item: int, stage: str, annotator: int) -> tuple[str, ...]:
-    """Ids of the passages that a person opened for an item, each once, in the order of the first time."""
+def log_of(session: Session, item: int, stage: str, annotator: int) -> InteractionLog:
     line = workbench.Interaction
-    viewed = select(line.passage_id).where(
-        line.item_id == item, line.stage == stage, line.annotator_id == annotator, line.kind == "view"
+    rows = session.scalars(
+        select(line)
+        .where(line.item_id == item, line.stage == stage, line.annotator_id == annotator)
+        .order_by(line.id)
+        .limit(MAX_INTERACTIONS)
     )
-    return tuple(dict.fromkeys(session.scalars(viewed.order_by(line.id))))
+    return InteractionLog.of(record_of(Interaction, row) for row in rows)
 
 
-def _record(row: workbench.Draft) -> Draft:
-    return Draft(row.body, row.version, row.updated, not row.open)
+def _drafts_query() -> Any:
+    """(draft, item, project, question, annotator, over) rows."""
+    draft, item, task = workbench.Draft, workbench.ProjectItem, workbench.Task
+    other = workbench.Task.__table__.alias()
+    live = (
+        select(func.count())
+        .select_from(other)
+        .where(
+            other.c.item_id == task.item_id,
+            other.c.stage == task.stage,
+            other.c.slot.is_not(None),
+            or_(other.c.state != "leased", other.c.expires > engine.now()),
+        )
+        .scalar_subquery()
+    )
+    over = (draft.open == True) & task.state.in_(("expired", "released")) & (live >= task.slots)  # noqa: E712
+    return (
+        select(draft, item.public_id, workbench.Project.public_id, tables.Question.text, tables.Annotator.name, over)
+        .join(item, item.id == draft.item_id)
+        .join(workbench.Project, workbench.Project.id == item.project_id)
+        .join(tables.Question, tables.Question.id == item.question_id)
+        .join(tables.Annotator, tables.Annotator.id == draft.annotator_id)
+        .join(task, (task.item_id == draft.item_id) & (task.stage == draft.stage) & (task.annotator_id == draft.annotator_id))
+    )
+
+
+def _record(row: workbench.Draft, item: str, project: str, question: str, annotator: str, over: bool) -> Draft:
+    names = {"item": item, "project": project, "question": question, "annotator": annotator}
+    return record_of(Draft, row, **names, saved=row.updated, over=bool(over), submitted=not row.open)
+
+
+def _load(session: Session, row: workbench.Draft) -> Draft:
+    return _record(*session.execute(_drafts_query().where(workbench.Draft.id == row.id)).one())
 
 
 class Drafts(engine.Part):
@@ -78,7 +112,8 @@ class Drafts(engine.Part):
     ) -> Draft:
         """Saves what a person has so far, as the page wants to find it again, and renews their lease.
 
-        Equal content changes nothing but the lease.  It is stored whatever became of the lease.  `expected_version`: the version that was shown (0: none yet); None overwrites.  Raises
+        Equal content changes nothing but the lease.  It is stored whatever became of the lease; `Draft.over` says that others
+        filled all slots.  `expected_version`: the version that was shown (0: none yet); None overwrites.  Raises
         DraftConflictError (with `mine` and `theirs`) for another version, InputError for what is no plain JSON or an item that
         was never opened, NotFoundError, NotAllowedError.
         """
@@ -89,16 +124,20 @@ class Drafts(engine.Part):
             row = place.draft
             same = row is not None and (row.body, row.open) == (plain, True)
             if not same and expected_version is not None and expected_version != (row.version if row else 0):
-                raise DraftConflictError(plain, _record(row) if row else None, expected_version)
+                raise DraftConflictError(plain, _load(session, row) if row else None, expected_version)
             renew(session, place)
-            return _record(put_draft(session, task, row, plain, open=True))
+            row = put_draft(session, task, row, plain, open=True)
+            if task.state != "leased":
+                return _load(session, row)
+            question = session.get_one(tables.Question, place.item.question_id).text
+            return _record(row, item, place.project.public_id, question, annotator, False)
 
     @allowed_to("annotate")
     def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
         """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
-            return _record(place.draft) if place.draft else None
+            return _load(session, place.draft) if place.draft else None
 
     # ---------------------------------------------------------------- searches and opened passages
 
@@ -141,8 +180,8 @@ class Drafts(engine.Part):
             )
 
     @allowed_to("annotate")
-    def opened(self, item: str, annotator: str, stage: WorkStage) -> tuple[str, ...]:
-        """Ids of the passages that this person opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
+    def interactions(self, item: str, annotator: str, stage: WorkStage) -> InteractionLog:
+        """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
-            return opened_passages(session, place.item.id, stage, place.who.id)
+            return log_of(session, place.item.id, stage, place.who.id)

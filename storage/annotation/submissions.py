@@ -18,13 +18,15 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
 from storage.annotation.contents import check_content, content_from_json, corrections_of, gold_from_json, gold_score
-from storage.annotation.drafts import check_body, opened_passages, put_draft
+from storage.annotation.drafts import check_body, log_of, put_draft
 from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.slots import free_slot
 from storage.annotation.tasks import side_order
 from storage.records.annotation import (
     Content,
     GenerationWork,
+    Interaction,
+    InteractionLog,
     JudgingWork,
     SourcesChangedError,
     Submission,
@@ -40,6 +42,7 @@ from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench
 
 MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
+_NO_LOG = InteractionLog((), (), (), ())
 
 
 def _rows_query() -> Any:
@@ -67,7 +70,7 @@ def _current() -> Any:
     return and_(workbench.Task.state == "submitted", workbench.Task.version == workbench.Submission.version)
 
 
-def _record(session: Session, row: Sequence[Any], content: Content | None = None) -> Submission:
+def _record(row: Sequence[Any], log: InteractionLog, content: Content | None = None) -> Submission:
     """`row`: of `_rows_query`; `content`: the body's, where it is at hand."""
     sent, task, item, project, question_id, question, annotator = row
     current = task.state == "submitted" and task.version == sent.version
@@ -77,10 +80,25 @@ def _record(session: Session, row: Sequence[Any], content: Content | None = None
         sent,
         **names,
         content=content if content is not None else content_from_json(sent.body, sent.stage),
-        opened=opened_passages(session, sent.item_id, sent.stage, sent.annotator_id),
+        log=log,
         current=current,
         counted=current and task.slot is not None,
     )
+
+
+def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, str, int], InteractionLog]:
+    """The interactions of these submissions, by (item, stage, annotator)."""
+    line = workbench.Interaction
+    events: dict[tuple[int, str, int], list[Interaction]] = {}
+    items = sorted({row[0].item_id for row in rows})
+    for found in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
+        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(record_of(Interaction, found))
+    return {key: InteractionLog.of(value) for key, value in events.items()}
+
+
+def _records(session: Session, rows: Sequence[Sequence[Any]]) -> list[Submission]:
+    logs = _logs(session, rows) if rows else {}
+    return [_record(row, logs.get((row[0].item_id, row[0].stage, row[0].annotator_id), _NO_LOG)) for row in rows]
 
 
 class Submissions(engine.Part):
@@ -116,13 +134,14 @@ class Submissions(engine.Part):
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
             task, question = place.need_task(), session.get_one(tables.Question, place.item.question_id)
-            content = _completed(session, place, question.text, content, seconds)
+            log = log_of(session, place.item.id, stage, place.who.id)
+            content = _completed(session, place, question.text, content, seconds, log)
             plain = to_json(content)
             theirs = _version(session, task) if task.version else None
             if theirs is not None and task.state == "submitted" and theirs[0].body == plain:
-                return _record(session, theirs)
+                return _record(theirs, log)
             if expected_version is not None and expected_version != task.version:
-                raise SubmissionConflictError(content, _record(session, theirs) if theirs else None, expected_version)
+                raise SubmissionConflictError(content, _record(theirs, log) if theirs else None, expected_version)
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
             if task.state not in ("leased", "submitted", "returned"):  # a slot that is free, or none
@@ -137,7 +156,7 @@ class Submissions(engine.Part):
             details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
             note(session, place.who.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
             row = (sent, task, item, place.project.public_id, question.public_id, question.text, place.who.name)
-            return _record(session, row, content)
+            return _record(row, log, content)
 
     @allowed_to("annotate")
     def submissions(
@@ -164,7 +183,7 @@ class Submissions(engine.Part):
                 query = query.where(tables.Annotator.name == annotator)
             if item is not None:
                 query = query.where(workbench.ProjectItem.public_id == item)
-            return [_record(session, row) for row in session.execute(query.order_by(sent.id).limit(limit)).all()]
+            return _records(session, session.execute(query.order_by(sent.id).limit(limit)).all())
 
     @allowed_to("annotate")
     def submission_history(self, item: str, annotator: str, stage: WorkStage, by: str) -> list[Submission]:
@@ -174,7 +193,7 @@ class Submissions(engine.Part):
             query = _rows_query().where(
                 workbench.ProjectItem.public_id == item, workbench.Submission.stage == stage, tables.Annotator.name == annotator
             )
-            return [_record(session, row) for row in session.execute(query.order_by(workbench.Submission.version)).all()]
+            return _records(session, session.execute(query.order_by(workbench.Submission.version)).all())
 
     @allowed_to("annotate")
     def suggestions(self, item: str, by: str) -> tuple[Suggestion, ...]:
@@ -246,14 +265,12 @@ def _version(session: Session, task: workbench.Task) -> Sequence[Any] | None:
     ).first()
 
 
-def _completed(session: Session, place: Place, prompt: str, content: Content, seconds: float) -> Content:
+def _completed(session: Session, place: Place, prompt: str, content: Content, seconds: float, log: InteractionLog) -> Content:
     """The content with what the store adds, found complete."""
     if isinstance(content, JudgingWork):
         return _complete_judging(session, place, content)
     limits = {**THRESHOLDS, **place.project.thresholds}
-    opened = None
-    if isinstance(content, GenerationWork):
-        opened = len(opened_passages(session, place.item.id, "generation", place.who.id))
+    opened = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
     wrong = tuple(map(str, checks.errors(content.annotation, prompt, opened=opened, must_read=int(limits["must_read"]))))
     spent = seconds + (place.task.seconds if place.task else 0.0)
     if content.annotation.type != "multiple" and opened is not None and spent < limits["min_seconds_no_pairs"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import ConflictError, InputError, NotAllowedError
 from core.types import Annotation, Evidence, Passage
-from storage.records.enumerations import SideName, SuggestionAction, TaskState, WorkStage
+from storage.records.enumerations import InteractionKind, SideName, SuggestionAction, TaskState, WorkStage
 
 # ---------------------------------------------------------------- work
 
@@ -45,12 +45,52 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """`body` is what the page put there.  `submitted`: its content was submitted and is no work in progress."""
+    """`body` is what the page put there.  `over`: all slots were filled by others meanwhile; it is kept.  `submitted`: its
+    content was submitted and is no work in progress."""
 
+    item: str
+    project: str
+    stage: WorkStage
+    annotator: str
+    question: str
     body: Mapping[str, Any]
     version: int
     saved: datetime
-    submitted: bool
+    over: bool = False
+    submitted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """A search (`query`) or an opened passage (`passage_id`, `title`)."""
+
+    kind: InteractionKind
+    query: str
+    passage_id: str
+    title: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InteractionLog:
+    """What one person searched and opened for one item; the first two are AmbigNQ's (full version) fields."""
+
+    used_queries: tuple[str, ...]
+    viewed_doc_titles: tuple[str, ...]
+    viewed_passage_ids: tuple[str, ...]
+    events: tuple[Interaction, ...]
+
+    @classmethod
+    def of(cls, events: Iterable[Interaction]) -> InteractionLog:
+        """With the distinct queries, titles and passages, each in the order of its first time."""
+        found = tuple(events)
+        viewed = [e for e in found if e.kind == "view"]
+        return cls(
+            tuple(dict.fromkeys(e.query for e in found if e.kind == "search")),
+            tuple(dict.fromkeys(e.title for e in viewed if e.title)),
+            tuple(dict.fromkeys(e.passage_id for e in viewed)),
+            found,
+        )
 
 
 # ---------------------------------------------------------------- content of the three stages
@@ -143,7 +183,7 @@ class Submission:
     content: Content
     seconds: float
     guidelines: int  # version shown; 0: none
-    opened: tuple[str, ...]  # ids of the passages that were opened
+    log: InteractionLog
     score: float | None  # of a gold item
     current: bool
     counted: bool

@@ -77,6 +77,12 @@ def test_evidence_is_added_and_taken_out() -> None:
     assert g.cite(form, 0, "d1").pairs[0].passage_ids == ()
 
 
+def test_from_annotation() -> None:
+    annotation = Annotation("multiple", (QAPair("A?", ("a", "b"), ("d1",)), QAPair("B?", ("c",))))
+    assert g.from_annotation(annotation).annotation() == annotation
+    assert g.from_annotation(Annotation("none")).annotation() == Annotation("none")
+
+
 def test_typing_into_one_field_is_one_step_of_undo() -> None:
     history = History("")
     for text in ("N", "Na", "Nat"):

@@ -29,6 +29,7 @@ def test_union_combines_what_shares_an_alias() -> None:
     assert SHEET.groups[0].aliases == ("Natalie Wood", "natalie wood", "Natasha Gurdin")
     assert [v.text for v in SHEET.groups[0].questions] == ["Who in the film?", "Who in the 1961 film?"]
     assert SHEET.groups[0].passage_ids == ("p-Natalie Wood", "p-natalie wood")
+    assert SHEET.none_by == ("Cem",)
 
 
 def test_union_joins_two_groups_through_a_third_pair() -> None:

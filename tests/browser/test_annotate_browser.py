@@ -100,7 +100,7 @@ def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
     (sent,) = store.submissions.submissions(made.id, "me", stage="generation")
     assert [p.answers for p in sent.content.annotation.pairs] == [("Natalie Wood",), ("Rachel Zegler", "Rachel 1a3ux")]  # type: ignore[union-attr]
     assert [u.action for u in sent.content.suggestions] == ["accepted", "edited"]  # type: ignore[union-attr]
-    assert sent.opened == ("p1",)
+    assert sent.log.viewed_passage_ids == ("p1",)
 
     page = person("me", made, "validation")
     page.get_by_role("button", name="Answer 1").first.wait_for()  # shortcuts are there when the buttons are

@@ -26,13 +26,6 @@ def hash_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     passwords._nobodys_hash.cache_clear()
 
 
-def searched(store: Store) -> list[str]:
-    """What people searched for, in order."""
-    line = workbench.Interaction
-    with store.database.reading() as session:
-        return list(session.scalars(select(line.query).where(line.kind == "search").order_by(line.id)))
-
-
 class Clock:
     """A time that passes only when it is told to."""
 

@@ -6,12 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, read_something, write
-from annotation_samples import searched
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.annotating.generation import Form, PairField
-from core.trace import to_json
 from core.types import Annotation, QAPair, ReferenceQuestion
 from storage.records.annotation import GenerationWork, JudgingWork, SuggestionUse, ValidationWork
 from storage.store import Store
@@ -83,10 +80,10 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
     assert isinstance(sent.content, GenerationWork)
     first, second = sent.content.annotation.pairs
     assert (first.question, first.answers) == (FILM, ("Natalie Wood", "Natasha Gurdin"))
-    assert first.passage_ids == sent.opened[:1]
+    assert first.passage_ids == sent.log.viewed_passage_ids[:1]
     assert second.answers == ("Rachel Zegler",)
     assert len(sent.content.warnings) >= 2
-    assert searched(store) == ["Maria West Side Story"]
+    assert sent.log.used_queries == ("Maria West Side Story",)
     assert sent.seconds > 0
     assert SECOND in texts(app)  # the next item came at once
 
@@ -138,7 +135,7 @@ def test_the_evidence_of_a_suggestion_counts_as_read(annotate: Open, store: Stor
     click(app, "submit")
     fine(app)
     (sent,) = store.submissions.submissions(project.id, "me")
-    assert sent.opened == ("p1",)
+    assert sent.log.viewed_passage_ids == ("p1",)
 
 
 def test_a_draft_is_there_after_the_tab_is_closed_and_undo_goes_back(annotate: Open, store: Store) -> None:
@@ -220,9 +217,7 @@ def annotate_by_store(store: Store, project: str, who: str, annotation: Annotati
     task = store.queue.next_item(project, who, "generation")
     assert task is not None
     store.drafts.log_view(task.item, who, "generation", "p1", "West Side Story (1961 film)")
-    fields = tuple(PairField(i, p.question, " | ".join(p.answers), p.passage_ids) for i, p in enumerate(annotation.pairs))
-    draft = {"form": to_json(Form(annotation.type, fields, next=len(fields))), "seconds": 0.0}  # as the page leaves it
-    store.submissions.submit(task.item, who, "generation", GenerationWork(annotation), seconds=30.0, draft_body=draft)
+    store.submissions.submit(task.item, who, "generation", GenerationWork(annotation), seconds=30.0)
     return task.item
 
 
@@ -314,7 +309,7 @@ def test_suggestions_while_validating(annotate: Open, store: Store) -> None:
     (sent,) = store.submissions.submissions(project.id, "Vera", stage="validation")
     assert isinstance(sent.content, ValidationWork)
     assert sent.content.annotation.pairs[-1] == QAPair(REMAKE, ("Rachel Zegler",), ("p2",))
-    assert sent.opened == ("p2",)
+    assert sent.log.viewed_passage_ids == ("p2",)
 
 
 # ---------------------------------------------------------------- judging

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from annotate_helpers import SECOND, click, find, fine, make_project, predict, read_something, write
-from annotation_samples import searched
 from page_helpers import QUESTION, texts
 from streamlit.testing.v1 import AppTest
 
@@ -57,8 +56,8 @@ def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store
     click(app, "submit")
     fine(app)
     (sent,) = store.submissions.submissions(project.id, "me")
-    assert searched(store) == ["Maria West Side Story"]
-    assert sent.opened
+    assert sent.log.used_queries == ("Maria West Side Story",)
+    assert sent.log.viewed_passage_ids
 
 
 def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store) -> None:

@@ -73,7 +73,7 @@ CALLS: dict[str, Call] = {
     "find_draft": lambda s, who, folder: s.drafts.find_draft(NOWHERE, who, "generation"),
     "log_search": lambda s, who, folder: s.drafts.log_search(NOWHERE, who, "generation", "x"),
     "log_view": lambda s, who, folder: s.drafts.log_view(NOWHERE, who, "generation", "p", "t"),
-    "opened": lambda s, who, folder: s.drafts.opened(NOWHERE, who, "generation"),
+    "interactions": lambda s, who, folder: s.drafts.interactions(NOWHERE, who, "generation"),
     "get_item": lambda s, who, folder: s.items.get_item(NOWHERE, who),
     "suggestions": lambda s, who, folder: s.submissions.suggestions(NOWHERE, who),
     "judging_sheet": lambda s, who, folder: s.reviews.judging_sheet(NOWHERE, who),

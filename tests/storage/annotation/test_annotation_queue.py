@@ -88,13 +88,13 @@ def test_an_expired_lease_is_free_and_loses_no_draft(store: Store, clock: Clock)
     mine = task_of(store, item, "Ada")
     assert (mine.state, mine.slot) == ("expired", None)
     late = store.drafts.save_draft(item, "Ada", "generation", {"text": "more"}, expected_version=1)
-    assert (late.version, late.body) == (2, {"text": "more"})
+    assert (late.over, late.version, late.body) == (True, 2, {"text": "more"})
     assert store.queue.next_item(made.id, "Ada", "generation") is None
     # Bob's lease runs out too: whoever comes first has it, and Ada's draft is still there
     clock.pass_(minutes=11)
     assert take(store, made, "Ada").item == item
     draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert draft.body == {"text": "more"}
+    assert (draft.body, draft.over) == ({"text": "more"}, False)
 
 
 def test_saving_keeps_the_lease_and_an_expired_one_is_resumed_where_it_is_free(store: Store, clock: Clock) -> None:

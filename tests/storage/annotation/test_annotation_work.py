@@ -13,7 +13,6 @@ from annotation_samples import (
     judge_all,
     multiple,
     project,
-    searched,
     single,
     states,
     take,
@@ -161,8 +160,10 @@ def test_searches_and_opened_passages_are_logged(store: Store) -> None:
         store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
     store.drafts.log_view(item, "Ada", "generation", "p2", "West Side Story")
     sent = store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
-    assert sent.opened == store.drafts.opened(item, "Ada", "generation") == ("p1", "p2")
-    assert searched(store) == ["west side", "story", "west side"]
+    assert sent.log.used_queries == ("west side", "story")
+    assert sent.log.viewed_doc_titles == ("West Side Story",)
+    assert sent.log.viewed_passage_ids == ("p1", "p2")
+    assert [e.kind for e in store.drafts.interactions(item, "Ada", "generation").events] == ["search"] * 3 + ["view"] * 2
 
 
 # ---------------------------------------------------------------- generation
