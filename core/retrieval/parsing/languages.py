@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from core.retrieval.parsing.mdx import as_markdown
+
 MAX_UNPACKED, MAX_RATIO = 16 * 1024**2, 200  # of a Word document: what it may unpack to in any case, and by its size
 OLE_MARK = b"\xd0\xcf\x11\xe0"  # of encrypted documents and of those before 2007
 STYLES = """
@@ -45,6 +47,8 @@ def html(request: dict[str, Any]) -> str:
     if kind == "docx":
         return _docx(Path(request["path"]))
     text: str = request["text"]
+    if kind == "mdx":
+        text, kind = as_markdown(text), "md"
     return _markdown(text) if kind == "md" else _rst(text) if kind == "rst" else text
 
 

@@ -1,7 +1,7 @@
 """The process that parses documents: `python -m core.retrieval.parsing.worker`, run by core/retrieval/readers/sandbox.py.
 
 A line of JSON on stdin asks for a document: {"kind": "pdf", "path": ..., "max_pages": n}, {"kind": "docx", "path": ...}, or
-{"kind": "md", "rst" or "html", "text": ..., "title": of the document if it is known}.  The answer is lines of JSON on stdout: those of pdf.py, or {"title": ..., "sections": n} and n times
+{"kind": "md", "mdx", "rst" or "html", "text": ..., "title": of the document if it is known}.  The answer is lines of JSON on stdout: those of pdf.py, or {"title": ..., "sections": n} and n times
 {"headings": [...], "blocks": [[kind, [line, ...]], ...]}; then {"done": true}.  {"error": why} is an answer too.  Memory and processor time are
 limited, because a document can require any amount.
 """

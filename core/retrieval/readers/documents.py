@@ -22,16 +22,6 @@ MAX_FRONT_MATTER = 200  # lines
 _FIELD = re.compile(r"[\w-]+\s*[:=]|#")
 _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?P=quote)\s*""", re.IGNORECASE)
 
-# of MDX
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_MODULE = re.compile(
-    r"""import\s+(?:[^"']+\sfrom\s+)?["']|import\s*\{|export\s+(?:const|let|var|default|function|async|class)\b|export\s*[{*]"""
-)
-_COMPONENT = re.compile(r"\s*</?[A-Z]")
-_COMMENT = re.compile(r"\{/\*.*?\*/\}")
-_TAG = re.compile(r"<(?P<end>/)?[A-Z][\w.]*(?P<rest>(\s[^<>]*?)?)(?P<alone>/)?>")
-_NAMED = re.compile(r"""\b(?:title|label|header)=\{?(?P<quote>["'`])(?P<title>.*?)(?P=quote)""")
-
 
 def read_text(source: Source) -> Iterator[Row]:
     """The whole file as one document, cut while it is read: chunk n has the id `NAME#n`, a single chunk the id `NAME`."""
@@ -68,44 +58,17 @@ def read_text(source: Source) -> Iterator[Row]:
 
 def read_markdown(source: Source) -> Iterator[Row]:
     """A document for each section.  The title in the front matter is the document's; the front matter itself is no text."""
-    title, lines = _front_matter(source.document_lines())
-    return _sections(source, {"kind": "md", "text": _joined(source, lines), "title": title})
+    return _markdown(source, "md")
 
 
 def read_mdx(source: Source) -> Iterator[Row]:
-    """The same of Markdown with components: their titles and contents are read, modules and expressions are not."""
+    """The same of Markdown with components: their titles and contents are read, modules and comments are not."""
+    return _markdown(source, "mdx")
+
+
+def _markdown(source: Source, kind: str) -> Iterator[Row]:
     title, lines = _front_matter(source.document_lines())
-    return _sections(source, {"kind": "md", "text": _joined(source, _without_components(lines)), "title": title})
-
-
-def _without_components(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines as Markdown.  A component's tag becomes its title, if it has one; what it holds loses the indent, which in Markdown could be a listing."""
-    depth, fence, tag, module = 0, "", "", False
-    for number, line in lines:
-        line = re.sub(rf"^ {{0,{2 * depth}}}", "", line)
-        if fence:
-            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-            yield number, line
-        elif opened := _FENCE.match(line):
-            fence = opened[1]
-            yield number, line
-        elif module or _MODULE.match(line):  # as far as the next empty line
-            module = bool(line.strip())
-            yield number, ""
-        elif tag or _COMPONENT.match(line):
-            tag += f"{line} "
-            if whole := _TAG.fullmatch(tag.strip()):
-                depth = max(0, depth + (-1 if whole["end"] else 0 if whole["alone"] else 1))
-                named, tag = _NAMED.search(whole["rest"]), ""
-                yield number, f"\n{named['title']}:\n" if named else ""
-            elif ">" in line or not line.strip():  # a tag with text around it, or none at all: nothing is lost
-                text, tag = tag, ""
-                yield number, text
-        else:
-            yield number, _COMMENT.sub("", line)
-    if tag:
-        yield 0, tag
+    return _sections(source, {"kind": kind, "text": _joined(source, lines), "title": title})
 
 
 def read_rst(source: Source) -> Iterator[Row]:

@@ -1,0 +1,52 @@
+"""MDX, Markdown with components (https://mdxjs.com), as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_MODULE = re.compile(
+    r"""import\s+(?:[^"']+\sfrom\s+)?["']|import\s*\{|export\s+(?:const|let|var|default|function|async|class)\b|export\s*[{*]"""
+)
+_COMPONENT = re.compile(r"\s*</?[A-Z]")
+_COMMENT = re.compile(r"\{/\*((?!\{/\*).)*?\*/\}")  # none within: with many that are not closed, time would be quadratic
+_TAG = re.compile(r"<(?P<end>/)?[A-Z][\w.]*(?P<rest>(\s[^<>]*?)?)(?P<alone>/)?>")
+_NAMED = re.compile(r"""\b(?:title|label|header)=\{?(?P<quote>["'`])(?P<title>.*?)(?P=quote)""")
+
+
+def as_markdown(text: str) -> str:
+    """The text without modules and comments.  A component's tag becomes its title, if it has one; what it holds loses the indent, which in
+    Markdown could be a listing."""
+    return "\n".join(_lines(text.split("\n")))
+
+
+def _lines(lines: list[str]) -> Iterator[str]:
+    depth, fence, module = 0, "", False
+    tag: list[str] = []  # its lines so far
+    for line in lines:
+        line = line[min(2 * depth, len(line) - len(line.lstrip(" "))) :]
+        if fence:
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            yield line
+        elif opened := _FENCE.match(line):
+            fence = opened[1]
+            yield line
+        elif module or _MODULE.match(line):  # as far as the next empty line
+            module = bool(line.strip())
+            yield ""
+        elif tag or _COMPONENT.match(line):
+            tag.append(line)
+            if ">" not in line and line.strip():
+                continue
+            joined, tag = " ".join(tag), []
+            if whole := _TAG.fullmatch(joined.strip()):
+                depth = max(0, depth + (-1 if whole["end"] else 0 if whole["alone"] else 1))
+                named = _NAMED.search(whole["rest"])
+                yield f"\n{named['title']}:\n" if named else ""
+            else:  # a tag with text around it, or none at all: nothing is lost
+                yield joined
+        else:
+            yield _COMMENT.sub("", line)
+    yield " ".join(tag)
