@@ -87,41 +87,51 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
     with TRANSFORMERS:
         from transformers import T5Config
 
+    first = "encoder.block.0.layer.0.SelfAttention"
+    try:
+        shared, q = tensors["shared.weight"], tensors[f"{first}.q.weight"]
+        bias = tensors[f"{first}.relative_attention_bias.weight"]  # (buckets, heads)
+        gated = "encoder.block.0.layer.1.DenseReluDense.wi_0.weight" in tensors
+        wide = tensors[f"encoder.block.0.layer.1.DenseReluDense.wi{'_0' if gated else ''}.weight"]
+    except KeyError as error:
+        some = ", ".join(sorted(tensors)[:3])
+        raise CheckpointError(f"{file} is not a T5 of FiD or AmbigPrompt: {error} is missing (it holds {some}, ...)") from None
+    if not any(name.startswith("decoder.block.0.") for name in tensors):
+        raise CheckpointError(f"{file} is not a T5 of FiD or AmbigPrompt: it has no decoder.block.0")
+    for name, tensor in (
+        ("shared.weight", shared),
+        (f"{first}.q.weight", q),
+        ("its position bias", bias),
+        ("its wi.weight", wide),
+    ):
+        if tensor.ndim != 2 or not all(tensor.shape):
+            raise CheckpointError(
+                f"{file} is not a T5 of FiD or AmbigPrompt: {name} has the shape {tuple(tensor.shape)}, not two sizes"
+            )
+    if q.shape[0] % bias.shape[1]:
+        raise CheckpointError(
+            f"{file} is not a T5: {first}.q.weight has {q.shape[0]} rows, which {bias.shape[1]} heads do not divide"
+        )
+
     def layers(stack: str) -> int:
         return 1 + max(int(m.group(1)) for name in tensors if (m := re.match(rf"{stack}\.block\.(\d+)\.", name)))
 
-    first = "encoder.block.0.layer.0.SelfAttention"
-    gated = "encoder.block.0.layer.1.DenseReluDense.wi_0.weight" in tensors
     head = tensors.get("lm_head.weight")
-    try:
-        shared, (inner, _) = tensors["shared.weight"], tensors[f"{first}.q.weight"].shape
-        (vocabulary, width), (buckets, heads) = shared.shape, tensors[f"{first}.relative_attention_bias.weight"].shape
-        wide = tensors[f"encoder.block.0.layer.1.DenseReluDense.wi{'_0' if gated else ''}.weight"]
-        if inner % heads:
-            raise ValueError(f"{first}.q.weight has {inner} rows, which {heads} heads do not divide")
-        return T5Config(
-            vocab_size=vocabulary,
-            d_model=width,
-            d_kv=inner // heads,
-            d_ff=wide.shape[0],
-            num_heads=heads,
-            num_layers=layers("encoder"),
-            num_decoder_layers=layers("decoder"),
-            relative_attention_num_buckets=buckets,
-            feed_forward_proj="gated-gelu" if gated else "relu",
-            tie_word_embeddings=head is None or torch.equal(head, shared),
-            decoder_start_token_id=0,
-            pad_token_id=0,
-            eos_token_id=1,
-        )
-    except (
-        KeyError,
-        ValueError,
-        IndexError,
-        ZeroDivisionError,
-    ) as error:  # a name that is missing, or a shape of other than two sizes
-        some = ", ".join(sorted(tensors)[:3])
-        raise CheckpointError(f"{file} is not a T5 of FiD or AmbigPrompt: {error} (it holds {some}, ...)") from None
+    return T5Config(
+        vocab_size=shared.shape[0],
+        d_model=shared.shape[1],
+        d_kv=q.shape[0] // bias.shape[1],
+        d_ff=wide.shape[0],
+        num_heads=bias.shape[1],
+        num_layers=layers("encoder"),
+        num_decoder_layers=layers("decoder"),
+        relative_attention_num_buckets=bias.shape[0],
+        feed_forward_proj="gated-gelu" if gated else "relu",
+        tie_word_embeddings=head is None or torch.equal(head, shared),
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
 
 
 def load_t5(file: Path) -> tuple[Any, FidConfig]:
