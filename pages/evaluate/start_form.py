@@ -311,6 +311,9 @@ def _keep() -> None:
     file = st.session_state.get("evaluate.upload.file")
     if file is None:
         raise InputError("no file is selected; choose one first")
+    limit = shared.settings().max_upload_mb
+    if file.size > limit * 1_000_000:
+        raise InputError(f"the file is {file.size / 1e6:.0f} MB; the limit is {limit} MB (AMBISCOPE_MAX_UPLOAD_MB)")
     home = shared.settings().home
     draft = home / "uploads" / uuid.uuid4().hex
     (name,) = safe_names([file.name], KINDS)
