@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from core import disk
 from core.errors import CheckpointError
-from core.models.loading.files import digest
 from core.models.loading.finding import BUNDLED, WEIGHTS, read_config
 from core.models.loading.once import loaded_once
 
@@ -96,6 +95,8 @@ def _loaded(folder: Path, _sha: str, device: str) -> AmbiguityModel:
 
 def load_ambiguity(name: str = "default", device: str = "auto") -> tuple[AmbiguityModel, str]:
     """(model, digest of its weights).  Loaded once; new files in the folder are reloaded.  Raises CheckpointError."""
+    from core.models.loading.files import digest  # with torch, which a page that lists the systems does not wait for
+
     folder = find_ambiguity(name)
     sha = digest(folder)
     return _loaded(folder, sha, device), sha
