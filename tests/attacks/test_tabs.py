@@ -11,7 +11,7 @@ import httpx
 import people
 import pytest
 from page_helpers import ROWS
-from serving import close_code, descriptors, process_at, serve, until, with_corpus
+from serving import PATIENCE, close_code, descriptors, process_at, serve, until, with_corpus
 from strangers import Stranger, stranger
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import ConnectionClosed
@@ -73,7 +73,9 @@ def test_a_tab_that_comes_back_with_its_cookie_sends_what_it_holds_at_once(app: 
         sign_in(tab)
         (code,) = set(re.findall(r'data-code=\\?"(\w+)', " ".join(tab.words)))
         origin = {"Origin": app.rstrip("/")}
-        reply = httpx.post(f"{app}_ambiscope/sign-in", content=code, cookies=tab.cookies, headers=origin, trust_env=False)
+        reply = httpx.post(
+            f"{app}_ambiscope/sign-in", content=code, cookies=tab.cookies, headers=origin, trust_env=False, timeout=PATIENCE
+        )
         cookies = tab.cookies | dict(reply.cookies)
     with stranger(app, cookies, session="none") as back:
         back.socket.send(large(connections.SMALL_MESSAGE))

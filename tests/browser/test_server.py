@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import uvicorn
-from serving import free_port, serve, with_corpus
+from serving import PATIENCE, free_port, serve, until, with_corpus
 from strangers import proxy, stranger
 from streamlit import net_util, runtime
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -57,14 +57,18 @@ def store(settings: Settings) -> Iterator[Store]:
 
 def listens(host: str, port: int) -> bool:
     with socket.socket() as probe:
-        probe.settimeout(5)
+        probe.settimeout(PATIENCE)
         return probe.connect_ex((host, port)) == 0
+
+
+def asked(url: str, **headers: str) -> httpx.Response:
+    return httpx.get(url, headers=headers, trust_env=False, timeout=PATIENCE)
 
 
 def headers_keep(address: str) -> None:
     """What a browser is told, whatever it asked for."""
-    told = httpx.get(address, trust_env=False)
-    health = httpx.get(f"{address}_stcore/health", trust_env=False)
+    told = asked(address)
+    health = asked(f"{address}_stcore/health")
     rules = dict(rule.partition(" ")[::2] for rule in told.headers["content-security-policy"].split("; "))
     assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
     assert not {"'unsafe-inline'", "'unsafe-eval'"} & set(rules["script-src"].split())
@@ -73,7 +77,7 @@ def headers_keep(address: str) -> None:
     assert told.headers["referrer-policy"] == "same-origin"
     assert "SameSite=Lax" in health.headers["set-cookie"]
     for page in ("", "annotate", "annotate?project=1"):  # as a browser asks for it
-        shown = httpx.get(f"{address}{page}", headers={"Accept": "text/html,*/*"}, trust_env=False)
+        shown = asked(f"{address}{page}", Accept="text/html,*/*")
         assert shown.text.count(tab_icon.own_link().decode()) == 1
         assert "shortcut icon" not in shown.text  # Streamlit's script would fetch the page's symbol from another host for it
         assert shown.text.rstrip().endswith("</html>")
@@ -201,13 +205,10 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
     with serve(settings.home, "small") as address:
         inside, outside = urlsplit(address).port or 0, free_port()
 
-        def asked(url: str, host: str = "127.0.0.1") -> httpx.Response:
-            return httpx.get(url, headers={"Host": host}, trust_env=False)
-
         with proxy(inside, outside, "203.0.113.9"):
             proxied = f"http://127.0.0.1:{outside}/"
             assert asked(address).status_code == 200
-            for refused in (asked(address, "evil.example"), asked(proxied)):
+            for refused in (asked(address, Host="evil.example"), asked(proxied)):
                 assert refused.status_code == 403
                 assert "add a manager with a password first" in refused.text
             with pytest.raises(Exception, match="403"), stranger(proxied):
@@ -216,19 +217,15 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
                 assert before.upload().status_code == 204  # nobody has an account
                 store.people.add_person("me", "Mia", "manager", "a long password")
                 assert before.upload().status_code == 403  # without another run of the page
-            with httpx.Client(trust_env=False) as client:
-                for _ in range(100):  # the answer about accounts holds for two seconds
-                    if client.get(proxied).status_code == 200:
-                        break
-                    client.get(address).raise_for_status()
-            assert asked(address, "ambiscope.example").status_code == 200
+            until(lambda: asked(proxied).status_code == 200)  # the answer about accounts holds for two seconds
+            assert asked(address, Host="ambiscope.example").status_code == 200
             with stranger(proxied) as tab:
                 assert "signin.password" in " ".join(tab.words)
                 refused = tab.upload()  # Streamlit itself takes a file from every session
                 assert (refused.status_code, refused.text.strip()) == (403, "Sign in before you upload a file.")
             made_up = f"{address}_stcore/upload_file/{'0' * 8}/x"
-            assert httpx.put(made_up, content=b"x", trust_env=False).status_code == 403
-            assert httpx.delete(made_up, trust_env=False).status_code == 403
+            assert httpx.put(made_up, content=b"x", trust_env=False, timeout=PATIENCE).status_code == 403
+            assert httpx.delete(made_up, trust_env=False, timeout=PATIENCE).status_code == 403
             assert asked(f"{proxied}_stcore/metrics").status_code == 403
             assert asked(f"{address}_stcore/metrics").status_code == 200
 

@@ -68,7 +68,7 @@ def test_a_turn_within_a_turn_and_one_that_fails() -> None:
         raise ZeroDivisionError
     done = threading.Event()
     threading.Thread(target=lambda: (lock.__enter__(), done.set(), lock.__exit__(None, None, None))).start()
-    assert done.wait(10)
+    assert done.wait(60)
 
 
 def asked_together(together: Together[int, int], jobs: Sequence[Sequence[int]]) -> list[object]:
@@ -163,13 +163,13 @@ class Asked(threading.Thread):
         for event in place.wait(self.cancel.is_set):
             self.told.append(event)
         self.state = "answers"
-        self.answered.wait(30)
+        self.answered.wait(60)
         if self.rewrites:
             self.state = "waits again"
             for event in place.wait_again(self.cancel.is_set):
                 self.told.append(event)
             self.state = "rewrites"
-            self.finish.wait(30)
+            self.finish.wait(60)
         self.state = "done"
 
     @property

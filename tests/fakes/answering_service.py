@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import uvicorn
 from page_helpers import ANSWERS, QUESTION, ROWS
-from serving import until, with_corpus
+from serving import PATIENCE, until, with_corpus
 
 from core import types as t
 from core.engine import Engine
@@ -79,7 +79,10 @@ class Running:
         self.address, self.service, self.server, self.thread = address, service, server, thread
         key = service.settings.serve_key
         self.http = httpx.Client(
-            base_url=address, timeout=30, trust_env=False, headers={"authorization": f"Bearer {key}".encode()} if key else {}
+            base_url=address,
+            timeout=PATIENCE,
+            trust_env=False,
+            headers={"authorization": f"Bearer {key}".encode()} if key else {},
         )
 
     @property
@@ -109,7 +112,7 @@ def running(settings: Settings, engine: Engine | None = None) -> Iterator[Runnin
             made.service.engine.release.set()
         server.should_exit = True
         made.http.close()
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 

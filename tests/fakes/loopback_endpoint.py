@@ -101,4 +101,4 @@ def endpoint(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[tuple[s
         over.set()
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(60)

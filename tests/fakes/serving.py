@@ -21,6 +21,8 @@ from websockets.exceptions import ConnectionClosed
 from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
 
+PATIENCE = 120.0  # seconds, of a busy machine
+WAIT = 1000 * PATIENCE  # milliseconds, as Playwright counts
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MARKS = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
 ARGS = (
@@ -70,21 +72,20 @@ def serve(
         process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
         address = f"http://{at}:{port}/{path}"
         try:
-            for _ in range(300):
-                try:
-                    urllib.request.urlopen(address + "_stcore/health", timeout=2).close()
-                    break
-                except OSError:
-                    assert process.poll() is None, log.read_text()
-                    time.sleep(0.2)
+            until(lambda: listens(process, address, log))
             yield address
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE)
 
 
-PATIENCE = 120.0  # seconds, of a busy machine
-WAIT = 1000 * PATIENCE  # milliseconds, as Playwright counts
+def listens(process: subprocess.Popen[bytes], address: str, log: Path) -> bool:
+    """Fails with the log where the process has ended."""
+    with suppress(OSError):
+        urllib.request.urlopen(address + "_stcore/health", timeout=PATIENCE).close()
+        return True
+    assert process.poll() is None, log.read_text()
+    return False
 
 
 def until(reached: Callable[[], object]) -> None:

@@ -121,9 +121,9 @@ def proxy(to: int, port: int, client: str = "127.0.0.1") -> Iterator[None]:
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield
     finally:
         stop[0]()
-        thread.join(10)
+        thread.join(60)

@@ -151,7 +151,7 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     started: list[bool] = []
     build = builds.build(engine, files, stopped).start()
     started.append(True)
-    assert build.wait(30)
+    assert build.wait(60)
     assert "you can resume it" in str(build.error)
 
     app = open_app("corpora")

@@ -166,7 +166,7 @@ def test_the_loop_button(
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
         button(app, "Train and evaluate").click().run()
-        assert jobs_of("loops")["loop"].wait(20)
+        assert jobs_of("loops")["loop"].wait(60)
         app.run()
         assert said in texts(app)
         button(app, "Dismiss").click().run()

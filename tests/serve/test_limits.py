@@ -146,7 +146,7 @@ def test_100_mb_of_question_are_not_read(settings: Settings, chunked: bool) -> N
         host = "POST /v1/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         sent = 0
         with socket.create_connection(made.server.servers[0].sockets[0].getsockname()) as sock:
-            sock.settimeout(10)
+            sock.settimeout(PATIENCE)
             sock.sendall(f"{host}{'Transfer-Encoding: chunked' if chunked else 'Content-Length: 100000000'}\r\n\r\n".encode())
             answer = b""
             sock.setblocking(False)
@@ -176,7 +176,7 @@ def test_100_mb_of_question_are_not_read(settings: Settings, chunked: bool) -> N
 def test_a_request_without_end_is_given_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.serve.guard.BODY_SECONDS", 0.3)
     with running(settings) as made, socket.create_connection(made.server.servers[0].sockets[0].getsockname()) as sock:
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE)
         sock.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
         assert sock.recv(65536).startswith(b"HTTP/1.1 408")
 
@@ -248,7 +248,7 @@ def test_the_command_serves_until_it_is_told_to_stop(settings: Settings) -> None
     def status() -> str:
         assert process.poll() is None
         with suppress(httpx.ConnectError):
-            return str(httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).json()["status"])
+            return str(httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False, timeout=PATIENCE).json()["status"])
         return ""
 
     with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -269,7 +269,7 @@ def test_a_stop_finishes_what_runs(settings: Settings, background: ThreadPoolExe
         made.server.should_exit = True
         until(lambda: not made.server.servers or not made.server.servers[0].is_serving())
         with pytest.raises(httpx.TransportError):
-            httpx.get(made.address + "/health", trust_env=False)
+            httpx.get(made.address + "/health", trust_env=False, timeout=PATIENCE)
         made.engine.release.set()
         assert asked.result().status_code == 200
 

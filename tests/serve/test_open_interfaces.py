@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 from openai.types.chat import ChatCompletion
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from page_helpers import ANSWERS, QUESTION
+from serving import PATIENCE
 
 from core.commands.servers.mcp import make_server
 from core.engine import Engine
@@ -40,9 +41,8 @@ def service(settings: Settings) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def client(service: Running) -> openai.OpenAI:
-    return openai.OpenAI(
-        base_url=f"{service.address}/v1", api_key="none", max_retries=0, http_client=httpx.Client(trust_env=False)
-    )
+    http = httpx.Client(trust_env=False, timeout=PATIENCE)
+    return openai.OpenAI(base_url=f"{service.address}/v1", api_key="none", max_retries=0, http_client=http)
 
 
 def user(text: Any) -> Any:

@@ -17,7 +17,7 @@ def test_results_come_in_order_and_models_read_together_meanwhile(batch: int) ->
     meeting = threading.Barrier(batch)
 
     def ask(n: int) -> tuple[int, int]:
-        meeting.wait(10)  # never met unless as many are in work
+        meeting.wait(60)  # never met unless as many are in work
         return n * n, gathered()
 
     assert list(in_order(ask, range(6), batch)) == [(n * n, batch) for n in range(6)]

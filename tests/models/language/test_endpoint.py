@@ -317,7 +317,7 @@ def test_each_completion_comes_as_it_is_ready_and_never_more_than_allowed_at_onc
 
     def answer(body: dict[str, Any], n: int) -> Reply:
         if body["messages"][-1]["content"] == "first":
-            all_said.wait(20)
+            all_said.wait(60)
         elif next(others) == 6:
             all_said.set()
         return Reply(GOOD.body, wait=0.05)

@@ -55,7 +55,7 @@ def settings() -> Iterator[Settings]:
         yield ready
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 def test_plain_words_and_an_object_by_schema(settings: Settings) -> None:

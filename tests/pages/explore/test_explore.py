@@ -404,10 +404,10 @@ def another() -> Iterator[threading.Event]:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    assert taken.wait(10)
+    assert taken.wait(60)
     yield over
     over.set()
-    thread.join(10)
+    thread.join(60)
 
 
 def test_a_run_that_waits_says_so_and_goes_on_in_its_turn(corpus: str, another: threading.Event) -> None:

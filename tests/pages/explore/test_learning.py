@@ -50,7 +50,7 @@ def label(app: AppTest, position: int, value: str) -> None:
 def learn(app: AppTest) -> AppTest:
     button(app, "Retrain on my labels").click().run()
     assert not app.exception
-    assert jobs_of("loops")["loop"].wait(20)
+    assert jobs_of("loops")["loop"].wait(60)
     return app.run()
 
 

@@ -43,7 +43,7 @@ def test_a_run_waits_for_the_libraries_in_its_worker(settings: Settings, corpus:
     assert not run.wait(0.2)
     assert (run.stage, run.events) == ("loading the libraries", [])
     there.set()
-    assert run.wait(30)
+    assert run.wait(60)
     assert run.error is None
     assert isinstance(run.events[-1], t.Finished)
 

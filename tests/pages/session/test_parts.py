@@ -101,7 +101,7 @@ def slow(corpus: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Qu
 def test_a_run_stops_when_told_and_keeps_what_it_has(slow: QuestionRun) -> None:
     until(lambda: bool(slow.events))
     slow.stop()
-    assert slow.wait(10)
+    assert slow.wait(60)
     prediction = slow.prediction()
     assert prediction is not None
     assert [type(e) for e in prediction.events] == [t.PassagesRetrieved, t.Finished]
@@ -118,7 +118,7 @@ def test_an_error_of_the_worker_is_kept(corpus: str, settings: Settings, monkeyp
     engine = Engine(settings)
     monkeypatch.setattr(engine, "system", lambda *a: 1 / 0)
     run = QuestionRun(engine, Plan(t.Question(QUESTION), "x", corpus)).start()
-    assert run.wait(10)
+    assert run.wait(60)
     assert isinstance(run.error, ZeroDivisionError)
     assert run.prediction() is None
     assert threading.active_count() < 50

@@ -441,7 +441,7 @@ def test_items_are_answered_several_at_a_time(store: Store) -> None:
 
         def run(self, question: t.Question) -> Iterator[t.Event]:
             if question.id in ("q0", "q1"):
-                meeting.wait(10)
+                meeting.wait(60)
             yield t.Finished(0.1, "eoi")
 
     run = Answering(store, made, "fid", "Mia", lambda own: System(), batch=2)
