@@ -25,6 +25,7 @@ else:
     from pages.server import admission
     from pages.session import actions, shared, sign_in
 
+    st.set_page_config(layout="wide", initial_sidebar_state=brand.SIDEBAR_WIDTH)  # before the navigation, which draws a sidebar
     page = shared.navigation()
     brand.name(page)
     st.html(ROOT / "pages" / "ui" / "style.css")

@@ -23,6 +23,7 @@ from core.errors import FormatError, IndexMismatchError, InputError, StorageErro
 from core.models.encoders.sentence_encoder import Encoder, is_english, passage_text
 from core.retrieval import index, short_names, words
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
+from core.retrieval.known_passages import KnownPassages, reading_digest
 from core.retrieval.readers import read_passages, reader_for, sandbox
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
 from core.retrieval.vectors import Given, keep_index, write_given
@@ -124,8 +125,8 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
 
 
-def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, progress: Progress) -> None:
-    """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
+def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, progress: Progress, earlier: Path) -> None:
+    """Writes the passage store; files that are the same in the corpus `earlier` are taken from it.  A damaged file among several is left out entirely and listed like a bad line.
 
     Raises InputError if no passage is left, FormatError if the only file is damaged.
     """
@@ -137,8 +138,19 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
         if len(rejected) < SHOWN_REJECTED:
             rejected.append(row)
 
-    with closing(sandbox), PassageWriter(folder) as writer:  # the processes of the parsers are not needed after this
+    way = reading_digest(limits, prints[len(given.passages) :])
+    with (
+        closing(sandbox),
+        closing(KnownPassages(earlier, way)) as known,
+        PassageWriter(folder) as writer,
+    ):  # the processes of the parsers are not needed after this
         for (path, name), (_, digest) in zip(given.passages, prints, strict=False):
+            if (same := known.of(storable(name), digest)) and not any(writer.taken(p.id) for p in same[1]):
+                for passage in same[1]:
+                    writer.add(passage)
+                    letters += mostly_other_letters(passage.text)
+                files.append(same[0])
+                continue
             tally, before, rejected_before, letters_before = Tally(storable(name)), writer.mark(), len(rejected), letters
             try:
                 reading = read_passages(
@@ -176,6 +188,7 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
             raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
         writer.finish(
             fingerprint=prints,
+            reading=way,
             source=storable(", ".join(f.name for f in given.passages)),
             other_letters=letters,
             files=[asdict(f) for f in files],
@@ -195,9 +208,10 @@ def build(
     size: Size,
     limits: Limits,
     progress: Progress,
+    earlier: Path,
     encode: index.Encode | None = None,
 ) -> BuildReport:
-    """Builds the corpus in `folder`, or resumes an interrupted build of the same files.
+    """Builds the corpus in `folder`, or resumes an interrupted build of the same files.  `earlier`: the folder of the corpus that it replaces, if any.
 
     Raises InputError (no passage), and OSError, sqlite3.Error or StorageError if the disk refuses: then `folder` holds what can be
     resumed, or is deleted.
@@ -207,7 +221,7 @@ def build(
     if _of_passages(facts.get("fingerprint")) != _of_passages(prints):
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            _read(folder, files, prints, limits, progress)
+            _read(folder, files, prints, limits, progress, earlier)
         except (OSError, sqlite3.Error, StorageError):
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -427,7 +427,16 @@ class CorpusLibrary:
         encoder = encoder if encode else reusing(self._at(name), encoder)
         try:
             report = building.build(
-                name, part, files, prints, encoder=encoder, size=self._size, limits=limits, progress=progress, encode=encode
+                name,
+                part,
+                files,
+                prints,
+                encoder=encoder,
+                size=self._size,
+                limits=limits,
+                progress=progress,
+                earlier=self._at(name),
+                encode=encode,
             )
             self._publish(name)
             return report

@@ -17,6 +17,7 @@ from pages.session import shared
 
 LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark on a light and on a dark page
 CHANGELOG = "brand.changelog"
+SIDEBAR_WIDTH = 340  # pixels: the names of systems fit
 
 
 @lru_cache(maxsize=2)
@@ -29,7 +30,7 @@ def _logo(dark: bool) -> str:
 
 def name(page: StreamlitPage) -> None:
     """The tab's title says which page it is."""
-    st.set_page_config(page_title=f"{page.title} · Ambiscope", layout="wide")
+    st.set_page_config(page_title=f"{page.title} · Ambiscope")
     st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
 
 

@@ -10,7 +10,7 @@ from system_fakes import parts
 
 from core import types as t
 from core.systems import build
-from core.systems.base.coverage import missing
+from core.systems.base.coverage import missing, unmentioned
 from core.systems.base.interpretations import InterpretationSystem, Interpreted
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events
@@ -174,3 +174,19 @@ def test_passages_that_a_question_brings_are_one_document() -> None:
     asked = "Who won the 1962 World Cup, and when did Jobs leave Apple?"
     own = t.Question(asked, passages=ALL)
     assert [a.text for a in answer(systems(asked)[0], own).answers] == ["Brazil", "May 1985"]
+
+
+@pytest.mark.parametrize(
+    ("question", "lacks"),
+    [
+        ("When was the HMS Royal George laid down?", []),
+        ("Where was George Smith of Woolwich born?", []),  # a part of the name is enough
+        ("Where was Nixon born?", ["Nixon"]),
+        ("What did the Royal George do in 1805?", ["1805"]),
+        ("How many ships had 74 guns?", []),
+        ("When was it laid down?", []),
+    ],
+)
+def test_fragments_that_a_question_brings_need_not_name_everything(question: str, lacks: list[str]) -> None:
+    brought = [t.Passage("1", "", "Laid down at Woolwich in 1746."), t.Passage("2", "", "The Royal George sank.")]
+    assert [c.text for c in unmentioned(question, brought)] == lacks

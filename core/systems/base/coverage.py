@@ -304,6 +304,10 @@ class Document:
             return all(self._together(p) or self._in_part(p, common) for p in claim.parts)
         return self._in_part(claim.words, common)
 
+    def mentions(self, claim: NamedThing, common: frozenset[str]) -> bool:
+        """Whether it supports what is named, or has any telling word of it."""
+        return self.supports(claim, common) or not (self.keys - common - _GENERIC_KEYS).isdisjoint(claim.words)
+
     def _together(self, name: Sequence[str]) -> bool:
         """Whether all words of a name are close to each other, in any order ("Second World War"), or begin such a name ("Les Mis")."""
         keys, first = [w.key for w in self.words], set(name[:-1])
@@ -386,15 +390,30 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
     titles = dict.fromkeys(p.title for p in passages if p.id in wanted)
     documents = [Document.of(title, [p.text for p in passages if p.title == title]) for title in titles]
     if not documents:
-        documents = [Document.of("", [f"{p.title}. {p.text}" for p in passages])]
+        documents = [_whole(passages)]
     return min((_missing(question, named, d, common) for d in documents), key=len)
+
+
+def unmentioned(question: str, passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:
+    """The names in a question if the passages that it brings mention none of them, and years that they don't have.
+
+    Whoever brings a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
+    """
+    named, common, whole = claims(question), common_words(passages), _whole(passages)
+    names = tuple(c for c in named if c.kind in ("name", "title"))
+    years = tuple(c for c in named if c.kind == "year" and not whole.supports(c, common))
+    return years if any(whole.mentions(c, common) for c in names) else (*names, *years)
+
+
+def _whole(passages: Sequence[t.Passage]) -> Document:
+    return Document.of("", [f"{p.title}. {p.text}" for p in passages])
 
 
 class Coverage:
     """The check of one run: which answers are refused, and what the run says when none remains."""
 
     def __init__(self, question: t.Question, passages: Iterable[t.RetrievedPassage], on: bool = True) -> None:
-        """`question`: as it is read, with short names spelled out.  Passages that it brings itself count as one document."""
+        """`question`: as it is read, with short names spelled out.  What it brings itself is held to less (`unmentioned`)."""
         self.question, self.on = question, on
         self.passages = {p.passage.id: p.passage for p in passages}
         self.answers: set[str] = set()  # those that remain
@@ -402,13 +421,15 @@ class Coverage:
 
     def refusal(self, answer: str, sources: Iterable[str]) -> str:
         """Why an answer that was read from these passages (ids) is refused, or an empty text."""
-        sources = () if self.question.passages is not None else sources
-        lacks = missing(self.question.text, sources, list(self.passages.values())) if self.on else ()
-        if lacks:
+        if lacks := self._lacks(sources) if self.on else ():
             self.refused[answer] = lacks
             return f"its document does not mention {_listed(lacks)}"
         self.answers.add(answer)
         return ""
+
+    def _lacks(self, sources: Iterable[str]) -> tuple[NamedThing, ...]:
+        text, passages = self.question.text, list(self.passages.values())
+        return missing(text, sources, passages) if self.question.passages is None else unmentioned(text, passages)
 
     def checked(self, events: Generator[t.Event, None, R]) -> Generator[t.Event, None, R]:
         """The events, with an AnswerRejected after each answer that is refused.  Answers that a person pinned, and those of interpretations

@@ -1,0 +1,130 @@
+"""A rebuild reads only the files that changed, and makes the corpus that reading all of them would make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.retrieval import build, known_passages
+from core.retrieval.library import Corpus, CorpusLibrary
+from core.retrieval.readers import read_passages
+from core.settings import Settings
+
+FILES = {
+    "a.md": "# Ships\n\nThey sail.\n\n## Sails\n\nOf cloth.",
+    "b.txt": "Cars drive.",
+    "c/a.md": "# Ships\n\nSteam ships, too.",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that were read."""
+    names: list[str] = []
+
+    def counted(path: Path, *args: object, name: str, **kw: object) -> object:
+        names.append(name)
+        return read_passages(path, *args, name=name, **kw)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(build, "read_passages", counted)
+    return names
+
+
+def rebuilt(library: CorpusLibrary, folder: Path, settings: Settings, tmp_path: Path) -> Corpus:
+    """Checks that it equals a corpus of the same files that replaces none."""
+    report = library.create("docs", [folder], replace=True)
+    other = CorpusLibrary(replace(settings, home=tmp_path / "other"))
+    anew = other.create("anew", [folder])
+    assert (report.digest, report.files, report.rejected_total) == (anew.digest, anew.files, anew.rejected_total)
+    other.delete("anew")
+    corpus = library.open("docs")
+    corpus.store.verify()
+    return corpus
+
+
+def test_only_changed_files_are_read(
+    folder: Path, read: list[str], library: CorpusLibrary, settings: Settings, tmp_path: Path
+) -> None:
+    library.create("docs", [folder])
+    assert read == sorted(FILES)
+    for text, name in (("Cars drive fast.", "b.txt"), ("New.", "0.txt"), ("# Ships\n\nThey sank.", "a.md")):
+        (folder / name).write_text(text)
+        read.clear()
+        corpus = rebuilt(library, folder, settings, tmp_path)
+        assert read[0] == name
+        assert read.count(name) == 2  # by the rebuild, and for the comparison
+        assert len(read) == 1 + len(list(folder.rglob("*.*")))
+        assert text.split("\n")[-1] in {p.text for p in corpus.passages()}
+    (folder / "a.md").unlink()
+    read.clear()
+    corpus = rebuilt(library, folder, settings, tmp_path)
+    assert read == ["0.txt", "b.txt", "c/a.md"]  # for the comparison alone
+    assert len(corpus) == 3
+
+
+def change_limits(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    return replace(settings, max_line_chars=20_000)
+
+
+def change_readers(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr(build, "reading_digest", lambda *_: "of other readers")
+    return settings
+
+
+def change_store(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    (settings.home / "corpora" / "docs" / "passages.json").write_text("{}")
+    return settings
+
+
+def change_bound(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr(known_passages, "MAX_PASSAGES", 0)
+    return settings
+
+
+@pytest.mark.parametrize("change", [change_limits, change_readers, change_store, change_bound])
+def test_all_are_read_where_they_would_be_read_differently(
+    change: Callable[[Settings, Path, pytest.MonkeyPatch], Settings],
+    folder: Path,
+    read: list[str],
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    CorpusLibrary(settings).create("docs", [folder])
+    (folder / "b.txt").write_text("Cars drive fast.")
+    read.clear()
+    CorpusLibrary(change(settings, folder, monkeypatch)).create("docs", [folder], replace=True)
+    assert read == sorted(FILES)
+
+
+def test_what_depends_on_other_files_is_read_again(
+    tmp_path: Path, read: list[str], library: CorpusLibrary, settings: Settings
+) -> None:
+    """Rejected rows, ids that another file took, and ids that another file takes now."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.tsv").write_text("id\ttext\ttitle\n1\tOne.\tA\n1\tAgain.\tA\n")
+    (folder / "b.md").write_text("# Ships\n\n## Use\n\nSail.\n\n## Use\n\nSteam.")
+    (folder / "c.txt").write_text("Cars.")
+    (folder / "d.tsv").write_text("id\ttext\ttitle\n7\tSeven.\tA\n")
+    library.create("docs", [folder])
+    (folder / "c.txt").write_text("Cars drive.")
+    read.clear()
+    rebuilt(library, folder, settings, tmp_path)
+    assert read[:3] == ["a.tsv", "b.md", "c.txt"]
+    assert read.count("d.tsv") == 1
+    (folder / "a.tsv").write_text("id\ttext\ttitle\n7\tOne.\tA\n")
+    read.clear()
+    rebuilt(library, folder, settings, tmp_path)
+    assert read.count("d.tsv") == 2
