@@ -15,6 +15,7 @@ from core.engine import Engine
 from core.errors import InputError, StorageError
 from core.retrieval import wikipedia
 from core.retrieval.build import BuildReport
+from core.retrieval.library import CorpusLibrary
 from core.retrieval.readers import UPLOADED
 from pages.jobs.background import BackgroundJob
 
@@ -116,7 +117,7 @@ def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., B
     return BackgroundJob(work, name, stopped=_stopped(name), about=upload)
 
 
-def build_wikipedia(engine: Engine | RemoteEngine) -> BackgroundJob:
+def build_wikipedia(library: CorpusLibrary) -> BackgroundJob:
     """The same of Simple English Wikipedia, which is downloaded first."""
 
     def work(job: BackgroundJob) -> BuildReport:
@@ -124,7 +125,7 @@ def build_wikipedia(engine: Engine | RemoteEngine) -> BackgroundJob:
             unit = "MB" if stage == wikipedia.DOWNLOADING else "passages"
             job.progress(done, total, f"{stage}: {done:,}{f' of {total:,}' if total else ''} {unit}")
 
-        return wikipedia.add_wikipedia(engine.library, progress)
+        return wikipedia.add_wikipedia(library, progress)
 
     return BackgroundJob(work, wikipedia.NAME, stopped=_stopped(wikipedia.NAME))
 

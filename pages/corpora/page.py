@@ -166,6 +166,13 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
 # ---------------------------------------------------------------- uploading and building
 
 
+def _library() -> CorpusLibrary:
+    """The forms are drawn where corpora are on this machine."""
+    library = shared.engine().library
+    assert isinstance(library, CorpusLibrary)
+    return library
+
+
 @action("build corpora")
 def _resume(upload: corpus_builds.Upload) -> None:
     jobs.begin("builds", upload.corpus, corpus_builds.build(shared.engine(), upload))
@@ -180,19 +187,17 @@ def _upload(files_key: str) -> None:
         raise InputError("the corpus has no name; enter one made of a-z, 0-9, '_' and '-'")
     if not files:
         raise InputError("no file is selected; choose at least one")
-    engine = shared.engine()
-    assert isinstance(engine.library, CorpusLibrary)  # the form is drawn where corpora are on this machine
-    engine.library.digest(name)  # a name that cannot be one is refused before anything is stored
+    _library().digest(name)  # a name that cannot be one is refused before anything is stored
     jobs.check_free("builds", name)
     upload = corpus_builds.save_upload(shared.settings().home, name, files)
-    jobs.begin("builds", name, corpus_builds.build(engine, upload))
+    jobs.begin("builds", name, corpus_builds.build(shared.engine(), upload))
     st.session_state["corpora.name"] = ""
     st.session_state["corpora.uploads"] = st.session_state.get("corpora.uploads", 0) + 1
 
 
 @action("build corpora")
 def _add_wikipedia() -> None:
-    jobs.begin("builds", wikipedia.NAME, corpus_builds.build_wikipedia(shared.engine()))
+    jobs.begin("builds", wikipedia.NAME, corpus_builds.build_wikipedia(_library()))
 
 
 def add_form(complete: set[str]) -> None:

@@ -20,6 +20,7 @@ from pages.ui.formatting import axis, scaled
 from pages.ui.markup import escape, named
 from pages.ui.tables import csv_button, table
 from storage.records.results import StoredEvaluation
+from storage.results.evaluations import Grouping
 from storage.store import SessionStore, Store
 
 Runs = Sequence[StoredEvaluation]
@@ -86,7 +87,7 @@ def _error_counts(run_ids: list[str], multi: bool, _store: Store | SessionStore)
 
 
 @st.cache_data(show_spinner=False, max_entries=100)
-def _group_means(run_ids: list[str], metric: str, by: str, _store: Store | SessionStore) -> list[Any]:
+def _group_means(run_ids: list[str], metric: str, by: Grouping, _store: Store | SessionStore) -> list[Any]:
     return list(_store.evaluations.group_means(run_ids, metric, by))
 
 
@@ -237,7 +238,7 @@ def _errors(request: ChartRequest) -> pd.DataFrame:
     )
 
 
-def _groups(by: str) -> Callable[[ChartRequest], pd.DataFrame]:
+def _groups(by: Grouping) -> Callable[[ChartRequest], pd.DataFrame]:
     def frame(request: ChartRequest) -> pd.DataFrame:
         return pd.DataFrame(
             {"run": request.names[g.evaluation_id], by: g.group, "n": g.n, "value": scaled(request.metric, g.mean)}

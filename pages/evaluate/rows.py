@@ -16,9 +16,15 @@ from pages.ui.formatting import format_score, percent, seconds
 from pages.ui.markup import escape, short
 from pages.ui.tables import table
 from storage.records.results import EvaluationRow, StoredEvaluation
+from storage.results.evaluations import Order
 
 PAGE = 25
-ORDERS = {"position": "As in the file", "f1": "Lowest F1 first", "errors": "Most errors first", "slowest": "Slowest first"}
+ORDERS: dict[Order, str] = {
+    "position": "As in the file",
+    "f1": "Lowest F1 first",
+    "errors": "Most errors first",
+    "slowest": "Slowest first",
+}
 
 
 def draw_rows(run: StoredEvaluation) -> None:

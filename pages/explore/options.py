@@ -120,7 +120,7 @@ def _side(
     shown = st.session_state.get(key) or names[0]
     about = f"{shown}: {entry_of(shown).summary}."
     bundled = all(map(is_bundled, (settings.answerer, settings.reader, settings.seq2seq)))
-    named = {"format_func": partial(choice_of, bundled=bundled), "words": usual_words, "help": escape(about)}
+    named: dict[str, Any] = {"format_func": partial(choice_of, bundled=bundled), "words": usual_words, "help": escape(about)}
     system = str(fields.draw(st.selectbox, label, names, key=key, default=names[0], **named))
     entry = SYSTEMS[system]
     if bundled and entry.mechanism_only:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pandas as pd
 import streamlit as st
 from streamlit.elements.arrow import DataframeState
@@ -17,7 +19,7 @@ from pages.session.actions import reported, say
 from pages.ui.markup import changes, escape, named
 from pages.ui.tables import fitted
 from storage.records.annotation import JudgedAnswer, JudgingWork, Submission
-from storage.records.enumerations import WorkStage
+from storage.records.enumerations import ItemState, WorkStage
 from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
@@ -28,7 +30,7 @@ ABOUT = {
     "Comments": "Comments: read and answer them below a selected row.",
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
 }
-STATES = ("waiting", "open", "done")
+STATES = get_args(ItemState)
 LABEL_COLOURS = {
     "correct": "green",
     "wrong": "red",

@@ -204,8 +204,9 @@ def periods_chart(q: Quality) -> go.Figure | None:
         for f in p.figures[:2]
         if (ends := f.interval or (f.value, f.value))
     ]
-    marks = {"x": "from", "y": "agreement", "color": "measure", "markers": True}
-    return charts.figure(px.line, pd.DataFrame(rows), **marks) if len(q.periods) > 1 else None
+    if len(q.periods) < 2:
+        return None
+    return charts.figure(px.line, pd.DataFrame(rows), x="from", y="agreement", color="measure", markers=True)
 
 
 def systems_chart(q: Quality) -> go.Figure | None:
@@ -216,6 +217,8 @@ def systems_chart(q: Quality) -> go.Figure | None:
         if r.labels
         for label in LABELS
     ]
-    marks = {"x": "answers", "y": "system", "color": "label", "orientation": "h", "barmode": "stack"}
+    if not rows:
+        return None
     labels = {"answers": "answers, by the label that most people give"}
-    return charts.figure(px.bar, pd.DataFrame(rows), labels=labels, **marks) if rows else None
+    bars: dict[str, Any] = {"orientation": "h", "barmode": "stack"}
+    return charts.figure(px.bar, pd.DataFrame(rows), x="answers", y="system", color="label", labels=labels, **bars)

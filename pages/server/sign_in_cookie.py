@@ -7,6 +7,7 @@ password was typed, told by Streamlit's XSRF cookie.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
@@ -38,7 +39,12 @@ async def answer(request: Request) -> Response:
             return PlainTextResponse("This is no code of a sign-in.\n", 403)
     name, code = cookie.name(shared.settings().url), body.decode("ascii", "replace")
     held, people, reply = request.cookies.get(name, ""), shared.servers_store().people, Response(status_code=204)
-    options = {"path": cookie.folder(), "secure": request.url.scheme == "https", "httponly": True, "samesite": "strict"}
+    options: dict[str, Any] = {
+        "path": cookie.folder(),
+        "secure": request.url.scheme == "https",
+        "httponly": True,
+        "samesite": "strict",
+    }
     if code in (cookie.OUT, cookie.STALE):
         visitor = await run_sync(holder, request.cookies)
         if code == cookie.OUT:

@@ -21,6 +21,7 @@ from storage.schema.engine import Part, now
 
 _RUN, _ROW, _VALUE, _SCORE = tables.Evaluation, tables.EvaluationRow, tables.EvaluationValue, tables.EvaluationScore
 Order = Literal["position", "f1", "slowest", "errors"]
+Grouping = Literal["source", "ambiguity"]
 _Query = TypeVar("_Query", bound=Select[Any])
 
 
@@ -176,7 +177,7 @@ class Evaluations(Part):
             }
 
     @allowed_to("see evaluations")
-    def group_means(self, evaluation_ids: Sequence[str], metric: str, by: Literal["source", "ambiguity"]) -> list[GroupMean]:
+    def group_means(self, evaluation_ids: Sequence[str], metric: str, by: Grouping) -> list[GroupMean]:
         """Means of a metric for each source or kind of ambiguity; questions without one are left out."""
         column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[by]
         with self.reading() as session:

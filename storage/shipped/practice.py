@@ -30,7 +30,7 @@ from storage.records.enumerations import WorkStage
 from storage.records.projects import Project
 from storage.schema.creation import head
 from storage.shipped.traces import passages, read, whole
-from storage.store import Store
+from storage.store import Store, StoreParts
 
 SHIPPED, STARTER = ROOT / "data" / "shipped", ROOT / "data" / "starter"
 PEOPLE, PREDICTIONS = SHIPPED / "people.json", SHIPPED / "predictions.jsonl.xz"
@@ -145,7 +145,7 @@ class PracticeFeedback:
     references: tuple[Annotation, ...]
 
 
-def feedback(store: Store, item: str, who: str, stage: WorkStage, content: Content) -> PracticeFeedback:
+def feedback(store: StoreParts, item: str, who: str, stage: WorkStage, content: Content) -> PracticeFeedback:
     """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
     references = store.items.get_item(item, who).references
     sides = store.reviews.judging_sheet(item, who).sides if stage == "judging" else ()
