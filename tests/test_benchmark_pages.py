@@ -111,6 +111,14 @@ def test_a_table_of_systems_has_the_figures_of_the_shipped_runs(page: Path) -> N
         assert found == made
 
 
+def test_the_readme_has_the_figures_of_the_ambignq_table() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Systems\n")[2]
+    page = (BENCHMARKS / "results" / "systems.md").read_text(encoding="utf-8").partition("\n## End to end on AmbigNQ\n")[2]
+    shown = re.findall(r"(?m)^\| `([\w-]+)` \|.*\| ([\d.]+) / ([\d.]+) \|[^|]*\|$", readme)
+    assert shown
+    assert sorted(shown) == sorted(re.findall(r"(?m)^\| `([\w-]+)` \| ([\d.]+) \[[^|]*\| ([\d.]+) \[", page))
+
+
 @pytest.mark.parametrize("card", CARDS, ids=lambda p: p.parent.name)
 def test_a_card_says_first_what_cannot_be_reported_and_names_the_splits(card: Path) -> None:
     lines = card.read_text(encoding="utf-8").splitlines()

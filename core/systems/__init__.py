@@ -210,7 +210,7 @@ SYSTEMS = Registry(
             "Gao et al. 2021, section 3.3",
             (SEQ2SEQ,),
             expect=SMALL,
-            mechanism_only="its round trips add an answer to 5 of 132 ambiguous questions",
+            mechanism_only="its round trips add an answer to 3 of 132 ambiguous questions",
             options="core.systems.options:RefuelOptions",
             title="answers that lead to more",
             speed="Fast",
