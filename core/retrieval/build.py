@@ -13,7 +13,7 @@ import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from core.retrieval.readers import read_passages, reader_for, sandbox
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
 from core.retrieval.vectors import Given, keep_index, write_given
 from core.text import listed, mostly_other_letters, storable
+from core.types import Passage
 
 _OF_VECTORS = "vectors: "  # begins the names of their files in a fingerprint
 MAX_OTHER_LETTERS = 0.05  # of the passages, in other letters than Latin ones, without a warning
@@ -126,7 +127,9 @@ def _sha256(path: Path) -> str:
 
 
 def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, progress: Progress, earlier: Path) -> None:
-    """Writes the passage store; files that are the same in the corpus `earlier` are taken from it.  A damaged file among several is left out entirely and listed like a bad line.
+    """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
+
+    The passages of files that are the same in the corpus `earlier` are copied.
 
     Raises InputError if no passage is left, FormatError if the only file is damaged.
     """
@@ -138,18 +141,21 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
         if len(rejected) < SHOWN_REJECTED:
             rejected.append(row)
 
-    way = reading_digest(limits, prints[len(given.passages) :])
-    with (
-        closing(sandbox),
-        closing(KnownPassages(earlier, way)) as known,
-        PassageWriter(folder) as writer,
-    ):  # the processes of the parsers are not needed after this
+    def add(passages: Iterable[Passage]) -> None:
+        nonlocal letters
+        for passage in passages:
+            writer.add(passage)
+            letters += mostly_other_letters(passage.text)
+            if writer.count % 500 == 0:
+                progress(writer.count, 0, "reading")
+
+    reading_key = reading_digest(limits, prints[len(given.passages) :])
+    with closing(KnownPassages(earlier, reading_key)) as known, closing(sandbox), PassageWriter(folder) as writer:
         for (path, name), (_, digest) in zip(given.passages, prints, strict=False):
-            if (same := known.of(storable(name), digest)) and not any(writer.taken(p.id) for p in same[1]):
-                for passage in same[1]:
-                    writer.add(passage)
-                    letters += mostly_other_letters(passage.text)
-                files.append(same[0])
+            copied = known.of(storable(name), digest)
+            if copied and not any(writer.taken(p.id) for p in copied[1]):
+                add(copied[1])
+                files.append(copied[0])
                 continue
             tally, before, rejected_before, letters_before = Tally(storable(name)), writer.mark(), len(rejected), letters
             try:
@@ -164,11 +170,7 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
                     whole=given.vectors is not None,
                 )
                 with closing(reading):  # the file is closed also where the disk refuses what is written
-                    for passage in reading:
-                        writer.add(passage)
-                        letters += mostly_other_letters(passage.text)
-                        if writer.count % 500 == 0:
-                            progress(writer.count, 0, "reading")
+                    add(reading)
                 if digest and _sha256(path) != digest:
                     raise InputError(f"{name} changed while it was read; give it again when it is complete")
             except InputError as e:
@@ -188,7 +190,7 @@ def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, prog
             raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
         writer.finish(
             fingerprint=prints,
-            reading=way,
+            reading=reading_key,
             source=storable(", ".join(f.name for f in given.passages)),
             other_letters=letters,
             files=[asdict(f) for f in files],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.retrieval import build, known_passages
+from core.retrieval.corpus import PASSAGES
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
 from core.settings import Settings
@@ -46,9 +49,9 @@ def rebuilt(library: CorpusLibrary, folder: Path, settings: Settings, tmp_path: 
     """Checks that it equals a corpus of the same files that replaces none."""
     report = library.create("docs", [folder], replace=True)
     other = CorpusLibrary(replace(settings, home=tmp_path / "other"))
-    anew = other.create("anew", [folder])
-    assert (report.digest, report.files, report.rejected_total) == (anew.digest, anew.files, anew.rejected_total)
-    other.delete("anew")
+    fresh = other.create("fresh", [folder])
+    assert (report.digest, report.files, report.rejected_total) == (fresh.digest, fresh.files, fresh.rejected_total)
+    other.delete("fresh")
     corpus = library.open("docs")
     corpus.store.verify()
     return corpus
@@ -88,12 +91,19 @@ def change_store(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPat
     return settings
 
 
+def change_text(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Of a passage, in a file of the same size."""
+    with closing(sqlite3.connect(settings.home / "corpora" / "docs" / PASSAGES)) as database, database:
+        database.execute("UPDATE passages SET text = 'They sink.' WHERE text = 'They sail.'")
+    return settings
+
+
 def change_bound(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setattr(known_passages, "MAX_PASSAGES", 0)
     return settings
 
 
-@pytest.mark.parametrize("change", [change_limits, change_readers, change_store, change_bound])
+@pytest.mark.parametrize("change", [change_limits, change_readers, change_store, change_text, change_bound])
 def test_all_are_read_where_they_would_be_read_differently(
     change: Callable[[Settings, Path, pytest.MonkeyPatch], Settings],
     folder: Path,
@@ -104,8 +114,15 @@ def test_all_are_read_where_they_would_be_read_differently(
     CorpusLibrary(settings).create("docs", [folder])
     (folder / "b.txt").write_text("Cars drive fast.")
     read.clear()
-    CorpusLibrary(change(settings, folder, monkeypatch)).create("docs", [folder], replace=True)
+    library = CorpusLibrary(change(settings, folder, monkeypatch))
+    library.create("docs", [folder], replace=True)
     assert read == sorted(FILES)
+    assert {p.text for p in library.open("docs").passages()} == {
+        "They sail.",
+        "Of cloth.",
+        "Cars drive fast.",
+        "Steam ships, too.",
+    }
 
 
 def test_what_depends_on_other_files_is_read_again(
