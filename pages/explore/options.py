@@ -116,12 +116,22 @@ def _side(
     """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not
     known; `read`: where it is said how many of them are read."""
     settings = shared.settings()
-    key, usual_words = f"{prefix}.system", choice_of(names[0])
+    key = f"{prefix}.system"
     shown = st.session_state.get(key) or names[0]
     about = f"{shown}: {entry_of(shown).summary}."
     bundled = all(map(is_bundled, (settings.answerer, settings.reader, settings.seq2seq)))
-    named: dict[str, Any] = {"format_func": partial(choice_of, bundled=bundled), "words": usual_words, "help": escape(about)}
-    system = str(fields.draw(st.selectbox, label, names, key=key, default=names[0], **named))
+    system = str(
+        fields.draw(
+            st.selectbox,
+            label,
+            names,
+            key=key,
+            default=names[0],
+            words=choice_of(names[0]),
+            format_func=partial(choice_of, bundled=bundled),
+            help=escape(about),
+        )
+    )
     entry = SYSTEMS[system]
     if bundled and entry.mechanism_only:
         st.caption(f"Mechanism only: {escape(entry.mechanism_only)}.")

@@ -177,7 +177,8 @@ def _add_form(who: str) -> None:
 
 def _add(who: str) -> None:
     """Callback."""
-    name, role, subject = _value(f"{ADD}.name"), st.session_state["people.add.role"], _value(f"{ADD}.subject") or None
+    name, subject = _value(f"{ADD}.name"), _value(f"{ADD}.subject") or None
+    role: Any = st.session_state.get("people.add.role")
     add = shared.store().people.add_person
     _submit(ADD, lambda: add(who, name, role, password=_secret(ADD), subject=subject), f"{name} was added.")
 

@@ -220,5 +220,5 @@ def systems_chart(q: Quality) -> go.Figure | None:
     if not rows:
         return None
     labels = {"answers": "answers, by the label that most people give"}
-    bars: dict[str, Any] = {"orientation": "h", "barmode": "stack"}
-    return charts.figure(px.bar, pd.DataFrame(rows), x="answers", y="system", color="label", labels=labels, **bars)
+    frame = pd.DataFrame(rows)
+    return charts.figure(px.bar, frame, x="answers", y="system", color="label", labels=labels, orientation="h", barmode="stack")

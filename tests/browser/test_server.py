@@ -61,23 +61,23 @@ def listens(host: str, port: int) -> bool:
         return probe.connect_ex((host, port)) == 0
 
 
-def asked(url: str, **headers: str) -> httpx.Response:
+def get(url: str, **headers: str) -> httpx.Response:
     return httpx.get(url, headers=headers, trust_env=False, timeout=PATIENCE)
 
 
 def headers_keep(address: str) -> None:
     """What a browser is told, whatever it asked for."""
-    told = asked(address)
-    health = asked(f"{address}_stcore/health")
-    rules = dict(rule.partition(" ")[::2] for rule in told.headers["content-security-policy"].split("; "))
+    reply = get(address)
+    health = get(f"{address}_stcore/health")
+    rules = dict(rule.partition(" ")[::2] for rule in reply.headers["content-security-policy"].split("; "))
     assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
     assert not {"'unsafe-inline'", "'unsafe-eval'"} & set(rules["script-src"].split())
     assert not [rule for rule in rules.values() if "http:" in rule or "https:" in rule or "*" in rule]
-    assert told.headers["x-content-type-options"] == "nosniff"
-    assert told.headers["referrer-policy"] == "same-origin"
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["referrer-policy"] == "same-origin"
     assert "SameSite=Lax" in health.headers["set-cookie"]
     for page in ("", "annotate", "annotate?project=1"):  # as a browser asks for it
-        shown = asked(f"{address}{page}", Accept="text/html,*/*")
+        shown = get(f"{address}{page}", Accept="text/html,*/*")
         assert shown.text.count(tab_icon.own_link().decode()) == 1
         assert "shortcut icon" not in shown.text  # Streamlit's script would fetch the page's symbol from another host for it
         assert shown.text.rstrip().endswith("</html>")
@@ -207,8 +207,8 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
 
         with proxy(inside, outside, "203.0.113.9"):
             proxied = f"http://127.0.0.1:{outside}/"
-            assert asked(address).status_code == 200
-            for refused in (asked(address, Host="evil.example"), asked(proxied)):
+            assert get(address).status_code == 200
+            for refused in (get(address, Host="evil.example"), get(proxied)):
                 assert refused.status_code == 403
                 assert "add a manager with a password first" in refused.text
             with pytest.raises(Exception, match="403"), stranger(proxied):
@@ -217,8 +217,8 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
                 assert before.upload().status_code == 204  # nobody has an account
                 store.people.add_person("me", "Mia", "manager", "a long password")
                 assert before.upload().status_code == 403  # without another run of the page
-            until(lambda: asked(proxied).status_code == 200)  # the answer about accounts holds for two seconds
-            assert asked(address, Host="ambiscope.example").status_code == 200
+            until(lambda: get(proxied).status_code == 200)  # the answer about accounts holds for two seconds
+            assert get(address, Host="ambiscope.example").status_code == 200
             with stranger(proxied) as tab:
                 assert "signin.password" in " ".join(tab.words)
                 refused = tab.upload()  # Streamlit itself takes a file from every session
@@ -226,8 +226,8 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
             made_up = f"{address}_stcore/upload_file/{'0' * 8}/x"
             assert httpx.put(made_up, content=b"x", trust_env=False, timeout=PATIENCE).status_code == 403
             assert httpx.delete(made_up, trust_env=False, timeout=PATIENCE).status_code == 403
-            assert asked(f"{proxied}_stcore/metrics").status_code == 403
-            assert asked(f"{address}_stcore/metrics").status_code == 200
+            assert get(f"{proxied}_stcore/metrics").status_code == 403
+            assert get(f"{address}_stcore/metrics").status_code == 200
 
 
 def test_what_no_page_sends_is_dropped() -> None:

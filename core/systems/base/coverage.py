@@ -395,9 +395,9 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
 
 
 def unmentioned(question: str, passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:
-    """The names in a question if the passages that it brings mention none of them, and years that they don't have.
+    """The names in a question if the passages supplied with it mention none of them, and the years that they lack.
 
-    Whoever brings a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
+    Whoever supplies a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
     """
     named, common, whole = claims(question), common_words(passages), _whole(passages)
     names = tuple(c for c in named if c.kind in ("name", "title"))
@@ -413,7 +413,7 @@ class Coverage:
     """The check of one run: which answers are refused, and what the run says when none remains."""
 
     def __init__(self, question: t.Question, passages: Iterable[t.RetrievedPassage], on: bool = True) -> None:
-        """`question`: as it is read, with short names spelled out.  What it brings itself is held to less (`unmentioned`)."""
+        """`question`: as it is read, with short names spelled out.  Passages supplied with it are checked less strictly (`unmentioned`)."""
         self.question, self.on = question, on
         self.passages = {p.passage.id: p.passage for p in passages}
         self.answers: set[str] = set()  # those that remain
