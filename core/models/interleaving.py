@@ -56,7 +56,7 @@ class Packing:
             raise ValueError(f"{len(self.lengths)} rows are not a multiple of {self.rows} rows a question")
 
 
-def _seen(mask: Tensor | None, like: Tensor) -> Tensor:
+def _real_tokens(mask: Tensor | None, like: Tensor) -> Tensor:
     """Which keys are real tokens, (rows, L) boolean, from a boolean or additive mask (rows, 1, L or 1, L) or None."""
     rows, length = like.shape[0], like.shape[-2]
     if mask is None:
@@ -66,9 +66,9 @@ def _seen(mask: Tensor | None, like: Tensor) -> Tensor:
     return keys.expand(rows, length)
 
 
-def _hidden(seen: Tensor, dtype: torch.dtype) -> Tensor:
+def _hidden(real: Tensor, dtype: torch.dtype) -> Tensor:
     """What is added to the scores of keys: the lowest number for padding; not -inf, which a row of padding alone would make NaN."""
-    return (~seen).to(dtype) * torch.finfo(dtype).min
+    return (~real).to(dtype) * torch.finfo(dtype).min
 
 
 def _fused(
@@ -116,43 +116,43 @@ def _packed(
 
 
 @lru_cache(maxsize=2)  # every layer asks for the same
-def _places(lengths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+def _token_positions(lengths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
     """(T,) where the tokens of packed rows stand in padded rows, one after another; (rows, L) which of those places hold a token."""
     longest = max(lengths)
-    seen = torch.arange(longest) < torch.tensor(lengths)[:, None]
-    return seen.flatten().nonzero().squeeze(1).to(device), seen.to(device)
+    real = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    return real.flatten().nonzero().squeeze(1).to(device), real.to(device)
 
 
 def _spread(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None = None
 ) -> Tensor:
     """The packed layout by the padded one, all rows at once: (1, H, T, D) -> (1, H, T, D)."""
-    place, seen = _places(packing.lengths, query.device)
+    positions, real = _token_positions(packing.lengths, query.device)
 
     def padded(t: Tensor) -> Tensor:  # (1, H, T, D) -> (B * R, H, L, D)
-        flat = t.new_zeros(seen.numel(), t.shape[1], t.shape[3])
-        return flat.index_copy(0, place, t[0].transpose(0, 1)).unflatten(0, seen.shape).transpose(1, 2)  # type: ignore[arg-type]
+        flat = t.new_zeros(real.numel(), t.shape[1], t.shape[3])
+        return flat.index_copy(0, positions, t[0].transpose(0, 1)).unflatten(0, real.shape).transpose(1, 2)  # type: ignore[arg-type]
 
     out, _ = interleaved_attention(
         nn.Identity(),
         padded(query),
         padded(key),
         padded(value),
-        seen[:, None, None],
+        real[:, None, None],
         scaling,
-        position_bias=None if position_bias is None else position_bias[..., : seen.shape[1], : seen.shape[1]],
+        position_bias=None if position_bias is None else position_bias[..., : real.shape[1], : real.shape[1]],
         rows=packing.rows,
         prompt_tokens=max(packing.lengths[:: packing.rows]) if packing.rows else None,
         alone=packing.alone,
     )
-    return out.flatten(0, 1).index_select(0, place).transpose(0, 1)[None]
+    return out.flatten(0, 1).index_select(0, positions).transpose(0, 1)[None]
 
 
-def _row_lengths(seen: Tensor) -> list[int] | None:
+def _row_lengths(real: Tensor) -> list[int] | None:
     """Real tokens of each row, or None where padding stands before or between them."""
-    counts = seen.sum(1)
-    ends = torch.arange(1, seen.shape[1] + 1, device=seen.device)
-    prefix = (seen == (ends <= counts[:, None])).all()
+    counts = real.sum(1)
+    ends = torch.arange(1, real.shape[1] + 1, device=real.device)
+    prefix = (real == (ends <= counts[:, None])).all()
     return [int(n) for n in counts.tolist()] if bool(prefix) else None
 
 
@@ -162,10 +162,10 @@ def _without_padding(
     """The padded layout by the packed one: (B * R, H, L, D) -> the same, zeros where there is no token."""
     q, k, v = (torch.cat([row[:, :n] for row, n in zip(t, packing.lengths)], 1)[None] for t in (query, key, value))
     out = torch.zeros_like(query)
-    for row, n, found in zip(
+    for row, n, output in zip(
         out, packing.lengths, _packed(q, k, v, packing, scaling, position_bias)[0].split(packing.lengths, dim=1)
     ):
-        row[:, :n] = found
+        row[:, :n] = output
     return out
 
 
@@ -190,29 +190,29 @@ def interleaved_attention(
     """
     total, heads, length, width = query.shape
     scaling = width**-0.5 if scaling is None else scaling
-    dropping = dropout if module.training else 0.0
+    dropout_rate = dropout if module.training else 0.0
     if packed is not None:
-        if dropping or total != 1 or sum(packed.lengths) != length:
+        if dropout_rate or total != 1 or sum(packed.lengths) != length:
             raise ValueError(
                 f"{total} rows of {length} tokens for a packing of {sum(packed.lengths)}: packed rows come in one, without dropout"
             )
-        together = _spread if query.is_cuda else _packed
-        return together(query, key, value, packed, scaling, position_bias).transpose(1, 2).contiguous(), None
-    seen = _seen(attention_mask, key)
+        attend = _spread if query.is_cuda else _packed
+        return attend(query, key, value, packed, scaling, position_bias).transpose(1, 2).contiguous(), None
+    real = _real_tokens(attention_mask, key)
     if rows is not None and total % rows:
         raise ValueError(f"{total} rows are not a multiple of {rows} rows a question")
-    if query.device.type == "cpu" and not torch.is_grad_enabled() and not dropping:
-        lengths = _row_lengths(seen)
+    if query.device.type == "cpu" and not torch.is_grad_enabled() and not dropout_rate:
+        lengths = _row_lengths(real)
         if lengths is not None:
             group = None if rows == 1 else rows
             if group and prompt_tokens is not None:
-                lengths = [n if at % group else min(n, prompt_tokens) for at, n in enumerate(lengths)]
+                lengths = [n if index % group else min(n, prompt_tokens) for index, n in enumerate(lengths)]
             out = _without_padding(query, key, value, Packing(tuple(lengths), group, alone), scaling, position_bias)
             return out.transpose(1, 2).contiguous(), None
-    hidden = _hidden(seen, query.dtype)
+    hidden = _hidden(real, query.dtype)
     if rows is None or rows == 1:
         bias = hidden[:, None, None] if position_bias is None else hidden[:, None, None] + position_bias
-        return _fused(query, key, value, scaling, bias, dropping).transpose(1, 2).contiguous(), None
+        return _fused(query, key, value, scaling, bias, dropout_rate).transpose(1, 2).contiguous(), None
     questions, n = total // rows, rows - 1
     p = length if prompt_tokens is None else min(prompt_tokens, length)
     q, k, v = (t.view(questions, rows, heads, length, width) for t in (query, key, value))
@@ -227,7 +227,7 @@ def interleaved_attention(
     bias = torch.cat([prompt_hidden[:, 0], hidden[:, 1 : 1 + others, 0].reshape(questions, 1, 1, others * length)], dim=-1)
     if position_bias is not None:
         bias = bias + nn.functional.pad(position_bias[..., :p, :p], (0, others * length))
-    e = _fused(q[:, 0, :, :p], k_all, v_all, scaling, bias, dropping)  # (B, H, P, D)
+    e = _fused(q[:, 0, :, :p], k_all, v_all, scaling, bias, dropout_rate)  # (B, H, P, D)
     e = nn.functional.pad(e, (0, 0, 0, length - p))  # padding tokens of the prompt row: zeros, seen by nobody
 
     # Eq. 4: each passage's queries over the prompt and over itself
@@ -237,7 +237,7 @@ def interleaved_attention(
     bias = torch.cat([prompt_hidden.expand(-1, n, -1, -1, -1), hidden[:, 1:]], dim=-1).flatten(0, 1)
     if position_bias is not None:
         bias = bias + nn.functional.pad(position_bias, (p, 0))
-    x = _fused(q[:, 1:].flatten(0, 1), k_own, v_own, scaling, bias, dropping)
+    x = _fused(q[:, 1:].flatten(0, 1), k_own, v_own, scaling, bias, dropout_rate)
     out = torch.cat([e[:, None], x.unflatten(0, (questions, n))], dim=1).view(total, heads, length, width)
     return out.transpose(1, 2).contiguous(), None
 
@@ -269,17 +269,19 @@ def authors_attention(
             f"{total} rows for {rows} rows a question: the authors' attention takes rows of a T5, with its position bias"
         )
     scaling = width**-0.5 if scaling is None else scaling
-    hidden = _hidden(_seen(attention_mask, key), query.dtype)  # (B * R, L)
+    hidden = _hidden(_real_tokens(attention_mask, key), query.dtype)  # (B * R, L)
     bias = (position_bias + hidden[:, None, None, :]).view(-1, rows, heads, length, length)
     q, k, v = (t.view(-1, rows, heads, length, width) for t in (query, key, value))
     k_all, v_all = (t.transpose(1, 2).reshape(-1, heads, rows * length, width) for t in (k, v))
     mixed = bias.transpose(1, 2).reshape(-1, heads, length, rows * length)
-    dropping = dropout if module.training else 0.0
-    e = _fused(q[:, 0], k_all, v_all, scaling, mixed, dropping)  # (B, H, L, D)
-    both_k, both_v = (torch.cat([t[:, :1].expand_as(t[:, 1:]), t[:, 1:]], dim=3) for t in (k, v))  # (B, N, H, 2 L, D)
-    both = torch.cat([bias[:, :1].expand_as(bias[:, 1:]), bias[:, 1:]], dim=3)  # (B, N, H, 2 L, L)
-    both = both.reshape(-1, rows - 1, heads, length, 2 * length)
-    x = _fused(q[:, 1:].flatten(0, 1), both_k.flatten(0, 1), both_v.flatten(0, 1), scaling, both.flatten(0, 1), dropping)
+    dropout_rate = dropout if module.training else 0.0
+    e = _fused(q[:, 0], k_all, v_all, scaling, mixed, dropout_rate)  # (B, H, L, D)
+    pair_k, pair_v = (torch.cat([t[:, :1].expand_as(t[:, 1:]), t[:, 1:]], dim=3) for t in (k, v))  # (B, N, H, 2 L, D)
+    pair_bias = torch.cat([bias[:, :1].expand_as(bias[:, 1:]), bias[:, 1:]], dim=3)  # (B, N, H, 2 L, L)
+    pair_bias = pair_bias.reshape(-1, rows - 1, heads, length, 2 * length)
+    x = _fused(
+        q[:, 1:].flatten(0, 1), pair_k.flatten(0, 1), pair_v.flatten(0, 1), scaling, pair_bias.flatten(0, 1), dropout_rate
+    )
     out = torch.cat([e[:, None], x.unflatten(0, (-1, rows - 1))], dim=1).view(total, heads, length, width)
     return out.transpose(1, 2).contiguous(), None
 

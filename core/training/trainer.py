@@ -349,7 +349,7 @@ class _Run:
         self.step += 1
         self.bar.set_postfix_str(f"loss {self.losses[-1]:.4g}", refresh=False)
         self.bar.update()
-        if self.step % memory.EVERY == 0:
+        if self.step % memory.TRIM_STEPS == 0:
             memory.trim()
 
     def _train(self) -> dict[str, Any]:

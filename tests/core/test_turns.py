@@ -106,7 +106,6 @@ def test_who_waits_goes_along_and_gets_its_own_results(gathering: None) -> None:
     together = Together(squares(batches), lambda n: 1, lambda: False)
     assert asked_together(together, [[1], [2, 3], [], [4]]) == [[1], [4, 9], [], [16]]
     assert batches == [[1, 2, 3, 4]]
-    assert together.together == 4
     assert together([5]) == [25]
 
 
@@ -239,7 +238,7 @@ def test_what_a_question_asks_itself_and_what_runs_elsewhere_does_not_wait() -> 
         elsewhere: list[object] = []
 
         def ask() -> None:
-            with line.place(needed=False) as place:
+            with line.place(uses_machine=False) as place:
                 elsewhere.append(list(place.wait(lambda: False)))
 
         thread = threading.Thread(target=ask)

@@ -168,7 +168,7 @@ def use(hub: FakeHub, patch: pytest.MonkeyPatch, cache: Any, token: str | None =
     """Lets the client of this process ask this hub, with an empty cache."""
     from huggingface_hub import constants
 
-    from core.models.loading.hub import fetched
+    from core.models.loading.hub import fetch
 
     for name, value in {"ENDPOINT": hub.url, "HF_HUB_OFFLINE": False, "HF_HUB_CACHE": str(cache)}.items():
         patch.setattr(constants, name, value)
@@ -178,4 +178,4 @@ def use(hub: FakeHub, patch: pytest.MonkeyPatch, cache: Any, token: str | None =
         patch.delenv(name, raising=False)
     if token:
         patch.setenv("HF_TOKEN", token)
-    fetched.cache_clear()
+    fetch.cache_clear()

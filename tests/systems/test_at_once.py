@@ -9,7 +9,7 @@ import pytest
 from core.models.scheduling import turns
 from core.systems.base.batching import in_order
 
-gathered = turns.most_together
+gathered = turns.callers_per_batch
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -104,15 +104,14 @@ def test_without_diversity_it_is_a_plain_ranking() -> None:
 def test_the_reader_discounts_what_is_covered() -> None:
     readouts = TableReader(STAGE_READER).read("q", STAGE)
     scorer = ReaderScorer(readouts, [0.9, 0.9, 0.9, 0.9])
-    assert [scorer.worth(1, ()), scorer.worth(1, (0,)), scorer.worth(2, (0,))] == pytest.approx(
-        [0.8, 0.8 * (1 - 0.9 * 0.9), 0.5]
-    )
+    before, after = scorer.log_worth(()), scorer.log_worth((0,))
+    assert [before[1], after[1], after[2]] == pytest.approx([math.log(w) for w in (0.8, 0.8 * (1 - 0.9 * 0.9), 0.5)])
     (row,) = scorer.log_probabilities([(0,)])
     assert row[0] == float("-inf")
     assert max(range(4), key=row.__getitem__) == 2
-    closer = ReaderScorer(readouts, [0.5, 0.9, None, 0.9], prior=8.0)
-    assert closer.worth(0, ()) < closer.worth(1, ())
-    assert closer.worth(2, ()) == pytest.approx(0.5)  # no cosine: no prior
+    closer = ReaderScorer(readouts, [0.5, 0.9, None, 0.9], prior=8.0).log_worth(())
+    assert closer[0] < closer[1]
+    assert closer[2] == pytest.approx(math.log(0.5))  # no cosine: no prior
 
 
 # ------------------------------------------------------------ recall and verify

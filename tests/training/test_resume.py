@@ -140,7 +140,7 @@ def test_freed_memory_is_given_back_now_and_then(tmp_path: Path, monkeypatch: py
     """Without it a run over rows of ever new sizes grew by 1 MB a step."""
     given: list[int] = []
     monkeypatch.setattr(memory, "trim", lambda: given.append(1))
-    go(tmp_path, Numbers(), steps=2 * memory.EVERY + 1, evaluate_every=500, save_minutes=500.0)
+    go(tmp_path, Numbers(), steps=2 * memory.TRIM_STEPS + 1, evaluate_every=500, save_minutes=500.0)
     assert len(given) == 2
 
 

@@ -22,14 +22,14 @@ def base_folder(name: str) -> str:
 
 
 @contextmanager
-def loading(what: str) -> Iterator[None]:
-    """Whatever goes wrong inside as a CheckpointError: libraries and hub clients raise many kinds of errors."""
+def loading(name: str) -> Iterator[None]:
+    """Turns every error inside into a CheckpointError about `name`: libraries and hub clients raise many kinds."""
     try:
         yield
     except CheckpointError:
         raise
     except Exception as error:
-        raise CheckpointError(f"{what} cannot be loaded ({type(error).__name__}: {reason(error)})") from error
+        raise CheckpointError(f"{name} cannot be loaded ({type(error).__name__}: {reason(error)})") from error
 
 
 def base_tokenizer(base: str) -> Any:

@@ -9,7 +9,6 @@ Legend: B rows, L tokens a row, d model width, H heads, D width of a head.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,27 +17,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+from core.errors import CheckpointError
+from core.models.loading.finding import WEIGHTS, read_config
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": nn.functional.gelu, "relu": nn.functional.relu}
 Attend = Callable[..., tuple[Tensor, Any]]  # the interface of transformers' attention functions
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    body = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    if not isinstance(body, dict):
-        raise ValueError(f"{folder / CONFIG} is no object")
-    return body
 
 
 def fits(folder: str | Path, model_type: str = "bert") -> bool:
     """Whether `load_bert` can load a folder (`load_mpnet` for "mpnet")."""
     try:
         config = read_config(Path(folder))
-    except (OSError, ValueError):
+    except CheckpointError:
         return False
-    plain = config.get("position_embedding_type", "absolute") == "absolute" and not config.get("is_decoder")
-    known = config.get("model_type") == model_type and config.get("hidden_act", "gelu") in ACTIVATIONS
-    return plain and known and (Path(folder) / WEIGHTS).is_file()
+    is_plain = config.get("position_embedding_type", "absolute") == "absolute" and not config.get("is_decoder")
+    is_known = config.get("model_type") == model_type and config.get("hidden_act", "gelu") in ACTIVATIONS
+    return is_plain and is_known and (Path(folder) / WEIGHTS).is_file()
 
 
 def plain_attention(
@@ -160,10 +154,7 @@ class Bert(nn.Module):
     ) -> SimpleNamespace:
         """`last_hidden_state`: (B, L, d)."""
         words = self.embeddings.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
-        return self.transform(self.embeddings(words, token_type_ids, position_ids), attention_mask, extra)
-
-    def transform(self, x: Tensor, attention_mask: Tensor | None, extra: dict[str, Any]) -> SimpleNamespace:
-        """The layers over embedded tokens (B, L, d)."""
+        x = self.embeddings(words, token_type_ids, position_ids)  # (B, L, d)
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         for layer in self.encoder.layer:
             x = layer(x, mask, self.attend, extra)
@@ -173,7 +164,7 @@ class Bert(nn.Module):
 def load_bert(folder: str | Path, dropout: float = 0.0) -> Bert:
     """The encoder in a folder that `fits`, in float32 and in eval mode; weights of a pooler or a head are ignored.
 
-    Raises OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
+    Raises CheckpointError, OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
     """
     from safetensors.torch import load_file
 
@@ -181,9 +172,9 @@ def load_bert(folder: str | Path, dropout: float = 0.0) -> Bert:
     config |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     defaults = {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "hidden_act": "gelu"}
     network = Bert(SimpleNamespace(**defaults | config))
-    found = {name.removeprefix("bert."): value for name, value in load_file(Path(folder) / WEIGHTS).items()}
-    wanted = network.state_dict()
-    if missing := [name for name in wanted if name not in found]:
+    weights = {name.removeprefix("bert."): value for name, value in load_file(Path(folder) / WEIGHTS).items()}
+    expected = network.state_dict()
+    if missing := [name for name in expected if name not in weights]:
         raise ValueError(f"{Path(folder) / WEIGHTS} lacks {len(missing)} weights, {missing[0]} for one")
-    network.load_state_dict({name: found[name].float() for name in wanted}, assign=True)
+    network.load_state_dict({name: weights[name].float() for name in expected}, assign=True)
     return network.eval()

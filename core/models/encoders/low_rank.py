@@ -55,9 +55,9 @@ def adapt(encoder: Any, layers: int, rank: int) -> None:
 def merge(encoder: Any, layers: int) -> None:
     """Merges the updates into the matrices, for inference.  The model cannot be trained any further."""
     for parent, name in _maps(encoder, layers):
-        found = _get(parent, name)
-        if isinstance(found, LowRank):
-            _put(parent, name, found.merged())
+        module = _get(parent, name)
+        if isinstance(module, LowRank):
+            _put(parent, name, module.merged())
 
 
 def cast_frozen(network: nn.Module, dtype: torch.dtype) -> None:
@@ -77,7 +77,7 @@ def load_trained(network: Any, folder: Path) -> None:
 
     Raises ValueError for weights that are missing or unknown, and as safetensors and torch do.
     """
-    tensors = {name: value.float() for name, value in read_weights(folder).items()}
+    tensors = read_weights(folder)
     if odd := sorted(set(tensors) ^ set(network.trained())):
         raise ValueError(f"{len(odd)} weights are missing or unknown, {odd[0]} for one")
     network.load_state_dict(tensors, strict=False)

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.models.encoders.bert import CONFIG, WEIGHTS, Bert, Embedding, read_config
+from core.models.encoders.bert import Bert, Embedding
+from core.models.loading.finding import WEIGHTS, read_config
 
 FIRST_POSITION = 2  # of fairseq's embeddings: the padding index + 1
 NO_TYPES = "embeddings.token_type_embeddings.weight"  # MPNet has none: they are zeros
-FURTHEST = 128  # tokens; larger distances share a bucket
+MAX_DISTANCE = 128  # tokens; larger distances share a bucket
 # beginnings of MPNet's names -> those of core.models.encoders.bert
 _NAMES = {
     r"attention\.attn\.q\.": "attention.self.query.",
@@ -34,13 +35,13 @@ _NAMES = {
 
 def buckets(length: int, count: int) -> Tensor:
     """(L, L) bucket of each (query, key), as in T5: half of `count` for each direction, half of those exact, the others logarithmic."""
-    place = torch.arange(length)
-    distance = place[:, None] - place[None, :]
+    position = torch.arange(length)
+    distance = position[:, None] - position[None, :]
     half = count // 2
     exact = half // 2
-    away = distance.abs()
-    far = exact + (torch.log(away.clamp(min=1) / exact) / math.log(FURTHEST / exact) * (half - exact)).long()
-    return (distance < 0) * half + torch.where(away < exact, away, far.clamp(max=half - 1))
+    steps = distance.abs()
+    logarithmic = exact + (torch.log(steps.clamp(min=1) / exact) / math.log(MAX_DISTANCE / exact) * (half - exact)).long()
+    return (distance < 0) * half + torch.where(steps < exact, steps, logarithmic.clamp(max=half - 1))
 
 
 class MPNet(Bert):
@@ -58,17 +59,18 @@ class MPNet(Bert):
         **extra: Any,  # for the attention function
     ) -> SimpleNamespace:
         """`last_hidden_state`: (B, L, d)."""
-        words = self.embeddings.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
+        tokens: Any = input_ids if inputs_embeds is None else inputs_embeds
         if position_ids is None:
-            position_ids = torch.arange(words.shape[1], device=words.device)
+            position_ids = torch.arange(tokens.shape[1], device=tokens.device)
         packed = extra.get("packed")
-        length = words.shape[1] if packed is None else max(packed.lengths, default=0)
-        near = self.near(buckets(length, self.near.num_embeddings).to(words.device))  # (L, L, H)
+        length = tokens.shape[1] if packed is None else max(packed.lengths, default=0)
+        near = self.near(buckets(length, self.near.num_embeddings).to(tokens.device))  # (L, L, H)
         extra["position_bias"] = near.permute(2, 0, 1)[None]  # (1, H, L, L)
-        return self.transform(self.embeddings(words, None, FIRST_POSITION + position_ids), attention_mask, extra)
+        return super().forward(input_ids, attention_mask, None, FIRST_POSITION + position_ids, inputs_embeds, **extra)
 
 
-def _named(name: str) -> str:
+def _our_name(name: str) -> str:
+    """MPNet's name of a weight as core.models.encoders.bert has it."""
     name = name.removeprefix("mpnet.")
     for theirs, ours in _NAMES.items():
         name = re.sub(theirs, ours, name)
@@ -78,24 +80,24 @@ def _named(name: str) -> str:
 def load_mpnet(folder: str | Path) -> MPNet:
     """The encoder in a folder in transformers' layout, in float32 and in eval mode; a pooler or a head is ignored.
 
-    Raises OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
+    Raises CheckpointError, OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
     """
     from safetensors import safe_open
 
     config = read_config(Path(folder))
     if config.get("model_type") != "mpnet":
-        raise ValueError(f"{Path(folder) / CONFIG} is of a {config.get('model_type')} model, not of MPNet")
+        raise ValueError(f"{folder} holds a {config.get('model_type')} model, not of MPNet")
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "type_vocab_size": 1}
     network = MPNet(SimpleNamespace(**config))
     path = Path(folder) / WEIGHTS
     with safe_open(path, "pt") as file:
-        theirs = {_named(name): name for name in file.keys()}  # noqa: SIM118  (it is no dict)
-    wanted = [name for name in network.state_dict() if name != NO_TYPES]
-    if missing := [name for name in wanted if name not in theirs]:
+        theirs = {_our_name(name): name for name in file.keys()}  # noqa: SIM118  (it is no dict)
+    expected = [name for name in network.state_dict() if name != NO_TYPES]
+    if missing := [name for name in expected if name not in theirs]:
         raise ValueError(f"{path} lacks {len(missing)} weights, {missing[0]} for one")
-    found = {NO_TYPES: torch.zeros(1, config["hidden_size"])}
-    for name in wanted:
-        with safe_open(path, "pt") as file:  # opened for each: an open file keeps in memory all that was read of it
-            found[name] = file.get_tensor(theirs[name]).float().clone()
-    network.load_state_dict(found, assign=True)
+    weights = {NO_TYPES: torch.zeros(1, config["hidden_size"])}
+    for name in expected:
+        with safe_open(path, "pt") as file:  # opened for each: an open file keeps everything read from it in memory
+            weights[name] = file.get_tensor(theirs[name]).float().clone()
+    network.load_state_dict(weights, assign=True)
     return network.eval()

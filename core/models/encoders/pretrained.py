@@ -9,6 +9,8 @@ from __future__ import annotations
 import pickle
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from core.errors import CheckpointError
@@ -17,7 +19,7 @@ from core.errors import CheckpointError
 # trigger this at the same time see incomplete ones
 TRANSFORMERS = threading.RLock()
 _LOOSEN = re.compile(r"trust_remote_code|weights_only|safe_globals|allow_pickle|can still be loaded", re.IGNORECASE)
-_NAMED = re.compile(r"GLOBAL ([\w.]+)")
+_UNSAFE_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
 
 def reason(error: BaseException) -> str:
@@ -26,8 +28,8 @@ def reason(error: BaseException) -> str:
     if isinstance(error, pickle.UnpicklingError) or _LOOSEN.search(text):
         if "trust_remote_code" in text:
             return "it needs its own code, which is never run here"
-        named = _NAMED.search(text)
-        return f"it holds more than tensors: {named[1]}" if named else "it holds more than tensors, or is damaged"
+        match = _UNSAFE_GLOBAL.search(text)
+        return f"it holds more than tensors: {match[1]}" if match else "it holds more than tensors, or is damaged"
     return text.splitlines()[0] if text else type(error).__name__
 
 
@@ -36,31 +38,29 @@ def pretrained(kind: str, source: object, **options: Any) -> Any:
 
     Raises CheckpointError if the model needs its own code or its weights hold more than tensors; other errors of transformers pass through.
     """
-    with TRANSFORMERS:
+    with _loading(source):
         import transformers
 
-        try:
-            return getattr(transformers, kind).from_pretrained(source, trust_remote_code=False, **options)
-        except (ValueError, RuntimeError, pickle.UnpicklingError) as error:
-            raise _refused(source, error) from None
+        return getattr(transformers, kind).from_pretrained(source, trust_remote_code=False, **options)
 
 
 def sentence_transformer(source: str, device: str) -> Any:
     """A SentenceTransformer.  Raises CheckpointError as `pretrained` does."""
-    with TRANSFORMERS:
+    with _loading(source):
         from sentence_transformers import SentenceTransformer
 
+        return SentenceTransformer(source, device=device, trust_remote_code=False)
+
+
+@contextmanager
+def _loading(source: object) -> Iterator[None]:
+    with TRANSFORMERS:
         try:
-            return SentenceTransformer(source, device=device, trust_remote_code=False)
+            yield
         except (ValueError, RuntimeError, pickle.UnpicklingError) as error:
-            raise _refused(source, error) from None
-
-
-def _refused(source: object, error: Exception) -> Exception:
-    """A CheckpointError for a refused model, else the error itself."""
-    if not isinstance(error, pickle.UnpicklingError) and not _LOOSEN.search(str(error)):
-        return error
-    return CheckpointError(
-        f"model '{source}' cannot be loaded: {reason(error)}; "
-        "use a model whose architecture is part of transformers, with safetensors weights"
-    )
+            if not isinstance(error, pickle.UnpicklingError) and not _LOOSEN.search(str(error)):
+                raise
+            raise CheckpointError(
+                f"model '{source}' cannot be loaded: {reason(error)}; "
+                "use a model whose architecture is part of transformers, with safetensors weights"
+            ) from None

@@ -6,13 +6,13 @@ base's vectors, so that an index of the base still works.  This module only read
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import CheckpointError
+from core.models.loading.finding import BUNDLED, read_config
 from core.models.loading.packaged import MINILM
-from core.settings import ROOT
 
 KIND = "retriever"
 CLS = "cls:"  # prefix of a checkpoint's name: the vector is the first token's state
@@ -32,9 +32,9 @@ class RetrieverConfig:
     max_tokens: int = 256
 
     def __post_init__(self) -> None:
-        for name, known in (("side", SIDES), ("pooling", POOLINGS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; use {' or '.join(known)}")
+        for name, allowed in (("side", SIDES), ("pooling", POOLINGS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; use {' or '.join(allowed)}")
         if self.rank < 0 or self.layers < 1:
             raise ValueError(f"rank {self.rank} must be at least 0, layers {self.layers} at least 1")
 
@@ -46,20 +46,18 @@ class RetrieverConfig:
 
 def find_retriever(name: str) -> Path | None:
     """The folder of a trained retriever, bundled as `checkpoints/NAME` or as given; None if the name means another encoder."""
-    for folder in (ROOT / "checkpoints" / name, Path(name).expanduser()):
-        try:
-            if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind") == KIND:
+    for folder in (BUNDLED / name, Path(name).expanduser()):
+        with suppress(CheckpointError):
+            if read_config(folder).get("kind") == KIND:
                 return folder
-        except (OSError, ValueError, AttributeError):
-            continue
     return None
 
 
 def retriever_config(folder: Path) -> RetrieverConfig:
     """Raises CheckpointError."""
     try:
-        return RetrieverConfig(**json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return RetrieverConfig(**read_config(folder)["config"])
+    except (ValueError, KeyError, TypeError) as error:
         raise damaged(folder, error) from None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from core.models.encoders.base import base_tokenizer, load_base
 from core.models.encoders.low_rank import adapt, differences, load_trained, merge
@@ -67,5 +68,4 @@ def torch_ids(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
     """(token ids (B, L), mask (B, L)) of rows of several lengths."""
     ids = [torch.tensor(row, dtype=torch.long) for row in rows]
     masks = [torch.ones_like(row) for row in ids]
-    pad_sequence = nn.utils.rnn.pad_sequence
     return pad_sequence(ids, batch_first=True, padding_value=pad), pad_sequence(masks, batch_first=True)

@@ -20,7 +20,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
 Kind = Literal["query", "passage"]
 Vectors = NDArray[np.float32]
 
-QUERY_CACHE = 4096  # vectors of questions kept: 6 MB at 384 dimensions
-MAX_CACHED_CHARS = 2000  # of a text whose vector is kept: longer ones would fill the memory with themselves
+QUERY_CACHE = 4096  # cached vectors of questions: 6 MB at 384 dimensions
+MAX_CACHED_CHARS = 2000  # of a text whose vector is cached, as texts are the keys
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, padding included
 
 
@@ -85,7 +84,7 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 class _CachedEncoder(ABC):
-    """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Questions that wait together are encoded together."""
+    """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Waiting questions are encoded in one batch."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -112,15 +111,15 @@ class _CachedEncoder(ABC):
             return np.zeros((0, self.dimension), dtype=np.float32)
         if kind == "passage":
             return self._compute(texts, kind)
-        known = {t: v for t in set(texts) if (v := self._recent.get(t)) is not None}
-        if missing := [t for t in dict.fromkeys(texts) if t not in known]:
+        vectors = {t: v for t in set(texts) if (v := self._recent.get(t)) is not None}
+        if missing := [t for t in dict.fromkeys(texts) if t not in vectors]:
             for text, vector in zip(missing, self._together(missing), strict=True):
-                known[text] = vector.copy()  # a view would keep the whole batch in memory
+                vectors[text] = vector.copy()  # a view would keep the whole batch in memory
             with self._lock:
-                self._recent |= {t: known[t] for t in missing if len(t) <= MAX_CACHED_CHARS}
+                self._recent |= {t: vectors[t] for t in missing if len(t) <= MAX_CACHED_CHARS}
                 for text in list(self._recent)[: max(0, len(self._recent) - QUERY_CACHE)]:
                     del self._recent[text]
-        return np.stack([known[t] for t in texts])
+        return np.stack([vectors[t] for t in texts])
 
 
 class PooledEncoder(_CachedEncoder):
@@ -135,21 +134,15 @@ class PooledEncoder(_CachedEncoder):
         *,
         pooling: str = "mean",
         max_tokens: int = 256,
-        threads: int = 0,
     ) -> None:
         super().__init__(name)
-        import torch
-
         from core.models.scheduling.device import OnDevice, pick_device
 
-        place = pick_device(device)
-        if threads > 0:
-            torch.set_num_threads(threads)
         self._pooling, self._tokenizer, self.max_tokens = pooling, tokenizer, max_tokens
         self._tokenizing = threading.Lock()
-        self._place = OnDevice("the encoder", model, place)
+        self._place = OnDevice("the encoder", model, pick_device(device))
         self._model = model
-        self._budget = BATCH_TOKENS["cuda" if place.type == "cuda" else "cpu"]
+        self._budget = BATCH_TOKENS["cuda" if self._on_gpu() else "cpu"]
 
     @property
     def dimension(self) -> int:
@@ -197,7 +190,7 @@ class PooledEncoder(_CachedEncoder):
 
 
 class RetrieverEncoder(_CachedEncoder):
-    """A trained retriever.  If only the question side was trained, its base encodes the passages and gives `name`, so an index of the
+    """A trained retriever.  If only the question side was trained, its base encodes the passages and gives `name`, so that an index of the
     base works too."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
@@ -206,18 +199,11 @@ class RetrieverEncoder(_CachedEncoder):
 
         tokenizer, network = load_retriever(folder)
         config = network.config
-        alone = config.side == "question"
-        super().__init__(config.untrained if alone else settings.encoder)
-        trained = PooledEncoder(
-            settings.encoder,
-            tokenizer,
-            network.merged(),
-            settings.device,
-            pooling=config.pooling,
-            max_tokens=config.max_tokens,
-            threads=settings.threads,
-        )
-        base = load_encoder(replace(settings, encoder=config.untrained)) if alone else trained
+        question_only = config.side == "question"
+        super().__init__(config.untrained if question_only else settings.encoder)
+        parts = tokenizer, network.merged(), settings.device
+        trained = PooledEncoder(settings.encoder, *parts, pooling=config.pooling, max_tokens=config.max_tokens)
+        base = load_encoder(replace(settings, encoder=config.untrained)) if question_only else trained
         self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
 
     @property
@@ -231,18 +217,14 @@ class RetrieverEncoder(_CachedEncoder):
 class SentenceTransformerEncoder(_CachedEncoder):
     """Any sentence-transformers model, by hub name or folder, with its own pooling, prompts and normalisation."""
 
-    def __init__(self, name: str, device: str = "auto", *, threads: int = 0) -> None:
+    def __init__(self, name: str, device: str = "auto") -> None:
         """Raises CheckpointError if the model is neither a folder nor available from the hub."""
         super().__init__(name)
-        import torch
-
         from core.models.scheduling.device import pick_device
 
-        if threads > 0:
-            torch.set_num_threads(threads)
-        chosen = str(pick_device(device))
+        torch_device = str(pick_device(device))
         try:
-            self._model: Any = sentence_transformer(name, chosen)
+            self._model: Any = sentence_transformer(name, torch_device)
         except CheckpointError:
             raise
         except Exception as e:  # a hub client fails in a dozen ways: no network, no such model, no rights, damaged file
@@ -288,17 +270,12 @@ class HashingEncoder(_CachedEncoder):
         return vectors
 
 
-_digests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-
-
 def weights_of(network: Any) -> str:
     """A digest of a network's weights in memory."""
-    if network not in _digests:
-        found = hashlib.sha256()
-        for name, value in sorted(network.state_dict().items()):
-            found.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
-        _digests[network] = found.hexdigest()[:16]
-    return _digests[network]
+    sha = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        sha.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+    return sha.hexdigest()[:16]
 
 
 def passage_weights(encoder: Encoder) -> str:
@@ -332,16 +309,19 @@ def is_english(name: str) -> bool:
 
 
 def load_encoder(settings: Settings) -> Encoder:
-    """The encoder that `settings.encoder` names.  Raises CheckpointError when it cannot be loaded."""
+    """The encoder that `settings.encoder` names; also sets the number of torch's threads.  Raises CheckpointError when it cannot be loaded."""
     if settings.encoder == "hashing":
         return HashingEncoder()
+    if settings.threads > 0:
+        import torch
+
+        torch.set_num_threads(settings.threads)
     if (folder := find_retriever(settings.encoder)) is not None:
         return RetrieverEncoder(folder, settings)
     cls = first_token(settings.encoder)
     if cls is None and settings.encoder != MINILM:
-        return SentenceTransformerEncoder(settings.encoder, settings.device, threads=settings.threads)
+        return SentenceTransformerEncoder(settings.encoder, settings.device)
     from core.models.encoders.base import base_tokenizer, load_base
 
     base, pooling = (MINILM, "mean") if cls is None else (cls, "cls")
-    parts = base_tokenizer(base), load_base(base)
-    return PooledEncoder(settings.encoder, *parts, settings.device, pooling=pooling, threads=settings.threads)
+    return PooledEncoder(settings.encoder, base_tokenizer(base), load_base(base), settings.device, pooling=pooling)

@@ -47,8 +47,8 @@ class WordPieces:
 
     @property
     def pad_token_id(self) -> int:
-        found = self._tokenizer.token_to_id("[PAD]")
-        return 0 if found is None else int(found)
+        token_id = self._tokenizer.token_to_id("[PAD]")
+        return 0 if token_id is None else int(token_id)
 
     def __call__(
         self,
@@ -75,8 +75,8 @@ class WordPieces:
         inputs: list[Any] = texts if pairs is None else list(zip(texts, pairs, strict=True))
         rows: list[Encoding] = []
         of_text: list[int] = []
-        for i, whole in enumerate(self._tokenizer.encode_batch(inputs, add_special_tokens=add_special_tokens)):
-            own = [whole, *whole.overflowing] if return_overflowing_tokens else [whole]
-            rows += own
-            of_text += [i] * len(own)
+        for i, first in enumerate(self._tokenizer.encode_batch(inputs, add_special_tokens=add_special_tokens)):
+            windows = [first, *first.overflowing] if return_overflowing_tokens else [first]
+            rows += windows
+            of_text += [i] * len(windows)
         return Encoded(rows, of_text, single and not return_overflowing_tokens)

@@ -25,7 +25,7 @@ class Address:
     first_pause: float = 0.5  # seconds before the first retry; doubled each time
 
     @classmethod
-    def of(cls, settings: Settings) -> Address:
+    def from_settings(cls, settings: Settings) -> Address:
         """Raises InputError for an invalid address, or one that must not receive the key."""
         return cls(
             check_url(settings.lm_url, settings.lm_key),
@@ -38,8 +38,8 @@ class Address:
         )
 
 
-def check_url(url: str, key: str = "", of: str = "LM", example: str = "http://127.0.0.1:8123/v1", path: str = "/v1") -> str:
-    """The address without a trailing slash, with `path` if it has none.  `of`: whose it is, the word in its settings' names.
+def check_url(url: str, key: str = "", owner: str = "LM", example: str = "http://127.0.0.1:8123/v1", path: str = "/v1") -> str:
+    """The address without a trailing slash, with `path` if it has none.  `owner`: LM or ENGINE, the word in the names of its settings.
 
     Raises InputError for another scheme than http and https, for an address with a user, a query or a fragment, and for a key that would be
     sent unencrypted to an address that is not local (`near`).  Host names are not resolved here: `near` is checked again on connecting.
@@ -48,15 +48,15 @@ def check_url(url: str, key: str = "", of: str = "LM", example: str = "http://12
         parts = urlsplit(url.strip())
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise InputError(f"AMBISCOPE_{of}_URL is not an address ({error}); it should look like {example}") from None
+        raise InputError(f"AMBISCOPE_{owner}_URL is not an address ({error}); it should look like {example}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise InputError(f"AMBISCOPE_{of}_URL must begin with http:// or https:// and name a host, such as {example}")
+        raise InputError(f"AMBISCOPE_{owner}_URL must begin with http:// or https:// and name a host, such as {example}")
     if parts.username is not None or parts.query or parts.fragment:
-        raise InputError(f"AMBISCOPE_{of}_URL has a user, a query or a fragment; remove them and set AMBISCOPE_{of}_KEY")
+        raise InputError(f"AMBISCOPE_{owner}_URL has a user, a query or a fragment; remove them and set AMBISCOPE_{owner}_KEY")
     if key and parts.scheme == "http" and not _may_be_near(host):
-        raise InputError(f"the key would be sent unencrypted to {host}; use https in AMBISCOPE_{of}_URL")
+        raise InputError(f"the key would be sent unencrypted to {host}; use https in AMBISCOPE_{owner}_URL")
     if any(ord(c) < 33 or ord(c) > 126 for c in key):
-        raise InputError(f"AMBISCOPE_{of}_KEY contains a space, a line break or another invalid character; set it again")
+        raise InputError(f"AMBISCOPE_{owner}_KEY contains a space, a line break or another invalid character; set it again")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or path}"
 
 
@@ -68,11 +68,11 @@ NEAR_NAMES = (".localhost", ".local", ".internal", ".lan")
 def near(address: str) -> bool:
     """True for this machine and private networks (RFC 1918, RFC 4193); false for link-local addresses, which serve cloud metadata."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    found = getattr(found, "ipv4_mapped", None) or found
-    return found != METADATA and any(found in network for network in NEAR if network.version == found.version)
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    return ip != METADATA and any(ip in network for network in NEAR if network.version == ip.version)
 
 
 def _may_be_near(host: str) -> bool:

@@ -1,5 +1,5 @@
-"""One batch of calls to an endpoint: retries with growing pauses, Retry-After, deadlines, cancelling calls in flight, and what a
-refused call says."""
+"""One batch of calls to an endpoint: retries with growing pauses, Retry-After, deadlines, cancelling calls in flight, and the messages
+of calls that failed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ import httpx
 from core.models.language.roles import Completion, Request
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
-TOO_LATE = "no answer came before the run's time was over"
+STOPPED, TOO_LATE = "the run was stopped", "no answer came before the run's time was over"
 
 
 class CallError(Exception):
     """A call that failed for good.  `down`: the endpoint can't be reached at all."""
 
-    def __init__(self, why: str, down: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, down: bool = False) -> None:
+        super().__init__(message)
         self.down = down
 
 
@@ -42,11 +42,11 @@ class Batch:
     """The calls of one `stream`, in their own event loop."""
 
     def __init__(
-        self, model: Any, requests: Sequence[Request], deadline: float, put: Callable[[int, Completion], None]
+        self, model: Any, requests: Sequence[Request], deadline: float, deliver: Callable[[int, Completion], None]
     ) -> None:
-        self.model, self.requests, self.deadline, self.put = model, requests, deadline, put
+        self.model, self.requests, self.deadline, self.deliver = model, requests, deadline, deliver
         self.not_before = 0.0  # time.monotonic() from a server's Retry-After: all calls of the batch wait until then
-        self.down = ""  # why the endpoint can't be reached, after one call has used its retries: the others are not tried
+        self.down = ""  # why the endpoint can't be reached, once a call has used its retries: the others are not tried
         self._stop = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -65,46 +65,43 @@ class Batch:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._stop.is_set():
             return
-        gate = asyncio.Semaphore(self.model.address.concurrency)
+        slots = asyncio.Semaphore(self.model.address.concurrency)
         async with self.model.client() as client:
-            await asyncio.gather(*(self._one(client, gate, i) for i in range(len(self.requests))))
+            await asyncio.gather(*(self._complete(client, slots, i) for i in range(len(self.requests))))
 
-    async def _one(self, client: httpx.AsyncClient, gate: asyncio.Semaphore, index: int) -> None:
-        started = time.monotonic()
+    async def _complete(self, client: httpx.AsyncClient, slots: asyncio.Semaphore, index: int) -> None:
+        start = time.monotonic()
         try:
-            async with asyncio.timeout(self.deadline - started), gate:
-                started = time.monotonic()
-                completion = await self._tried(client, self.requests[index])
-        except TimeoutError:
-            completion = Completion(error=TOO_LATE, seconds=time.monotonic() - started)
-        except CallError as error:
-            completion = Completion(error=self.model.clean(error), seconds=time.monotonic() - started)
+            async with asyncio.timeout(self.deadline - start), slots:
+                start = time.monotonic()
+                completion = await self._with_retries(client, self.requests[index])
         except Exception as error:  # one failed request must not stop the batch
-            completion = Completion(
-                error=f"{type(error).__name__}: {self.model.clean(error)}", seconds=time.monotonic() - started
-            )
+            problem = TOO_LATE if isinstance(error, TimeoutError) else self.model.clean(error)
+            if not isinstance(error, (TimeoutError, CallError)):
+                problem = f"{type(error).__name__}: {problem}"
+            completion = Completion(error=problem, seconds=time.monotonic() - start)
         if completion.error and self.model.choice and not (self.down or completion.cut):
             completion = replace(completion, error=f"{completion.error}; {self.model.choice}")
-        self.put(index, completion)
+        self.deliver(index, completion)
 
-    async def _tried(self, client: httpx.AsyncClient, request: Request) -> Completion:
-        address, started = self.model.address, time.monotonic()
+    async def _with_retries(self, client: httpx.AsyncClient, request: Request) -> Completion:
+        address, start = self.model.address, time.monotonic()
         try:
             async with asyncio.timeout(address.timeout):
-                for again in range(address.retries + 1):
+                for attempt in range(address.retries + 1):
                     if self.down:
                         raise CallError(self.down)
                     await asyncio.sleep(max(0.0, self.not_before - time.monotonic()))
-                    last = again == address.retries
-                    pause = address.first_pause * 2**again * random.uniform(0.8, 1.2)
+                    is_last = attempt == address.retries
+                    pause = address.first_pause * 2**attempt * random.uniform(0.8, 1.2)
                     try:
-                        begun = time.monotonic()
-                        said = await self.model.ask(client, request)
-                        return self.model.completion(said, request, time.monotonic() - begun)
+                        call_start = time.monotonic()
+                        reply = await self.model.ask(client, request)
+                        return self.model.completion(reply, request, time.monotonic() - call_start)
                     except StatusError as error:
-                        pause = self._again(error, last, pause, address.timeout - (time.monotonic() - started))
+                        pause = self._pause_before_retry(error, is_last, pause, address.timeout - (time.monotonic() - start))
                     except (httpx.TransportError, httpx.InvalidURL) as error:
-                        if last or isinstance(error, (httpx.UnsupportedProtocol, httpx.InvalidURL)):
+                        if is_last or isinstance(error, (httpx.UnsupportedProtocol, httpx.InvalidURL)):
                             if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
                                 self.down = f"the endpoint {address.url} can't be reached; is it running?"
                                 raise CallError(self.down) from None
@@ -116,9 +113,9 @@ class Batch:
             raise CallError(f"no answer within {address.timeout:g} s (AMBISCOPE_LM_TIMEOUT)") from None
         raise AssertionError("a call ends with an answer or a failure")
 
-    def _again(self, error: StatusError, last: bool, pause: float, left: float) -> float:
+    def _pause_before_retry(self, error: StatusError, is_last: bool, pause: float, seconds_left: float) -> float:
         """Seconds to wait before the next try.  Raises CallError when there is none."""
-        said = self.model.clean(_problem(error.text), 160)
+        problem = self.model.clean(_problem(error.text), 160)
         if 300 <= error.status < 400:
             raise CallError(
                 f"the endpoint redirects (HTTP {error.status}), which is not followed; set AMBISCOPE_LM_URL to the final address"
@@ -127,15 +124,15 @@ class Batch:
             raise CallError(f"the endpoint refuses the key (HTTP {error.status}); check AMBISCOPE_LM_KEY")
         if error.status == 404:
             raise CallError(
-                f"the endpoint has no such path or model (HTTP 404): {said}; check AMBISCOPE_LM_URL and AMBISCOPE_LM_MODEL"
+                f"the endpoint has no such path or model (HTTP 404): {problem}; check AMBISCOPE_LM_URL and AMBISCOPE_LM_MODEL"
             )
-        if error.status not in RETRIED or last:
-            raise CallError(f"the endpoint returned HTTP {error.status}: {said}")
-        wait = retry_after(error.retry_after)
-        if wait is not None:
-            if wait > left:
-                raise CallError(f"the endpoint asks to wait {wait:.0f} s (HTTP {error.status}), longer than a call may last")
-            self.not_before = max(self.not_before, time.monotonic() + wait)
+        if error.status not in RETRIED or is_last:
+            raise CallError(f"the endpoint returned HTTP {error.status}: {problem}")
+        seconds = retry_after(error.retry_after)
+        if seconds is not None:
+            if seconds > seconds_left:
+                raise CallError(f"the endpoint asks to wait {seconds:.0f} s (HTTP {error.status}), longer than a call may last")
+            self.not_before = max(self.not_before, time.monotonic() + seconds)
             return 0.0
         return pause
 
@@ -154,10 +151,10 @@ def retry_after(header: str) -> float | None:
 def _problem(text: str) -> str:
     """The message of an error object ({"error": {"message": ...}}, {"detail": ...}), else the text itself."""
     try:
-        said: Any = json.loads(text)
+        body: Any = json.loads(text)
     except (ValueError, RecursionError):
         return text
     for name in ("error", "message", "detail"):
-        if isinstance(said, dict) and name in said:
-            said = said[name]
-    return str(said)
+        if isinstance(body, dict) and name in body:
+            body = body[name]
+    return str(body)

@@ -28,11 +28,11 @@ import httpx
 
 from core.errors import FormatError, LanguageModelError
 from core.models.language.address import Address, near
-from core.models.language.batch import TOO_LATE, Batch, CallError, StatusError
+from core.models.language.batch import STOPPED, TOO_LATE, Batch, CallError, StatusError
 from core.models.language.roles import Completion, Request
 from core.models.language.structured import empty, read_object, without_reasoning
 
-REFUSED = frozenset({400, 415, 422, 501})  # status codes for an unknown parameter
+PARAMETER_REFUSALS = frozenset({400, 415, 422, 501})  # status codes for an unknown parameter
 STRUCTURES = ("json_schema", "json_object", "words")  # strictest first
 CHARS_PER_TOKEN = 4  # if the server does not count tokens
 GRACE = 1.0  # seconds after the deadline for a batch's thread to return its results
@@ -41,7 +41,7 @@ CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"
 WITHHELD = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "recitation"})
 FILTER_FIELDS = ("prompt_filter_results", "prompt_feedback", "promptFeedback")  # of a reply without choices
 BYTES_PER_TOKEN = 8  # more than tokenizers reach in any language
-FAR_FEWER = 0.8  # share of the tokens that a prompt has at least, below which it was cut
+CUT_PROMPT_SHARE = 0.8  # counted tokens, relative to the fewest that a prompt can have, below which it was cut
 # parts of the names of models that are not for chats
 OTHER_NAME = re.compile(
     r"embed|rerank|whisper|moderation|transcri|diffusion|dall-?e|speech|(babbage|davinci)-00|turbo-instruct"
@@ -50,7 +50,7 @@ OTHER_NAME = re.compile(
 
 
 class EndpointModel:
-    """Thread-safe; each batch has its own connections."""
+    """A LanguageModel at an address.  Thread-safe; each batch has its own connections."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -84,31 +84,31 @@ class EndpointModel:
 
         thread = ThreadPoolExecutor(1)  # the caller may have an event loop of its own
         try:
-            said = thread.submit(asyncio.run, ask()).result(min(10.0, self.address.timeout) + GRACE)
+            listing = thread.submit(asyncio.run, ask()).result(min(10.0, self.address.timeout) + GRACE)
         except Exception as error:
-            why = "it did not answer in time" if isinstance(error, TimeoutError) else self.clean(error)
-            why = f"HTTP {error.status}" if isinstance(error, StatusError) else why
+            problem = "it did not answer in time" if isinstance(error, TimeoutError) else self.clean(error)
+            problem = f"HTTP {error.status}" if isinstance(error, StatusError) else problem
             raise LanguageModelError(
-                f"the language model's endpoint can't be asked for its models: {why}; set AMBISCOPE_LM_MODEL, or start it"
+                f"the language model's endpoint can't be asked for its models: {problem}; set AMBISCOPE_LM_MODEL, or start it"
             ) from None
         finally:
             thread.shutdown(wait=False)
-        listed = said.get("data")
-        rows = [r for r in listed if isinstance(r, dict) and isinstance(r.get("id"), str)] if isinstance(listed, list) else []
-        if not rows:
+        rows = listing.get("data")
+        models = [name for row in rows if isinstance(name := _mapping(row).get("id"), str)] if isinstance(rows, list) else []
+        if not models:
             raise LanguageModelError(f"the endpoint {self.address.url} lists no model; set AMBISCOPE_LM_MODEL")
-        chatting = [r["id"] for r in rows if not OTHER_NAME.search(r["id"].lower())]
-        if not chatting:
-            names = self.clean(", ".join(r["id"] for r in rows))
+        chat_models = [name for name in models if not OTHER_NAME.search(name.lower())]
+        if not chat_models:
             raise LanguageModelError(
-                f"the endpoint {self.address.url} lists no model for chats ({names}); set AMBISCOPE_LM_MODEL if one of them is"
+                f"the endpoint {self.address.url} lists no model for chats ({self.clean(', '.join(models))}); "
+                "set AMBISCOPE_LM_MODEL if one of them is"
             )
-        self._model = chatting[0][:200]
+        self._model = chat_models[0][:200]
         self.choice = f"the model '{self.clean(self._model, 80)}' is the first one for chats that the endpoint lists; set AMBISCOPE_LM_MODEL to use another"
 
-    def clean(self, what: object, limit: int = 200) -> str:
+    def clean(self, message: object, limit: int = 200) -> str:
         """An error message in one line, without the key and line markup."""
-        text = str(what)
+        text = str(message)
         if self.address.key:
             text = text.replace(self.address.key, "***")
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:limit]
@@ -128,10 +128,10 @@ class EndpointModel:
         try:
             while waiting:
                 if cancelled():
-                    why = "the run was stopped"
+                    error = STOPPED
                     break
                 if time.monotonic() > deadline + GRACE:
-                    why = TOO_LATE
+                    error = TOO_LATE
                     break
                 with contextlib.suppress(queue.Empty):
                     index, completion = ready.get(timeout=0.05)
@@ -140,7 +140,7 @@ class EndpointModel:
             else:
                 return
             for index in waiting:
-                yield index, Completion(error=why)
+                yield index, Completion(error=error)
         finally:
             batch.stop()
 
@@ -179,28 +179,28 @@ class EndpointModel:
         if response.status_code != 200:
             raise StatusError(response.status_code, text, response.headers.get("retry-after", ""))
         try:
-            said = json.loads(text)
+            reply = json.loads(text)
         except (ValueError, RecursionError):
-            shown = self.clean(text, 80)
+            excerpt = self.clean(text, 80)
             raise CallError(
-                f"the endpoint's answer is not JSON: {shown}" if shown else "the endpoint's answer is empty"
+                f"the endpoint's answer is not JSON: {excerpt}" if excerpt else "the endpoint's answer is empty"
             ) from None
-        if not isinstance(said, dict):
+        if not isinstance(reply, dict):
             raise CallError("the endpoint's answer is not a JSON object")
-        return said
+        return reply
 
-    async def _connected(self, event: str, told: Mapping[str, Any]) -> None:
+    async def _connected(self, event: str, details: Mapping[str, Any]) -> None:
         """Called by httpx with a new connection before anything is sent: a host name may resolve to a different address each time.
 
         Raises CallError where the key would go unencrypted to an address that is not near.
         """
         if event != "connection.connect_tcp.complete":
             return
-        stream = told["return_value"]
-        reached = stream.get_extra_info("server_addr")
-        if not near(str(reached[0])):
+        stream = details["return_value"]
+        peer = stream.get_extra_info("server_addr")
+        if not near(str(peer[0])):
             await stream.aclose()
-            raise CallError(f"the key would be sent unencrypted to {reached[0]}, the address of AMBISCOPE_LM_URL; use https")
+            raise CallError(f"the key would be sent unencrypted to {peer[0]}, the address of AMBISCOPE_LM_URL; use https")
 
     def body(self, request: Request, structure: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -211,22 +211,22 @@ class EndpointModel:
         if self._temperature:
             out["temperature"] = 0
         if request.schema is not None and STRUCTURES[structure] == "json_schema":
-            named = {"name": "answer", "schema": strict(request.schema), "strict": True}
-            out["response_format"] = {"type": "json_schema", "json_schema": named}
+            json_schema = {"name": "answer", "schema": strict(request.schema), "strict": True}
+            out["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         elif request.schema is not None and STRUCTURES[structure] == "json_object":
             out["response_format"] = {"type": "json_object", "schema": strict(request.schema)}
         return out
 
     async def ask(self, client: httpx.AsyncClient, request: Request) -> dict[str, Any]:
         """One call, repeated with fewer parameters if the server refuses some.  Raises StatusError, CallError, httpx errors."""
-        structure, narrowed = self._proven.get(request.purpose, 0), 0
+        structure, refusals = self._proven.get(request.purpose, 0), 0
         while True:
             limit, temperature = self._limit, self._temperature  # for this call: other calls may change them
             try:
-                said = await self._json(client, "POST", "/chat/completions", self.body(request, structure))
+                reply = await self._json(client, "POST", "/chat/completions", self.body(request, structure))
             except StatusError as error:
-                narrowed += 1
-                if error.status not in REFUSED or narrowed > 4:
+                refusals += 1
+                if error.status not in PARAMETER_REFUSALS or refusals > 4:
                     raise
                 if "max_completion_tokens" in error.text and limit == "max_tokens":
                     self._limit = "max_completion_tokens"
@@ -239,40 +239,39 @@ class EndpointModel:
             else:
                 if request.schema is not None:  # only remembered on success: a request may be refused for its length
                     self._proven.setdefault(request.purpose, structure)
-                return said
+                return reply
 
-    def completion(self, said: Mapping[str, Any], request: Request, seconds: float) -> Completion:
+    def completion(self, reply: Mapping[str, Any], request: Request, seconds: float) -> Completion:
         """The server's object as a completion; missing or invalid parts give an error, never an exception."""
-        choices = said.get("choices")
-        first: dict[str, Any] = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        message: Mapping[str, Any] = first["message"] if isinstance(first.get("message"), dict) else {}
+        choices = reply.get("choices")
+        first = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        message, usage = _mapping(first.get("message")), _mapping(reply.get("usage"))
         text = _text(message.get("content"))  # reasoning_content and reasoning are no answer
-        asked = sum(len(m.text) for m in request.messages) // CHARS_PER_TOKEN
-        usage: Mapping[str, Any] = said["usage"] if isinstance(said.get("usage"), dict) else {}
-        done = Completion(
+        estimate = sum(len(m.text) for m in request.messages) // CHARS_PER_TOKEN
+        completion = Completion(
             text=text,
-            prompt_tokens=_count(usage.get("prompt_tokens"), asked),
+            prompt_tokens=_count(usage.get("prompt_tokens"), estimate),
             completion_tokens=_count(usage.get("completion_tokens"), len(text) // CHARS_PER_TOKEN),
             seconds=seconds,
             warning=_truncation(usage, request),
         )
         if not first:
-            problem: Any = said.get("error")
-            if not problem and any(said.get(name) for name in FILTER_FIELDS):
+            problem: Any = reply.get("error")
+            if not problem and any(reply.get(name) for name in FILTER_FIELDS):
                 problem = "its content filter withheld the answer"
             return replace(
-                done, error="the endpoint's answer has no choices" + (f": {self.clean(problem, 120)}" if problem else "")
+                completion, error="the endpoint's answer has no choices" + (f": {self.clean(problem, 120)}" if problem else "")
             )
         reason = str(first.get("finish_reason") or "").lower()
         if reason in WITHHELD:
-            return replace(done, error=f"the endpoint's content filter withheld the answer (finish_reason {reason})")
+            return replace(completion, error=f"the endpoint's content filter withheld the answer (finish_reason {reason})")
         if message.get("refusal"):
-            return replace(done, error=f"the model refused to answer: {self.clean(message['refusal'], 120)}")
-        counted = _count(usage.get("completion_tokens"), 0)
-        cut = reason in CUT_OFF or (not reason and counted >= request.max_tokens)
-        if not cut and not text.strip() and any(message.get(name) for name in ("reasoning_content", "reasoning")):
-            return replace(done, error=empty("reasoning"))
-        return parse_completion(replace(done, cut=cut), request)
+            return replace(completion, error=f"the model refused to answer: {self.clean(message['refusal'], 120)}")
+        tokens = _count(usage.get("completion_tokens"), 0)
+        is_cut = reason in CUT_OFF or (not reason and tokens >= request.max_tokens)
+        if not is_cut and not text.strip() and any(message.get(name) for name in ("reasoning_content", "reasoning")):
+            return replace(completion, error=empty("reasoning"))
+        return parse_completion(replace(completion, cut=is_cut), request)
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,37 +285,33 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def parse_completion(done: Completion, request: Request) -> Completion:
+def parse_completion(completion: Completion, request: Request) -> Completion:
     """The completion with the parsed object, or with the reason why there is none.  A reply that its limit cut is no answer even where it can
     be read: what is missing may be half of a name, or the other half of a list."""
-    parsed, text, why = None, done.text, ""
+    parsed, text, problem = None, completion.text, ""
     if request.schema is None:
-        text = without_reasoning(done.text)
-        why = "" if text.strip() else empty(done.text)
+        text = without_reasoning(completion.text)
+        problem = "" if text.strip() else empty(completion.text)
     else:
         try:
-            parsed = read_object(done.text, request.schema)
+            parsed = read_object(completion.text, request.schema)
         except FormatError as error:
-            why = str(error)
-    if done.cut:
+            problem = str(error)
+    if completion.cut:
         limit = f"the reply was cut off at its limit of {request.max_tokens} tokens; raise AMBISCOPE_LM_MAX_TOKENS"
-        return replace(done, text=text, error=f"{why}: {limit}" if why else limit)
-    return replace(done, text=text, parsed=parsed, error=why)
+        return replace(completion, text=text, error=f"{problem}: {limit}" if problem else limit)
+    return replace(completion, text=text, parsed=parsed, error=problem)
 
 
 def _text(content: Any) -> str:
     """The text of a message: a string, or a list of parts, of which those that reason are left out."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    texts = [
-        p if isinstance(p, str) else p.get("text") for p in parts if isinstance(p, str) or (isinstance(p, dict) and _speaks(p))
-    ]
+    parts = content if isinstance(content, list) else [content]
+    texts = (p.get("text") if isinstance(p, dict) and p.get("type", "text") in ("text", "output_text") else p for p in parts)
     return "".join(t for t in texts if isinstance(t, str))
 
 
-def _speaks(part: Mapping[str, Any]) -> bool:
-    return str(part.get("type", "text")) in ("text", "output_text")
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _truncation(usage: Mapping[str, Any], request: Request) -> str:
@@ -325,23 +320,19 @@ def _truncation(usage: Mapping[str, Any], request: Request) -> str:
     The bound is conservative: no token spans two words, and for scripts without spaces a token is taken to be long.  Tokens that an endpoint
     reports as cached are added, as some count them apart.
     """
-    counted = _count(usage.get("prompt_tokens"), 0)
-    if not counted:
+    tokens = _count(usage.get("prompt_tokens"), 0)
+    if not tokens:
         return ""
-    details = usage.get("prompt_tokens_details")
-    counted += _count(details.get("cached_tokens"), 0) if isinstance(details, dict) else 0
-    least = sum(max(len(text.split()), len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN) for text in _collapsed(request))
-    if counted >= FAR_FEWER * least:
+    tokens += _count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"), 0)
+    # tokenizers make one token of a run of one character
+    texts = [re.sub(r"(.)\1{3,}", r"\1\1\1", message.text) for message in request.messages]
+    minimum = sum(max(len(text.split()), len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN) for text in texts)
+    if tokens >= CUT_PROMPT_SHARE * minimum:
         return ""
     return (
-        f"the endpoint counted {counted} tokens of a prompt that has at least {least}: it cut the prompt; raise its context length "
+        f"the endpoint counted {tokens} tokens of a prompt that has at least {minimum}: it cut the prompt; raise its context length "
         "(Ollama: OLLAMA_CONTEXT_LENGTH), or read fewer passages"
     )
-
-
-def _collapsed(request: Request) -> list[str]:
-    """The texts of a request with runs of one character shortened, which tokenizers make one token of."""
-    return [re.sub(r"(.)\1{3,}", r"\1\1\1", m.text) for m in request.messages]
 
 
 def _count(value: Any, estimate: int) -> int:

@@ -29,8 +29,8 @@ def language_model_needed(settings: Settings) -> str:
 
 def require_language_model(settings: Settings) -> None:
     """Raises NoLanguageModelError if none is configured, InputError for an invalid or unsafe address, or a wrong prompt.  Contacts nothing."""
-    if why := language_model_needed(settings):
-        raise NoLanguageModelError(why)
+    if missing := language_model_needed(settings):
+        raise NoLanguageModelError(missing)
     prompt_folder(settings.lm_prompts)
     if settings.lm_url and settings.lm_url != SCRIPTED:
         from core.models.language.address import check_url

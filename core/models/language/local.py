@@ -19,31 +19,32 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 
 from core.errors import CheckpointError
 from core.models.encoders.pretrained import pretrained, reason
-from core.models.language.batch import TOO_LATE
+from core.models.language.batch import STOPPED, TOO_LATE
 from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
 from core.models.scheduling.device import pick_device
-
-STOPPED = "the run was stopped"
 
 
 class _Halt(StoppingCriteria):  # type: ignore[misc]
     """Ends generation at the deadline or when a person stops the run; checked at each token."""
 
     def __init__(self, deadline: float, cancelled: Callable[[], bool]) -> None:
-        self.deadline, self.cancelled, self.why = deadline, cancelled, ""
+        self.deadline, self.cancelled, self.reason = deadline, cancelled, ""
+
+    def is_over(self) -> bool:
+        if not self.reason:
+            self.reason = STOPPED if self.cancelled() else TOO_LATE if time.monotonic() >= self.deadline else ""
+        return bool(self.reason)
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> Any:
-        if not self.why:
-            self.why = STOPPED if self.cancelled() else TOO_LATE if time.monotonic() >= self.deadline else ""
-        return torch.full((input_ids.shape[0],), bool(self.why), dtype=torch.bool, device=input_ids.device)
+        return torch.full((input_ids.shape[0],), self.is_over(), dtype=torch.bool, device=input_ids.device)
 
 
 class LocalModel:
-    """Thread-safe: one batch at a time."""
+    """A LanguageModel.  Thread-safe: one batch at a time."""
 
     def __init__(self, model: Any, tokenizer: Any, name: str, batch: int = 8) -> None:
-        """`model` stands on its device, in eval mode; `tokenizer` pads at the left."""
+        """`model` is on its device, in eval mode; `tokenizer` pads at the left."""
         self.model, self.tokenizer, self.batch = model, tokenizer, batch
         self.name = Path(name).name
         self.about: Mapping[str, Any] = {
@@ -61,13 +62,13 @@ class LocalModel:
         """See core.models.language.roles.LanguageModel.  Prompts of similar length share a batch, longest first, so that one that does not fit fails early."""
         prompts = [self.prompt(r) for r in requests]
         lengths = [len(ids) for ids in self.tokenizer(prompts, add_special_tokens=False)["input_ids"]] if prompts else []
-        most = self._context()
+        limit = self._context()
         order: list[int] = []
         for i in sorted(range(len(requests)), key=lambda i: -lengths[i]):
-            room = most - requests[i].max_tokens
+            room = limit - requests[i].max_tokens
             if lengths[i] > room:
                 error = (
-                    f"the prompt has {lengths[i]} tokens; the model's limit including the answer is {most}: use fewer passages"
+                    f"the prompt has {lengths[i]} tokens; the model's limit including the answer is {limit}: use fewer passages"
                 )
                 yield i, Completion(error=error, prompt_tokens=lengths[i])
             else:
@@ -76,41 +77,37 @@ class LocalModel:
         while order:
             group, order = order[:size], order[size:]
             try:
-                done = self._generate(
+                completions = self._generate(
                     [prompts[i] for i in group], max(requests[i].max_tokens for i in group), deadline, cancelled
                 )
             except torch.OutOfMemoryError:
                 if len(group) == 1:
-                    yield (
-                        group[0],
-                        Completion(
-                            error="the device does not have enough memory for this prompt", prompt_tokens=lengths[group[0]]
-                        ),
-                    )
+                    error = "the device does not have enough memory for this prompt"
+                    yield group[0], Completion(error=error, prompt_tokens=lengths[group[0]])
                 else:  # again in halves
                     order, size = [*group, *order], max(1, len(group) // 2)
                 continue
-            for i, completion in zip(group, done):
-                cut = completion.cut and requests[i].schema is not None  # free text may end anywhere
-                yield i, completion if completion.error else parse_completion(replace(completion, cut=cut), requests[i])
+            for i, completion in zip(group, completions):
+                is_cut = completion.cut and requests[i].schema is not None  # free text may end anywhere
+                yield i, completion if completion.error else parse_completion(replace(completion, cut=is_cut), requests[i])
 
     def prompt(self, request: Request) -> str:
         """The model's input: from its chat template, or plain turns without one."""
-        turns = [{"role": m.role, "content": self._clean(m.text)} for m in request.messages]
+        messages = [{"role": m.role, "content": self._clean(m.text)} for m in request.messages]
         if not getattr(self.tokenizer, "chat_template", None):
-            spoken = "".join(f"{t['role'].capitalize()}: {t['content']}\n\n" for t in turns)
-            return f"{spoken}Assistant:"
+            transcript = "".join(f"{t['role'].capitalize()}: {t['content']}\n\n" for t in messages)
+            return f"{transcript}Assistant:"
         try:
-            return self._templated(turns)
+            return self._templated(messages)
         except Exception:  # a template without system turns (jinja2.TemplateError): prepend the text to the first question
-            if turns[0]["role"] != "system" or len(turns) < 2:
+            if messages[0]["role"] != "system" or len(messages) < 2:
                 raise
-            merged = {"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
-            return self._templated([merged, *turns[2:]])
+            merged = {"role": "user", "content": f"{messages[0]['content']}\n\n{messages[1]['content']}"}
+            return self._templated([merged, *messages[2:]])
 
-    def _templated(self, turns: list[dict[str, str]]) -> str:
+    def _templated(self, messages: list[dict[str, str]]) -> str:
         """`enable_thinking`: turns off thinking in reasoning models; other templates ignore it."""
-        text = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         return str(text)
 
     def _clean(self, text: str) -> str:
@@ -123,20 +120,22 @@ class LocalModel:
         stated = getattr(self.model.config, "max_position_embeddings", None) or getattr(self.model.config, "n_positions", None)
         return min(int(stated or 1 << 20), int(min(self.tokenizer.model_max_length, 1 << 20)))
 
-    def _generate(self, prompts: list[str], new: int, deadline: float, cancelled: Callable[[], bool]) -> list[Completion]:
+    def _generate(
+        self, prompts: list[str], max_new_tokens: int, deadline: float, cancelled: Callable[[], bool]
+    ) -> list[Completion]:
         halt = _Halt(deadline, cancelled)
         while not self._lock.acquire(timeout=0.05):
-            if cancelled() or time.monotonic() >= deadline:
-                return [Completion(error=STOPPED if cancelled() else TOO_LATE)] * len(prompts)
+            if halt.is_over():
+                return [Completion(error=halt.reason)] * len(prompts)
         try:
-            if cancelled() or time.monotonic() >= deadline:
-                return [Completion(error=STOPPED if cancelled() else TOO_LATE)] * len(prompts)
-            started = time.monotonic()
+            if halt.is_over():
+                return [Completion(error=halt.reason)] * len(prompts)
+            start = time.monotonic()
             inputs = self.tokenizer(prompts, padding=True, add_special_tokens=False, return_tensors="pt").to(self.model.device)
             config = GenerationConfig(
                 do_sample=False,
                 num_beams=1,
-                max_new_tokens=new,
+                max_new_tokens=max_new_tokens,
                 pad_token_id=self.tokenizer.pad_token_id,
                 eos_token_id=self._ends() or None,
             )
@@ -147,17 +146,17 @@ class LocalModel:
                     generation_config=config,
                     stopping_criteria=StoppingCriteriaList([halt]),
                 )
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - start
         finally:
             self._lock.release()
-        asked = inputs["attention_mask"].sum(1).tolist()
+        lengths = inputs["attention_mask"].sum(1).tolist()
         out = []
-        for row, n in zip(output[:, inputs["input_ids"].shape[1] :], asked):  # (B, new tokens)
-            said = int((row != self.tokenizer.pad_token_id).sum())
+        for row, n in zip(output[:, inputs["input_ids"].shape[1] :], lengths):  # (B, new tokens)
+            tokens = int((row != self.tokenizer.pad_token_id).sum())
             text = self.tokenizer.decode(row, skip_special_tokens=True)
             finished = bool(torch.isin(row, torch.tensor(self._ends(), device=row.device)).any())
-            why = "" if finished else halt.why
-            out.append(Completion(text, None, why, int(n), said, seconds / len(prompts), cut=not finished and not why))
+            error = "" if finished else halt.reason
+            out.append(Completion(text, None, error, int(n), tokens, seconds / len(prompts), cut=not finished and not error))
         return out
 
     def _ends(self) -> list[int]:

@@ -15,22 +15,14 @@ from typing import Any
 from core.errors import LanguageModelError
 from core.models.encoders.pretrained import TRANSFORMERS
 from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data, prompt_folder
-from core.models.language.roles import (
-    SCRIPTED,
-    Claim,
-    Completion,
-    LanguageModel,
-    Message,
-    Request,
-    Run,
-)
+from core.models.language.roles import SCRIPTED, Claim, Completion, LanguageModel, Message, Request, Run
 from core.settings import Settings
 from core.text import content_words, find_spans, listed, question_key, word_tokens
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
-MOST_QUESTION_CHARS = 400
-MOST_ANSWER_CHARS = 300
-MOST_TEXT_CHARS = 4_000  # of a long answer
+MAX_QUESTION_CHARS = 400
+MAX_ANSWER_CHARS = 300
+MAX_TEXT_CHARS = 4_000  # of a long answer
 QUOTATION_TRIES = 2  # of one answer
 LONG = 4  # token limit of a list of interpretations, relative to one answer
 
@@ -74,11 +66,11 @@ def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
     """The schema with lists limited to n items, as in the prompt: servers that enforce it stop a model that repeats itself."""
     if n is None:
         return schema
-    return {**schema, "properties": {name: _ending(one, int(n)) for name, one in schema["properties"].items()}}
-
-
-def _ending(one: dict[str, Any], most: int) -> dict[str, Any]:
-    return {**one, "minItems": min(one.get("minItems", 0), most), "maxItems": most} if one["type"] == "array" else one
+    properties = {
+        name: {**p, "minItems": min(p.get("minItems", 0), int(n)), "maxItems": int(n)} if p["type"] == "array" else p
+        for name, p in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 class PromptedGenerator:
@@ -102,8 +94,8 @@ class PromptedGenerator:
 
     def _request(self, role: str, values: Mapping[str, str]) -> Request:
         longer = LONG if role in ("clarify_long", "long_answer", "pseudo_interpretations") else 1
-        turns = tuple(Message(who, text) for who, text in load_prompt(role, self.prompts).fill(**values))  # type: ignore[arg-type]
-        return Request(turns, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
+        messages = tuple(Message(sender, text) for sender, text in load_prompt(role, self.prompts).fill(**values))  # type: ignore[arg-type]
+        return Request(messages, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
     def _stream(
         self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check = _complete
@@ -116,30 +108,30 @@ class PromptedGenerator:
             run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
             yield index, c
 
-    def _all(
+    def _ask_all(
         self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check = _complete
     ) -> list[dict[str, Any] | None]:
-        done = dict(self._stream(role, jobs, run, check))
-        return [None if done[i].error else done[i].parsed for i in range(len(jobs))]
+        completions = dict(self._stream(role, jobs, run, check))
+        return [None if completions[i].error else completions[i].parsed for i in range(len(jobs))]
 
-    def _one(self, role: str, length: int, run: Run, /, check: Check = _complete, **values: str) -> dict[str, Any] | None:
-        return self._all(role, [(length, values)], run, check)[0]
+    def _ask(self, role: str, length: int, run: Run, /, check: Check = _complete, **values: str) -> dict[str, Any] | None:
+        return self._ask_all(role, [(length, values)], run, check)[0]
 
     # ------------------------------------------------------------ roles
 
     def relax(self, query: str, run: Run) -> str:
-        said = self._one("relax", 0, run, question=as_line(query))
-        return (_line(said["query"], MOST_QUESTION_CHARS) if said else "") or query
+        reply = self._ask("relax", 0, run, question=as_line(query))
+        return (_line(reply["query"], MAX_QUESTION_CHARS) if reply else "") or query
 
     def interpret(self, query: str, passages: Sequence[Passage], run: Run) -> Iterator[tuple[int, Interpretation]]:
         question = as_line(query)
         jobs = [(1, {"question": question, "passages": passages_as_data([p])}) for p in passages]
         for index, c in self._stream("interpret", jobs, run):
-            said, passage = c.parsed, passages[index]
-            if c.error or said is None:
+            reply, passage = c.parsed, passages[index]
+            if c.error or reply is None:
                 yield index, Interpretation(passage.id, failed=c.error or "the model's reply cannot be read")
             else:
-                yield index, _interpretation(said, passage)
+                yield index, _interpretation(reply, passage)
 
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
         jobs = [
@@ -149,45 +141,45 @@ class PromptedGenerator:
             )
             for c in claims
         ]
-        return [None if said is None else bool(said["supported"]) for said in self._all("verify", jobs, run)]
+        return [None if reply is None else bool(reply["supported"]) for reply in self._ask_all("verify", jobs, run)]
 
     def answer(self, question: str, passages: Sequence[Passage], run: Run) -> str | None:
-        said = self._one("answer", len(passages), run, question=as_line(question), passages=passages_as_data(passages))
-        found = _line(said["answer"] or "", MOST_ANSWER_CHARS) if said else ""
-        return found if found and any(_made_of(found, p.text) for p in passages) else None
+        reply = self._ask("answer", len(passages), run, question=as_line(question), passages=passages_as_data(passages))
+        text = _line(reply["answer"] or "", MAX_ANSWER_CHARS) if reply else ""
+        return text if text and any(_made_of(text, p.text) for p in passages) else None
 
     def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
         """Eq. 1: at most n interpretations of the query, written without any passage.  Empty when the call failed."""
-        said = self._one("pseudo_interpretations", 0, run, question=as_line(query), n=str(n))
-        found = [_line(q, MOST_QUESTION_CHARS) for q in said["questions"]] if said else []
-        unlike: dict[str, str] = {}
-        for q in found:
-            unlike.setdefault(question_key(q), q)
-        return [q for key, q in unlike.items() if key][:n]
+        reply = self._ask("pseudo_interpretations", 0, run, question=as_line(query), n=str(n))
+        questions = [_line(q, MAX_QUESTION_CHARS) for q in reply["questions"]] if reply else []
+        distinct: dict[str, str] = {}
+        for q in questions:
+            distinct.setdefault(question_key(q), q)
+        return [q for key, q in distinct.items() if key][:n]
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
         """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None if the call failed."""
-        shown = passages_as_data(passages)
-        jobs = [(len(passages), {"question": as_line(q), "passages": shown}) for q in questions]
+        context = passages_as_data(passages)
+        jobs = [(len(passages), {"question": as_line(q), "passages": context}) for q in questions]
         return [
-            None if said is None else frozenset(n - 1 for n in said["passages"] if 1 <= n <= len(passages))
-            for said in self._all("supporting", jobs, run)
+            None if reply is None else frozenset(n - 1 for n in reply["passages"] if 1 <= n <= len(passages))
+            for reply in self._ask_all("supporting", jobs, run)
         ]
 
-    def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, most: int = 10) -> list[Interpretation] | None:
-        """Eq. 4 and 13: at most `most` interpretations and answers from one long-context call; `passage_id` is empty if no passage given holds
-        the answer.  None when the call failed."""
-        shown = passages_as_data(passages)
-        said = self._one("clarify_long", len(passages), run, question=as_line(query), passages=shown, n=str(most))
-        if said is None:
+    def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, limit: int = 10) -> list[Interpretation] | None:
+        """Eq. 4 and 13: at most `limit` interpretations and answers from one long-context call; `passage_id` is empty if no passage given
+        contains the answer.  None when the call failed."""
+        context = passages_as_data(passages)
+        reply = self._ask("clarify_long", len(passages), run, question=as_line(query), passages=context, n=str(limit))
+        if reply is None:
             return None
-        return [i for row in said["interpretations"][:most] if (i := _placed(row, passages)) is not None]
+        return [i for row in reply["interpretations"][:limit] if (i := _placed(row, passages)) is not None]
 
     def long_answer(self, query: str, interpretations: Sequence[Interpretation], passages: Sequence[Passage], run: Run) -> str:
         """One connected text with the answer of every interpretation (Kim et al. 2023, section 3); "" when the call failed."""
-        pairs, shown = list_as_data([f"{i.question} {i.answer}" for i in interpretations]), passages_as_data(passages)
-        said = self._one("long_answer", len(passages), run, question=as_line(query), pairs=pairs, passages=shown)
-        return _line(said["text"], MOST_TEXT_CHARS) if said else ""
+        pairs, context = list_as_data([f"{i.question} {i.answer}" for i in interpretations]), passages_as_data(passages)
+        reply = self._ask("long_answer", len(passages), run, question=as_line(query), pairs=pairs, passages=context)
+        return _line(reply["text"], MAX_TEXT_CHARS) if reply else ""
 
     def next_answer(
         self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
@@ -203,7 +195,7 @@ class PromptedGenerator:
             return "" if _quoted(reply, passages) else "the quotation is in no passage, or it does not contain the answer"
 
         for _ in range(QUOTATION_TRIES):
-            reply = self._one("next_answer", len(passages), run, check, **values)
+            reply = self._ask("next_answer", len(passages), run, check, **values)
             if reply is not None:
                 return _quoted(reply, passages) if reply["answer"] else None
             run.check()
@@ -222,41 +214,39 @@ class PromptedGenerator:
             return "" if n == len(known) else f"the reply has {listed(n, 'verdict')} for {listed(len(known), 'question')}"
 
         values = {"question": as_line(query), "written": list_as_data(written), "known": list_as_data(known)}
-        said = self._one("match", 0, run, check, **values)
-        return list(said["covered"]) if said else None
+        result = self._ask("match", 0, run, check, **values)
+        return list(result["covered"]) if result else None
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
         """Figure 9: the indexes of the questions to keep, ascending; None if the call failed or would keep none."""
         if len(questions) < 2:
             return list(range(len(questions)))
 
-        def kept(reply: dict[str, Any]) -> list[int]:
+        def indexes(reply: dict[str, Any]) -> list[int]:
             return sorted({n - 1 for n in reply["keep"] if 1 <= n <= len(questions)})
 
         values = {"question": as_line(query), "written": list_as_data(questions)}
-        said = self._one("deduplicate", 0, run, lambda r: "" if kept(r) else "the reply keeps no question", **values)
-        return kept(said) if said else None
+        result = self._ask("deduplicate", 0, run, lambda r: "" if indexes(r) else "the reply keeps no question", **values)
+        return indexes(result) if result else None
 
 
 def _line(text: str, limit: int) -> str:
     """The text in one line; "" if longer than `limit` characters, because a truncated question or answer is useless."""
-    shown = " ".join(as_data(text, 2 * limit).split()).strip()
-    return shown if len(shown) <= limit else ""
+    line = " ".join(as_data(text, 2 * limit).split()).strip()
+    return line if len(line) <= limit else ""
 
 
 def _made_of(answer: str, text: str) -> bool:
     """True if the answer is in the passage, as a phrase or as separate content words; yes and no always count."""
     have = set(word_tokens(as_data(text)))
-    wanted = content_words(answer) or word_tokens(answer)
-    return bool(find_spans(text, answer)) or wanted in (["yes"], ["no"]) or (bool(wanted) and all(w in have for w in wanted))
+    words = content_words(answer) or word_tokens(answer)
+    return bool(find_spans(text, answer)) or words in (["yes"], ["no"]) or (bool(words) and all(w in have for w in words))
 
 
 def _quoted(reply: Mapping[str, Any], passages: Sequence[Passage]) -> tuple[str, Evidence] | None:
     """The answer, at its place in the quotation; the cited passage is looked at first.  None if no passage has the quotation."""
-    answer, quotation = _line(reply["answer"] or "", MOST_ANSWER_CHARS), reply["quotation"] or ""
-    number = reply.get("passage") or 0
-    cited = [passages[number - 1]] if 1 <= number <= len(passages) else []
-    for passage in [*cited, *passages] if answer else ():
+    answer, quotation = _line(reply["answer"] or "", MAX_ANSWER_CHARS), reply["quotation"] or ""
+    for passage in [*_cited(reply, passages), *passages] if answer else ():
         for first, last in find_spans(passage.text, quotation):
             if inside := find_spans(passage.text[first:last], answer):
                 start, end = (first + offset for offset in inside[0])
@@ -264,12 +254,12 @@ def _quoted(reply: Mapping[str, Any], passages: Sequence[Passage]) -> tuple[str,
     return None
 
 
-def _interpretation(said: Mapping[str, Any], passage: Passage) -> Interpretation:
+def _interpretation(reply: Mapping[str, Any], passage: Passage) -> Interpretation:
     """Eq. 8's outcome for one passage: a pair whose answer the passage holds, or an abstention with its reason."""
-    question, answer = _line(said["question"] or "", MOST_QUESTION_CHARS), _line(said["answer"] or "", MOST_ANSWER_CHARS)
+    question, answer = _line(reply["question"] or "", MAX_QUESTION_CHARS), _line(reply["answer"] or "", MAX_ANSWER_CHARS)
     if not question or not answer:
         return Interpretation(
-            passage.id, abstained=_line(said.get("reason") or "", 200) or "the model gives no question and answer"
+            passage.id, abstained=_line(reply.get("reason") or "", 200) or "the model gives no question and answer"
         )
     if not _made_of(answer, passage.text):
         return Interpretation(passage.id, abstained=f"the model's answer '{answer[:80]}' is not in the passage")
@@ -277,7 +267,14 @@ def _interpretation(said: Mapping[str, Any], passage: Passage) -> Interpretation
     return Interpretation(passage.id, question, place.text if place else answer, evidence=place)
 
 
+def _cited(reply: Mapping[str, Any], passages: Sequence[Passage]) -> list[Passage]:
+    """The passage whose number a reply gives; empty if there is none."""
+    number = reply.get("passage") or 0
+    return [passages[number - 1]] if 1 <= number <= len(passages) else []
+
+
 def _place(answer: str, passage: Passage) -> Evidence | None:
+    """The first occurrence of the answer in the passage."""
     for start, end in find_spans(passage.text, answer):
         return Evidence(passage.id, start, end, passage.text[start:end])
     return None
@@ -285,19 +282,17 @@ def _place(answer: str, passage: Passage) -> Evidence | None:
 
 def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretation | None:
     """A row of a long-context answer with the passage that holds its answer: the cited one if it does, else the first that does."""
-    question, answer = _line(row["question"], MOST_QUESTION_CHARS), _line(row["answer"], MOST_ANSWER_CHARS)
+    question, answer = _line(row["question"], MAX_QUESTION_CHARS), _line(row["answer"], MAX_ANSWER_CHARS)
     if not question or not answer:
         return None
-    number = row.get("passage") or 0
-    cited = [passages[number - 1]] if 1 <= number <= len(passages) else []
+    cited = _cited(row, passages)
     for passage in [*cited, *passages]:
         if place := _place(answer, passage):
             return Interpretation(passage.id, question, place.text, evidence=place)
-    held = next(
-        (p for p in [*cited, *passages] if _made_of(answer, p.text) and content_words(answer) not in (["yes"], ["no"])), None
-    )
-    held = held or (cited[0] if cited and _made_of(answer, cited[0].text) else None)
-    return Interpretation(held.id if held else "", question, answer)
+    # no passage has the words yes and no, which count in each: only the citation tells
+    possible = cited if content_words(answer) in (["yes"], ["no"]) else [*cited, *passages]
+    passage_id = next((p.id for p in possible if _made_of(answer, p.text)), "")
+    return Interpretation(passage_id, question, answer)
 
 
 def load(settings: Settings) -> PromptedGenerator:
@@ -314,7 +309,7 @@ def load(settings: Settings) -> PromptedGenerator:
     if settings.lm_url:
         from core.models.language.address import Address
 
-        model: LanguageModel = _endpoint(Address.of(settings))
+        model: LanguageModel = _endpoint(Address.from_settings(settings))
     else:
         with TRANSFORMERS:
             from core.models.language.local import load_local

@@ -83,8 +83,8 @@ def complete(
     model: LanguageModel, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
 ) -> list[Completion]:
     """All completions in the order of the requests."""
-    done = dict(model.stream(requests, deadline, cancelled))
-    return [done[i] for i in range(len(requests))]
+    completions = dict(model.stream(requests, deadline, cancelled))
+    return [completions[i] for i in range(len(requests))]
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Run:
     cancelled: Callable[[], bool] = lambda: False
     calls: list[ModelCalled] = field(default_factory=list)
     remembered: set[str] = field(default_factory=set)  # roles with a cached reply from an earlier run
-    _told: int = 0
+    _reported: int = 0
 
     @classmethod
     def of(cls, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> Run:
@@ -103,7 +103,7 @@ class Run:
         return cls(time.monotonic() + seconds, cancelled)
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the deadline, at least 0."""
         return max(0.0, self.deadline - time.monotonic())
 
@@ -117,19 +117,19 @@ class Run:
 
     def events(self) -> Iterator[ModelCalled]:
         """The calls counted since the last call of this method; a system yields them after each role."""
-        while self._told < len(self.calls):
-            self._told += 1
-            yield self.calls[self._told - 1]
+        while self._reported < len(self.calls):
+            self._reported += 1
+            yield self.calls[self._reported - 1]
 
     def demand(self, spared: frozenset[str] = SPARED) -> None:
         """Raises LanguageModelError if every call of a role failed: such a run says nothing about the question.
 
         `spared`: roles that may fail.
         """
-        of: dict[str, list[ModelCalled]] = {}
+        by_role: dict[str, list[ModelCalled]] = {}
         for call in self.calls:
-            of.setdefault(call.role, []).append(call)
-        for role, calls in of.items():
+            by_role.setdefault(call.role, []).append(call)
+        for role, calls in by_role.items():
             if role not in spared | self.remembered and all(c.error for c in calls):
                 n = "its one call" if len(calls) == 1 else f"all of {listed(len(calls), 'call')}"
                 raise LanguageModelError(f"the language model failed at '{role}' ({n}): {calls[-1].error}")

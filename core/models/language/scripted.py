@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from core.models.language.batch import STOPPED, TOO_LATE
 from core.models.language.endpoint import parse_completion
 from core.models.language.roles import Completion, Request
 from core.text import word_tokens
@@ -26,7 +27,7 @@ class ScriptedLanguageModel:
 
     def __init__(self, table: Mapping[str, Rule] | None = None) -> None:
         self.table = dict(table or {})
-        self.requests: list[Request] = []  # what was asked, in order
+        self.requests: list[Request] = []  # so far, in order
         self.about: Mapping[str, Any] = {"model": "scripted"}
 
     def stream(
@@ -34,22 +35,19 @@ class ScriptedLanguageModel:
     ) -> Iterator[tuple[int, Completion]]:
         for index, request in enumerate(requests):
             if cancelled() or time.monotonic() >= deadline:
-                yield (
-                    index,
-                    Completion(error="the run was stopped" if cancelled() else "no answer came before the run's time was over"),
-                )
+                yield index, Completion(error=STOPPED if cancelled() else TOO_LATE)
                 continue
             self.requests.append(request)
             rule = self.table.get(request.purpose)
             text = rule if isinstance(rule, str) else rule(request) if rule else _by_rule(request)
-            asked = " ".join(m.text for m in request.messages)
-            done = Completion(text, None, "", len(asked.split()), len(text.split()), 0.001)
-            yield index, parse_completion(done, request)
+            prompt = " ".join(m.text for m in request.messages)
+            completion = Completion(text, None, "", len(prompt.split()), len(text.split()), 0.001)
+            yield index, parse_completion(completion, request)
 
 
 def question_of(request: Request) -> str:
-    found = re.search(r"<question>\n(.*)\n</question>", request.messages[-1].text)
-    return found.group(1) if found else ""
+    match = re.search(r"<question>\n(.*)\n</question>", request.messages[-1].text)
+    return match.group(1) if match else ""
 
 
 def passages_of(request: Request) -> list[tuple[int, str, str]]:
@@ -58,8 +56,8 @@ def passages_of(request: Request) -> list[tuple[int, str, str]]:
 
 
 def _names(text: str, question: str) -> list[str]:
-    known = set(word_tokens(question))
-    return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(word_tokens(n)) <= known]
+    question_words = set(word_tokens(question))
+    return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(word_tokens(n)) <= question_words]
 
 
 def _next_answer(request: Request, rows: list[dict[str, Any]], passages: list[tuple[int, str, str]]) -> dict[str, Any]:
@@ -74,11 +72,11 @@ def _by_rule(request: Request) -> str:
     question, passages = question_of(request), passages_of(request)
     stem = question.rstrip("?. ")
     rows = [
-        {"question": f"{stem}, of {title}?", "answer": found[0], "passage": number}
+        {"question": f"{stem}, of {title}?", "answer": names[0], "passage": number}
         for number, title, text in passages
-        if (found := _names(text, question))
+        if (names := _names(text, question))
     ]
-    said: dict[str, dict[str, Any]] = {
+    replies: dict[str, dict[str, Any]] = {
         "relax": {"query": " ".join(w for w in word_tokens(question) if w not in ("who", "when", "what", "which", "the"))},
         "interpret": {**rows[0], "reason": ""} if rows else {"question": None, "answer": None, "reason": "no name in it"},
         "verify": {"supported": bool(rows)},
@@ -91,4 +89,4 @@ def _by_rule(request: Request) -> str:
         "match": {"covered": [True] * request.messages[-1].text.partition("<known>")[2].count(". ")},
         "deduplicate": {"keep": [1, 2, 3]},
     }
-    return json.dumps(said.get(request.purpose, {}))
+    return json.dumps(replies.get(request.purpose, {}))

@@ -22,14 +22,14 @@ _NAME = r"(?:seed:)?(?:think|thinking|thought|reasoning)"
 _BEGIN = rf"[<\[◁]{_NAME}[>\]▷]|<\|channel\|>(?:analysis|commentary)[^<]*<\|message\|>"
 _END = rf"[<\[◁]/{_NAME}[>\]▷]|<\|channel\|>final[^<]*<\|message\|>"
 _REASONING = re.compile(rf"(?:{_BEGIN}).*?(?:{_END}|\Z)", re.DOTALL | re.IGNORECASE)
-_REST = re.compile(rf".*(?:{_END})", re.DOTALL | re.IGNORECASE)
-# what may be half of a value at the end of a truncated text: a number (19 of 1931), a list without an item
+_BEFORE_END = re.compile(rf".*(?:{_END})", re.DOTALL | re.IGNORECASE)
+# possibly half of a value at the end of a truncated text: a number (19 of 1931), a list without an item
 _OPEN_END = re.compile(r"[\[\s\d.eE+-]+\Z")
 _CURLY_QUOTE = re.compile(r"(?<=[{\[,:])\s*[“”]|[“”](?=\s*(?:[,:}\]]|\Z))")
 _INNER_QUOTE = regex.compile(r'(?<![{\[,:]\s*)(?<!\\)"(?!\s*(?:[,:}\]]|\Z))')  # models forget to escape quotes
-_CUT = object()  # a value that does not fit, or is missing
+_UNFIT = object()  # a value that does not fit, or is missing
 MAX_YAML_CHARS = 20_000  # PyYAML reads 100 characters a millisecond
-MOST_TRIED = 30  # possible starts of an object; each costs a pass over the text
+MAX_STARTS = 30  # possible starts of an object; each costs a pass over the text
 _JSON = json.JSONDecoder(strict=False, object_pairs_hook=lambda pairs: dict(reversed(pairs)))  # the first of equal keys
 
 
@@ -51,7 +51,7 @@ def _value(text: str) -> Any:
 def without_reasoning(text: str) -> str:
     """The text after and around a model's reasoning.  Templates that write the opening tag into the prompt leave only the closing one, so all
     before a closing tag is reasoning; so is all after an opening one that is never closed."""
-    return _REST.sub(" ", _REASONING.sub(" ", text))
+    return _BEFORE_END.sub(" ", _REASONING.sub(" ", text))
 
 
 def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,28 +60,30 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises FormatError that says what is missing.
     """
-    said = without_reasoning(text)
+    reply = without_reasoning(text)
     problems: list[str] = []
     properties: Mapping[str, Any] = schema.get("properties", {})
     lists = [name for name, p in properties.items() if "array" in _types(p)]
-    opening = re.finditer(r"[{\[]" if len(lists) == 1 else r"\{", said)
-    for start in (m.start() for m, _ in zip(opening, range(MOST_TRIED))):
+    opening = re.finditer(r"[{\[]" if len(lists) == 1 else r"\{", reply)
+    for start in (m.start() for m, _ in zip(opening, range(MAX_STARTS))):
         try:
-            found = _value(said[start:])
+            value = _value(reply[start:])
         except (ValueError, RecursionError) as error:
             problems.append(f"the model's JSON can't be read ({error})")
             continue
-        if isinstance(found, list) and lists:  # a bare list instead of the object that should contain it
-            found = {lists[0]: found}
-        if not isinstance(found, dict):
+        if isinstance(value, list) and lists:  # a bare list instead of the object that should contain it
+            value = {lists[0]: value}
+        if not isinstance(value, dict):
             problems.append("the model's JSON is truncated")
             continue
-        fitted = {n: v for n, p in properties.items() if n in found and (v := _fit(found[n], p)) is not _CUT}
+        fitted = {n: v for n, p in properties.items() if n in value and (v := _fit(value[n], p)) is not _UNFIT}
         missing = [n for n in schema.get("required", ()) if n not in fitted]
         if not missing:
             return fitted
         problems.append(f"the model's JSON object lacks {', '.join(missing)}, or has another kind of value there")
-    raise FormatError(problems[0] if problems else "the model's reply contains no JSON object" if said.strip() else empty(text))
+    raise FormatError(
+        problems[0] if problems else "the model's reply contains no JSON object" if reply.strip() else empty(text)
+    )
 
 
 def empty(text: str) -> str:
@@ -95,22 +97,22 @@ def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fit(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value converted to the schema's type, else _CUT; "yes" is accepted as a boolean, "3" as a number and "null" as null."""
+    """The value converted to the schema's type, else _UNFIT; "yes" is accepted as a boolean, "3" as a number and "null" as null."""
     kinds = _types(schema)
-    bare = value.strip().strip(".").lower() if isinstance(value, str) else ""
-    if value is None or ("null" in kinds and isinstance(value, str) and bare in ("", "null", "none", "n/a")):
-        return None if "null" in kinds else _CUT
+    word = value.strip().strip(".").lower() if isinstance(value, str) else ""
+    if value is None or ("null" in kinds and isinstance(value, str) and word in ("", "null", "none", "n/a")):
+        return None if "null" in kinds else _UNFIT
     if isinstance(value, bool):
-        return value if "boolean" in kinds else _CUT
-    if "boolean" in kinds and bare in ("yes", "true", "no", "false"):
-        return bare in ("yes", "true")
-    if "integer" in kinds and (isinstance(value, (int, float)) or re.fullmatch(r"\d{1,9}", bare)):
-        return int(bare or value) if bare or value == value // 1 else _CUT
+        return value if "boolean" in kinds else _UNFIT
+    if "boolean" in kinds and word in ("yes", "true", "no", "false"):
+        return word in ("yes", "true")
+    if "integer" in kinds and (isinstance(value, (int, float)) or re.fullmatch(r"\d{1,9}", word)):
+        return int(word or value) if word or value == value // 1 else _UNFIT
     if "string" in kinds and isinstance(value, (str, int, float)):
         return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a character is none
     if "array" in kinds and isinstance(value, list):
-        return [v for item in value if (v := _fit(item, schema.get("items", {}))) is not _CUT]
+        return [v for item in value if (v := _fit(item, schema.get("items", {}))) is not _UNFIT]
     if "object" in kinds and isinstance(value, dict):
-        inner = {n: v for n, p in schema.get("properties", {}).items() if n in value and (v := _fit(value[n], p)) is not _CUT}
-        return inner if all(n in inner for n in schema.get("required", ())) else _CUT
-    return _CUT
+        inner = {n: v for n, p in schema.get("properties", {}).items() if n in value and (v := _fit(value[n], p)) is not _UNFIT}
+        return inner if all(n in inner for n in schema.get("required", ())) else _UNFIT
+    return _UNFIT

@@ -14,22 +14,12 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save
-from torch import nn
 
 from core import disk
 from core.errors import CheckpointError
 from core.models.loading.finding import WEIGHTS
 
 TICK_NS = 2_000_000_000  # coarser than the time stamps of any file system in use (FAT: 2 s)
-
-
-def save_network(network: nn.Module, folder: Path, config: dict[str, Any], left_out: tuple[str, ...] = ()) -> None:
-    """Half-precision weights without the frozen embeddings, and config.json.
-
-    `left_out`: prefixes of the names of weights that another checkpoint holds.
-    """
-    own = {n: t for n, t in network.state_dict().items() if ".embeddings." not in n and not n.startswith(left_out)}
-    save_weights(own, folder, config)
 
 
 def save_weights(weights: Mapping[str, torch.Tensor], folder: Path, config: dict[str, Any]) -> None:
@@ -44,8 +34,8 @@ _DIGESTS: dict[Path, tuple[Stamp, str]] = {}
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a folder.  Raises OSError or SafetensorError."""
-    return load_file(folder / WEIGHTS)
+    """The tensors of a folder, in single precision.  Raises OSError or SafetensorError."""
+    return {name: tensor.float() for name, tensor in load_file(folder / WEIGHTS).items()}
 
 
 def digest(folder: Path) -> str:
@@ -57,9 +47,9 @@ def digest(folder: Path) -> str:
     path = folder / WEIGHTS
     try:
         stamp = _stamp(path)
-        known = _DIGESTS.get(path)
-        if known is not None and known[0] == stamp:
-            return known[1]
+        cached = _DIGESTS.get(path)
+        if cached is not None and cached[0] == stamp:
+            return cached[1]
         with path.open("rb") as file:
             sha = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         if _stamp(path) == stamp and time.time_ns() - stamp[0] > TICK_NS:

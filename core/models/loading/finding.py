@@ -23,8 +23,8 @@ RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
-# names of checkpoints that are not hub names, and how to get them
-OWN = {
+# checkpoints that are named without a folder, and how to get them where they are not bundled
+TRAINING_COMMANDS = {
     "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:minilm`",
     "fid": "train it with `python -m core train seq2seq --target spliced --init small:minilm`",
     "rewriter": "train it with `python -m core train disambiguation --init small`",
@@ -61,33 +61,27 @@ def named_folder(name: str) -> Path | None:
     for folder in (BUNDLED / (default_network() if name == "default" else name), Path(name).expanduser()):
         if (folder / "config.json").exists():
             return folder
-    return hub.fetched(name) if hub.is_name(name) and not Path(name).exists() else None
+    return hub.fetch(name) if hub.is_name(name) and not Path(name).exists() else None
 
 
 def find_checkpoint(name: str, kind: str) -> Path:
-    """A span model's folder, by `named_folder`.
+    """A span model's folder, by `named_folder`.  `kind`: for the message, such as "reader".
 
     Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
     """
-    if (folder := named_folder(name)) is not None:
-        _check_kind(folder)
-        return folder
-    have = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
-    raise CheckpointError(
-        f"no checkpoint '{name}' ({kind}); bundled: {have}; a folder with config.json and {WEIGHTS} works too"
-    )
-
-
-def _check_kind(folder: Path) -> None:
-    """Raises CheckpointError when the folder's config.json is not one of a span model."""
-    config = read_config(folder)
-    kind, theirs = config.get("kind"), config.get("model_type")
-    if kind != "span":
-        what = f"a {kind or theirs} model" if kind or theirs else "a model of unknown kind"
+    if (folder := named_folder(name)) is None:
+        bundled = ", ".join(sorted(p.parent.name for p in BUNDLED.glob("*/config.json"))) or "none"
         raise CheckpointError(
-            f"{folder} holds {what}, not a span model; name a folder that `train` made, "
-            "or use system ambigprompt-seq2seq for a T5 or BART folder"
+            f"no checkpoint '{name}' ({kind}); bundled: {bundled}; a folder with config.json and {WEIGHTS} works too"
         )
+    config = read_config(folder)
+    if config.get("kind") != "span":
+        actual = config.get("kind") or config.get("model_type")
+        raise CheckpointError(
+            f"{folder} holds {f'a {actual} model' if actual else 'a model of unknown kind'}, not a span model; "
+            "name a folder that `train` made, or use system ambigprompt-seq2seq for a T5 or BART folder"
+        )
+    return folder
 
 
 def is_span_model(name: str) -> bool:
@@ -116,20 +110,19 @@ def find_answering(name: str) -> None:
 def find_fid(name: str) -> str:
     """A bundled or given folder, or a hub name, found without loading weights; "default" is the bundled answerer-seq2seq.  Raises CheckpointError."""
     name = SEQ2SEQ_ANSWERER if name == "default" else name
-    if (file := Path(name).expanduser()).is_file() and find_released(file) is not None:
-        return str(file)
-    for folder in (BUNDLED / name, Path(name).expanduser()):
-        if folder.is_dir():
-            config = folder / "config.json"
-            if not config.exists() and find_released(folder) is not None:
-                return str(folder)
-            if not config.exists():
-                raise CheckpointError(f"checkpoint {folder} is incomplete: config.json is missing; fetch or train it again")
-            return str(_encoder_decoder(folder))
-    if name in OWN:
-        raise CheckpointError(f"checkpoint '{name}' is not bundled here; {OWN[name]}, or name a folder or a hub name instead")
+    for path in (BUNDLED / name, Path(name).expanduser()):
+        if (path / "config.json").exists():
+            return str(_encoder_decoder(path))
+        if find_released(path) is not None:
+            return str(path)
+        if path.is_dir():
+            raise CheckpointError(f"checkpoint {path} is incomplete: config.json is missing; fetch or train it again")
+    if name in TRAINING_COMMANDS:
+        raise CheckpointError(
+            f"checkpoint '{name}' is not bundled here; {TRAINING_COMMANDS[name]}, or name a folder or a hub name instead"
+        )
     if hub.is_name(name):
-        return str(_encoder_decoder(hub.fetched(name)))
+        return str(_encoder_decoder(hub.fetch(name)))
     if name.startswith((".", "/", "~")) or "/" in name:
         raise CheckpointError(
             f"there is no folder {name}; name a folder with an encoder-decoder, or a hub name such as t5-base"
@@ -147,9 +140,9 @@ def _encoder_decoder(folder: Path) -> Path:
     return folder
 
 
-def find_released(where: str | Path) -> Path | None:
-    """The file of weights where `where` is one, or a folder that holds one in the authors' form; None for anything else."""
-    path = Path(where)
+def find_released(location: str | Path) -> Path | None:
+    """The file of weights in the authors' form that is `location`, or in the folder `location`; None for anything else."""
+    path = Path(location)
     if path.is_file() and path.suffix in (".pt", ".bin", ".pth"):
         return path
     if path.is_dir() and not (path / WEIGHTS).exists():

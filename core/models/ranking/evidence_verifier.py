@@ -16,8 +16,8 @@ from core.models.span.reader import Readout, relevances
 from core.text import answer_words, equal_for_display, find_spans, overlapping
 from core.types import BatchAnsweringModel, Candidate, RetrievedPassage
 
-JOBS = 8  # candidates verified together
-LEAST = 1e-6
+JOBS = 8  # candidates verified in one batch
+MIN_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,28 @@ def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], su
     reader's probability of having an answer.
     """
     shares = relevances(readouts)
-    said: dict[str, dict[int, Candidate]] = {}
+    candidates_by_key: dict[str, dict[int, Candidate]] = {}
     for i, readout in enumerate(readouts):
         for c in readout.candidates[:surplus]:
             key = answer_words(c.text)
             if key:
-                said.setdefault(key, {}).setdefault(i, c)
+                candidates_by_key.setdefault(key, {}).setdefault(i, c)
     out = []
-    for found in said.values():
-        given = {i: shares[i] * c.probability / readouts[i].answers_probability for i, c in found.items()}
-        order = sorted(found, key=lambda i: -given[i])
-        best = found[order[0]]
-        mentions = [i for i, p in enumerate(passages) if i not in found and find_spans(p.passage.text, best.text)]
+    for by_passage in candidates_by_key.values():
+        probabilities = {i: shares[i] * c.probability / readouts[i].answers_probability for i, c in by_passage.items()}
+        order = sorted(by_passage, key=lambda i: -probabilities[i])
+        best = by_passage[order[0]]
+        mentions = [i for i, p in enumerate(passages) if i not in by_passage and find_spans(p.passage.text, best.text)]
         order += sorted(mentions, key=lambda i: readouts[i].abstain_probability)
-        whole = Candidate(best.text, min(1.0, sum(given.values())), best.evidence)
-        out.append(Recalled(whole, tuple(passages[i] for i in order[:evidence])))
+        merged = Candidate(best.text, min(1.0, sum(probabilities.values())), best.evidence)
+        out.append(Recalled(merged, tuple(passages[i] for i in order[:evidence])))
     return sorted(out, key=lambda r: -r.candidate.probability)
 
 
 def probability_of(answer: str, candidates: Sequence[Candidate]) -> float:
     """An answer's probability in a proposal: its own, or that of candidates that contain it or are contained in it."""
-    same = [c.probability for c in candidates if equal_for_display(c.text, answer)]
-    return same[0] if same else max((c.probability for c in candidates if overlapping(c.text, answer)), default=0.0)
+    equal = [c.probability for c in candidates if equal_for_display(c.text, answer)]
+    return equal[0] if equal else max((c.probability for c in candidates if overlapping(c.text, answer)), default=0.0)
 
 
 class AnswererEvidence:
@@ -92,14 +92,14 @@ def verify(verifier: Evidence, question: str, recalled: Sequence[Recalled], mix:
     the reader's over all passages (weight `mix`; 1: the reader's alone)."""
     if mix == 1:
         return [Verified(r, r.candidate.probability) for r in recalled]
-    given = verifier.judge(question, recalled)
-    return [Verified(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, given)]
+    verified = verifier.judge(question, recalled)
+    return [Verified(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, verified)]
 
 
-def mixed(verified: float, read: float, mix: float) -> float:
+def mixed(verified: float, recalled: float, mix: float) -> float:
     """
     >>> round(mixed(0.64, 0.25, 0.5), 6), mixed(0.64, 0.25, 0.0)
     (0.4, 0.64)
     """
-    logs = (1 - mix) * math.log(max(LEAST, verified)) + mix * math.log(max(LEAST, read))
+    logs = (1 - mix) * math.log(max(MIN_PROBABILITY, verified)) + mix * math.log(max(MIN_PROBABILITY, recalled))
     return min(1.0, math.exp(logs))

@@ -97,7 +97,7 @@ def _loaded(folder: Path, weights: str) -> JointNetwork:
         if body.get("kind") != KIND:
             raise ValueError(f"it holds a {body.get('kind')} model")
         network = JointNetwork(JointConfig(**body["config"]))
-        network.load_state_dict({n: v.float() for n, v in read_weights(folder).items()})
+        network.load_state_dict(read_weights(folder))
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"passage reranker {folder} is damaged ({error}); train it again") from None
     return network.eval()

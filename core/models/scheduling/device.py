@@ -1,4 +1,4 @@
-"""The device that models run on, where bf16 is worth while on it, and what happens when its memory is too small."""
+"""The device that models run on, where bf16 pays off, and what happens when its memory is too small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from core.errors import InputError
-from core.models.scheduling.halving import Halving
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -25,9 +24,9 @@ def pick_device(name: str = "auto") -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        why = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]
         raise InputError(
-            f"AMBISCOPE_DEVICE is '{name}', which torch cannot use here ({why}); use auto, cpu, cuda or cuda:1"
+            f"AMBISCOPE_DEVICE is '{name}', which torch cannot use here ({reason}); use auto, cpu, cuda or cuda:1"
         ) from error
     return device
 
@@ -59,27 +58,36 @@ class OnDevice:
     Each change is logged once.  The caller holds the model's lock.
     """
 
-    def __init__(self, what: str, model: nn.Module, device: torch.device) -> None:
-        self._what, self._model, self.device = what, model.to(device).eval(), device
-        self._halving = Halving(self._is_full, self._halved, self._leave)
+    def __init__(self, name: str, model: nn.Module, device: torch.device) -> None:
+        self._name, self._model, self.device = name, model.to(device).eval(), device
+        self._max_items = 0  # of one pass; 0: no limit
 
-    def run(self, forward: Callable[[slice], T], count: int, most: int = 0) -> list[T]:
-        """The results of `forward` for items 0..count-1, in order, in batches of at most `most` (0: all), or fewer if memory is short.
+    def run(self, forward: Callable[[slice], T], count: int) -> list[T]:
+        """The results of `forward` for slices of the items 0..count-1, in order: one slice, or smaller ones if memory is short, then and later.
 
         Raises torch.OutOfMemoryError if one item is too much for the CPU as well.
         """
-        return self._halving.run(forward, count, most)
+        results: list[T] = []
+        start = 0
+        while start < count:
+            stop = min(count, start + (self._max_items or count))
+            try:
+                results.append(forward(slice(start, stop)))
+                start = stop
+            except torch.OutOfMemoryError:
+                if self.device.type == "cpu":
+                    raise
+                torch.cuda.empty_cache()
+                self._reduce(stop - start)
+        return results
 
-    def _is_full(self, error: RuntimeError) -> bool:
-        full = isinstance(error, torch.OutOfMemoryError) and self.device.type != "cpu"
-        if full:
-            torch.cuda.empty_cache()
-        return full
-
-    def _halved(self, items: int, most: int) -> None:
-        _log.warning("%s: the memory of %s is too small for %d at once; %d from now on", self._what, self.device, items, most)
-
-    def _leave(self) -> None:
-        _log.warning("%s: the memory of %s is too small for one; it runs on the CPU from now on", self._what, self.device)
-        self.device = torch.device("cpu")
-        self._model.float().to(self.device)
+    def _reduce(self, items: int) -> None:
+        """After a pass with so many items did not fit."""
+        self._max_items = items // 2
+        problem = f"{self._name}: the memory of {self.device} is too small for"
+        if self._max_items:
+            _log.warning("%s %d at once; %d from now on", problem, items, self._max_items)
+        else:
+            _log.warning("%s one; it runs on the CPU from now on", problem)
+            self.device = torch.device("cpu")
+            self._model.float().to(self.device)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-EVERY = 25  # training steps between trims; a trim takes milliseconds
+TRIM_STEPS = 25  # between trims of a training; one takes milliseconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,11 +27,11 @@ def _malloc_trim() -> Any:
 
 
 def trim() -> bool:
-    """Gives free pages back.  False if the C library has no such call."""
-    call = _malloc_trim()
-    if call is not None:
-        call(0)
-    return call is not None
+    """Returns free pages to the system.  False if the C library cannot."""
+    malloc_trim = _malloc_trim()
+    if malloc_trim is not None:
+        malloc_trim(0)
+    return malloc_trim is not None
 
 
 def trimmed(steps: Callable[P, Iterator[T]]) -> Callable[P, Generator[T, None, None]]:

@@ -27,9 +27,9 @@ def attend_to_states(module: Any, hidden: Tensor, states: Tensor, mask: Tensor |
     asks = torch.einsum("bhk,hkd->bhd", q, to_k)[:, None]  # (B * K, 1, H, d)
     if states.stride(0) == 0:  # candidates of one question: its states are read once for all
         asks, states, mask = asks.reshape(1, 1, -1, asks.shape[-1]), states[:1], None if mask is None else mask[:1]
-    read = states[:, None]
-    found = nn.functional.scaled_dot_product_attention(asks, read, read, attn_mask=mask, scale=module.scaling)
-    says = torch.einsum("bhd,hkd->bhk", found.reshape(len(hidden), heads, -1), to_v)
+    memory = states[:, None]
+    attended = nn.functional.scaled_dot_product_attention(asks, memory, memory, attn_mask=mask, scale=module.scaling)
+    says = torch.einsum("bhd,hkd->bhk", attended.reshape(len(hidden), heads, -1), to_v)
     return module.o(says.flatten(1))[:, None]
 
 

@@ -73,23 +73,23 @@ def _pick(logits: Tensor, writing: SequenceDecoding, generators: Sequence[torch.
     logits = logits / writing.temperature
     if writing.method == "diverse-beam":
         scores = logits.log_softmax(-1)
-        taken: list[Tensor] = []
+        choices: list[Tensor] = []
         for k in range(scores.shape[1]):  # each group sees the choices of the earlier groups
-            own = scores[:, k].clone()
-            for token in taken:
-                own.scatter_add_(1, token[:, None], own.new_full((own.shape[0], 1), -writing.diversity))
-            taken.append(own.argmax(-1))
-        return torch.stack(taken, dim=1)
+            scores_k = scores[:, k].clone()
+            for token in choices:
+                scores_k.scatter_add_(1, token[:, None], scores_k.new_full((scores_k.shape[0], 1), -writing.diversity))
+            choices.append(scores_k.argmax(-1))
+        return torch.stack(choices, dim=1)
     p = logits.softmax(-1)
     order = p.sort(-1, descending=True)
     if writing.method == "top-k":
-        kept = torch.arange(p.shape[-1], device=p.device) < writing.top_k
-        values = order.values * kept
+        is_top = torch.arange(p.shape[-1], device=p.device) < writing.top_k
+        values = order.values * is_top
     else:  # keep the smallest set whose mass reaches top_p, at least the first token
         values = order.values.masked_fill(order.values.cumsum(-1) - order.values >= writing.top_p, 0.0)
     # sampled on the CPU with one generator per question: the same samples on every device and in every batch
-    drawn = torch.stack([torch.multinomial(values[b].float().cpu(), 1, generator=g)[:, 0] for b, g in enumerate(generators)])
-    return order.indices.gather(-1, drawn.to(p.device)[..., None])[..., 0]
+    sampled = torch.stack([torch.multinomial(values[b].float().cpu(), 1, generator=g)[:, 0] for b, g in enumerate(generators)])
+    return order.indices.gather(-1, sampled.to(p.device)[..., None])[..., 0]
 
 
 def write(
@@ -108,26 +108,26 @@ def write(
     states, mask = fan_out(states, k), fan_out(mask, k)
     logits = fan_out(out.logits[:, -1].float(), k).clone()  # (B * K, V)
     logits[:, end] = float("-inf")  # no empty sequences
-    open_ = torch.ones(questions * k, dtype=torch.bool, device=states.device)
+    unfinished = torch.ones(questions * k, dtype=torch.bool, device=states.device)
     tokens: list[Tensor] = []
-    gained: list[Tensor] = []
+    gains: list[Tensor] = []
     for _ in range(writing.max_tokens or network.config.max_answer_tokens):
         logits[:, [network.eoi, pad]] = float("-inf")
-        own = logits.log_softmax(-1)
+        log_probabilities = logits.log_softmax(-1)
         if tokens:
             logits[:, end] += writing.end_bias
-        picked = _pick(logits.view(questions, k, -1), writing, generators).reshape(-1)  # (B * K,)
-        picked = torch.where(open_, picked, torch.full_like(picked, end))
-        tokens.append(picked)
-        gained.append(own.gather(1, picked[:, None])[:, 0])
-        open_ = open_ & (picked != end)
-        if not open_.any():
+        chosen = _pick(logits.view(questions, k, -1), writing, generators).reshape(-1)  # (B * K,)
+        chosen = torch.where(unfinished, chosen, torch.full_like(chosen, end))
+        tokens.append(chosen)
+        gains.append(log_probabilities.gather(1, chosen[:, None])[:, 0])
+        unfinished = unfinished & (chosen != end)
+        if not unfinished.any():
             break
-        out = network.decode(states, mask, picked[:, None], cache, keep=True)
+        out = network.decode(states, mask, chosen[:, None], cache, keep=True)
         logits, cache = out.logits[:, -1].float(), out.past_key_values
     ids = torch.stack(tokens, 1).view(questions, k, -1).tolist()
-    each = torch.stack(gained, 1).view(questions, k, -1).tolist()
-    return [[_cut(ids[b][j], each[b][j], end) for j in range(k)] for b in range(questions)]
+    chosen_log_probabilities = torch.stack(gains, 1).view(questions, k, -1).tolist()
+    return [[_cut(ids[b][j], chosen_log_probabilities[b][j], end) for j in range(k)] for b in range(questions)]
 
 
 def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> WrittenSequence:
@@ -135,16 +135,16 @@ def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> WrittenSequen
     return WrittenSequence(tuple(ids[:n]), tuple(gained[:n]))
 
 
-def read_answers(tokenizer: Any, written: WrittenSequence) -> list[tuple[str, float]]:
+def read_answers(tokenizer: Any, sequence: WrittenSequence) -> list[tuple[str, float]]:
     """(answer, probability of its own tokens) for each answer of a sequence, in order; empty ones are left out."""
     out: list[tuple[str, float]] = []
     parts: list[tuple[list[int], float]] = [([], 0.0)]
-    for token, gained in zip(written.ids, written.log_probabilities):
+    for token, log_probability in zip(sequence.ids, sequence.log_probabilities):
         if SEPARATOR in tokenizer.convert_ids_to_tokens(token):
             parts.append(([], 0.0))
         else:
             ids, total = parts[-1]
-            parts[-1] = ([*ids, token], total + gained)
+            parts[-1] = ([*ids, token], total + log_probability)
     for ids, total in parts:
         text = " ".join(tokenizer.decode(ids, skip_special_tokens=True).split())
         if answer_words(text):
@@ -172,10 +172,10 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
             group.setdefault(key, []).append((number, text, probability))
     out: list[tuple[str, float, float]] = []
     for group in groups:
-        shown = max(group.values(), key=lambda found: (len(found), max(p for _, _, p in found)))
-        best = max(p for found in group.values() for _, _, p in found)
-        held = len({number for found in group.values() for number, _, _ in found})
-        out.append((shown[0][1], held / len(sequences) if len(sequences) > 1 else best, best))
+        wording = max(group.values(), key=lambda occurrences: (len(occurrences), max(p for _, _, p in occurrences)))
+        best = max(p for occurrences in group.values() for _, _, p in occurrences)
+        holders = len({number for occurrences in group.values() for number, _, _ in occurrences})
+        out.append((wording[0][1], holders / len(sequences) if len(sequences) > 1 else best, best))
     if len(sequences) > 1:
         out.sort(key=lambda item: (-item[1], -item[2]))
     return [(text, min(1.0, probability)) for text, probability, _ in out]
@@ -194,17 +194,17 @@ def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
     target = _plain(text)
     words = re.findall(r"\w+", target)
     cut_off = re.compile(r"\b" + r"\W{0,3}".join(words) + r"\w+", re.IGNORECASE)
-    found = ((p, span) for p in passages for span in find_spans(_plain(p.passage.text), target))
-    longer = ((p, match.span()) for p in passages if words for match in cut_off.finditer(_plain(p.passage.text)))
-    for p, (start, end) in chain(found, longer):
+    matches = ((p, span) for p in passages for span in find_spans(_plain(p.passage.text), target))
+    completions = ((p, match.span()) for p in passages if words for match in cut_off.finditer(_plain(p.passage.text)))
+    for p, (start, end) in chain(matches, completions):
         return Evidence(p.passage.id, start, end, p.passage.text[start:end])
     return None
 
 
 def shown(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
     """An uncased model's answer as the first passage that has it writes it."""
-    found = surface(text, passages) if uncased else None
-    return " ".join(found.text.split()) if found else text
+    evidence = surface(text, passages) if uncased else None
+    return " ".join(evidence.text.split()) if evidence else text
 
 
 def join_passages(passages: Sequence[Passage]) -> Passage:
@@ -225,8 +225,8 @@ class Writer:
         """The answer set of each job (question, passages), as candidates without evidence."""
         a = self.answerer
         texts = []
-        for question, found in jobs:
-            passages = [p.passage for p in found]
+        for question, retrieved in jobs:
+            passages = [p.passage for p in retrieved]
             if self.joined and passages:
                 passages = [join_passages(passages)]
             texts.append((question, [(p.title, p.text) for p in passages], ()))
@@ -234,9 +234,9 @@ class Writer:
         with a.lock, torch.inference_mode(), autocast:
             batch = a.network.collate(a.tokenizer, texts, self.joined or None)
             states, mask = a.network.encode(batch.to(a.device))
-            found_ids = write(a.network, a.tokenizer, states, mask, self.writing, [question for question, _ in jobs])
-            read = [[read_answers(a.tokenizer, w) for w in sequences] for sequences in found_ids]
+            written = write(a.network, a.tokenizer, states, mask, self.writing, [question for question, _ in jobs])
+            answers = [[read_answers(a.tokenizer, w) for w in sequences] for sequences in written]
         return [
             [Candidate(shown(text, passages, self.uncased), p) for text, p in merge(sequences)]
-            for sequences, (_, passages) in zip(read, jobs)
+            for sequences, (_, passages) in zip(answers, jobs)
         ]

@@ -30,14 +30,14 @@ from core.models.scheduling.device import pick_device
 from core.models.scheduling.turns import TURNS
 from core.models.seq2seq.decoding import shown as in_passage_words
 from core.models.seq2seq.network import FidConfig, FidNetwork
-from core.models.seq2seq.network import fan_out as _fan_out
+from core.models.seq2seq.network import fan_out as fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.text import answer_words, find_spans, occurrences, shares_words
 from core.types import EOI, STEP_CANDIDATES, Candidate, Evidence, Proposal, RetrievedPassage
 
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
-MOST_EXTRA = 8  # additional first tokens, one for each previous answer
+MAX_EXTRA = 8  # additional first tokens, one for each previous answer
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Generation:
 
 def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
     """The first occurrence of the answer.  A short word or number (under 4 characters) counts only if exactly one passage has it."""
-    if found := occurrences(answer, passages, 1):
-        return found[0]
+    if matches := occurrences(answer, passages, 1):
+        return matches[0]
     spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
     if len({passage.id for passage, _ in spans}) != 1:
         return None
@@ -76,16 +76,19 @@ class FidAnswerer:
         return self.propose_many([(question, passages, previous)])[0]
 
     def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
-        texts = [(question, [(p.passage.title, p.passage.text) for p in found], previous) for question, found, previous in jobs]
+        texts = [
+            (question, [(p.passage.title, p.passage.text) for p in retrieved], previous)
+            for question, retrieved, previous in jobs
+        ]
         autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
         # previous answers may still be likely and are dropped: look at as many more
-        wanted = [self.generation.candidates + min(len(previous), MOST_EXTRA) for _, _, previous in jobs]
+        limits = [self.generation.candidates + min(len(previous), MAX_EXTRA) for _, _, previous in jobs]
         with self.lock, torch.inference_mode(), autocast:  # the tokenizer is not thread-safe either
             batch = self.network.collate(self.tokenizer, texts)
             states, mask = self.network.encode(batch.to(self.device))
-            sequences, probabilities, eoi = self._generate(states, mask, max(wanted))
+            sequences, probabilities, eoi = self._generate(states, mask, max(limits))
         return [
-            self._proposal(sequences[b, : wanted[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)
+            self._proposal(sequences[b, : limits[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)
             for b, (_, passages, previous) in enumerate(jobs)
         ]
 
@@ -104,17 +107,17 @@ class FidAnswerer:
         probability, token = first.topk(k)  # (B, K)
         total, token = probability.log().reshape(-1), token.reshape(-1, 1)  # (B * K,)
         cache = network.repeat_cache(out.past_key_values, k)
-        states, mask = _fan_out(states, k), _fan_out(mask, k)
-        sequences, open_ = [token], torch.ones_like(total, dtype=torch.bool)
+        states, mask = fan_out(states, k), fan_out(mask, k)
+        sequences, unfinished = [token], torch.ones_like(total, dtype=torch.bool)
         for _ in range(self.config.max_answer_tokens - 1):
             out = network.decode(states, mask, sequences[-1], cache, keep=True)
             logits, cache = out.logits[:, -1].float(), out.past_key_values
             logits[:, network.eoi] = float("-inf")
             best, token = logits.log_softmax(-1).max(-1)  # (B * K,)
-            total = total + torch.where(open_, best, torch.zeros_like(best))
-            sequences.append(torch.where(open_, token, torch.full_like(token, end))[:, None])
-            open_ = open_ & (token != end)
-            if not open_.any():
+            total = total + torch.where(unfinished, best, torch.zeros_like(best))
+            sequences.append(torch.where(unfinished, token, torch.full_like(token, end))[:, None])
+            unfinished = unfinished & (token != end)
+            if not unfinished.any():
                 break
         return torch.cat(sequences, 1).view(questions, k, -1).cpu(), total.exp().view(questions, k).cpu(), eoi.cpu()
 
@@ -126,7 +129,7 @@ class FidAnswerer:
         passages: Sequence[RetrievedPassage],
         previous: Sequence[str],
     ) -> Proposal:
-        kept: dict[str, tuple[str, float]] = {}
+        answers: dict[str, tuple[str, float]] = {}
         dropped = 0.0
         for ids, probability in zip(sequences, probabilities):
             text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
@@ -135,24 +138,26 @@ class FidAnswerer:
             if not key or (not self.generation.repeats and shares_words(text, previous)):
                 dropped += probability
             else:
-                shown, before = kept.get(key, (text, 0.0))
-                kept[key] = (shown, before + probability)
+                wording, mass = answers.get(key, (text, 0.0))
+                answers[key] = (wording, mass + probability)
         # candidates that share words with a previous answer cannot be chosen, so their mass is removed
-        rest = max(1.0 - dropped, eoi, sum(p for _, p in kept.values()), 1e-9)
-        best = sorted(kept.values(), key=lambda item: -item[1])[: self.generation.candidates]
-        return Proposal(tuple(Candidate(text, min(1.0, p / rest), locate(text, passages)) for text, p in best), eoi / rest)
+        remaining = max(1.0 - dropped, eoi, sum(p for _, p in answers.values()), 1e-9)
+        best = sorted(answers.values(), key=lambda item: -item[1])[: self.generation.candidates]
+        return Proposal(
+            tuple(Candidate(text, min(1.0, p / remaining), locate(text, passages)) for text, p in best), eoi / remaining
+        )
 
 
 def add_eoi(model: Any, tokenizer: Any) -> int:
     """The id of [EOI]; added to tokenizer and embeddings if missing, with the mean of all vectors."""
-    known = tokenizer.get_vocab().get(EOI)
-    if known is None:
+    has_eoi = tokenizer.get_vocab().get(EOI)
+    if has_eoi is None:
         tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
     eoi = int(tokenizer.convert_tokens_to_ids(EOI))
     size = model.get_input_embeddings().weight.shape[0]
     if eoi >= size:  # t5-base has spare rows: 32,128 for 32,100 tokens
         model.resize_token_embeddings(eoi + 1, mean_resizing=False)
-    if known is None:
+    if has_eoi is None:
         with torch.no_grad():
             for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
                 if layer is not None:
@@ -193,15 +198,15 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
     writing.rmdir()
 
 
-def _own_file(where: str, name: str) -> Path | None:
+def _own_file(source: str, name: str) -> Path | None:
     """One of our files in a folder or, for a hub name, in the hub's cache; None if the checkpoint lacks it."""
-    if Path(where).is_dir():
-        return Path(where) / name if (Path(where) / name).exists() else None
+    if Path(source).is_dir():
+        return Path(source) / name if (Path(source) / name).exists() else None
     with TRANSFORMERS:
         from transformers.utils import cached_file
 
-    found = cached_file(where, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False)
-    return Path(found) if found else None
+    path = cached_file(source, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False)
+    return Path(path) if path else None
 
 
 def _is_t5(file: Path) -> bool:
@@ -217,35 +222,35 @@ def _is_small(where: str) -> bool:
 
 def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     """(network, tokenizer) from a folder or the hub.  `config`: replaces the stored one.  Raises CheckpointError."""
-    where = find_fid(name)
+    source = find_fid(name)
     try:
-        if _is_small(where):
-            return load_small(Path(where), config)
-        if (file := find_released(where)) is not None and not (file.parent / FID_DETAILS).exists() and _is_t5(file):
-            found = load_released(file)
-            return make_fid(found.model, found.tokenizer, config or found.config, found.eoi), found.tokenizer
-        details = _own_file(where, FID_DETAILS)
+        if _is_small(source):
+            return load_small(Path(source), config)
+        if (file := find_released(source)) is not None and not (file.parent / FID_DETAILS).exists() and _is_t5(file):
+            released = load_released(file)
+            return make_fid(released.model, released.tokenizer, config or released.config, released.eoi), released.tokenizer
+        details = _own_file(source, FID_DETAILS)
         stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
-        tokenizer = pretrained("AutoTokenizer", where, use_fast=True)
-        model, info = pretrained("AutoModelForSeq2SeqLM", where, dtype=torch.float32, output_loading_info=True)
+        tokenizer = pretrained("AutoTokenizer", source, use_fast=True)
+        model, info = pretrained("AutoModelForSeq2SeqLM", source, dtype=torch.float32, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
             raise ValueError(f"weights are missing or of another shape: {sorted(map(str, info['missing_keys']))[:3]}")
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
             raise ValueError("its tokenizer has no end-of-sequence or padding token")
         network = make_fid(model, tokenizer, config or stored)
         if stored.prompting == network.config.prompting == "learned":
-            prompts = _own_file(where, PROMPTS)
+            prompts = _own_file(source, PROMPTS)
             if prompts is None:
                 raise ValueError(f"{PROMPTS} is missing")
             with torch.no_grad():
                 network.prompts.copy_(load_file(prompts)["prompts"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        if Path(where).exists():
+        if Path(source).exists():
             raise CheckpointError(
-                f"checkpoint {where} is incomplete or damaged ({reason(error)}); fetch or train it again"
+                f"checkpoint {source} is incomplete or damaged ({reason(error)}); fetch or train it again"
             ) from None
         raise CheckpointError(
-            f"model '{where}' cannot be loaded from the hub ({reason(error)}); check the name, or give a folder"
+            f"model '{source}' cannot be loaded from the hub ({reason(error)}); check the name, or give a folder"
         ) from None
     return network.eval(), tokenizer
 
@@ -269,8 +274,8 @@ def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
     path = Path(where)
     if not path.exists():
         return ()
-    found = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
-    return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in found)
+    stats = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
+    return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
 
 
 def load_fid(

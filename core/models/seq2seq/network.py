@@ -97,9 +97,11 @@ def collate_fid(
     ids: list[list[int]] = []
     p = 0
     for question, passages, previous in jobs:
-        prompt, *rest = row_texts(clip(tokenizer, question, config.max_question_tokens), passages, previous, config.template)
+        prompt, *passage_texts = row_texts(
+            clip(tokenizer, question, config.max_question_tokens), passages, previous, config.template
+        )
         first = tokenizer(prompt, truncation=True, max_length=config.max_prompt_tokens)["input_ids"]
-        others = tokenizer(rest, truncation=True, max_length=config.max_tokens)["input_ids"] if rest else []
+        others = tokenizer(passage_texts, truncation=True, max_length=config.max_tokens)["input_ids"] if passage_texts else []
         ids += [first, *others, *([[]] * (count - 1 - len(passages)))]
         p = max(p, len(first))
     length = max(len(row) for row in ids)
@@ -122,10 +124,10 @@ def fan_out(x: Tensor, k: int) -> Tensor:
 def _own_config(encoder: nn.Module) -> None:
     """Gives the encoder its own config: BART's stacks share one, and the decoder must keep its attention."""
     shared: Any = encoder.config
-    own = copy.deepcopy(shared)
+    config = copy.deepcopy(shared)
     for module in encoder.modules():
         if getattr(module, "config", None) is shared:
-            module.config = own
+            module.config = config
 
 
 class FidNetwork(nn.Module):
@@ -217,16 +219,16 @@ class FidNetwork(nn.Module):
 
     def _one_by_one(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
         """Encodes each question separately, without the padding of the others, which the authors' attention would read."""
-        found = []
+        encoded = []
         for first in range(0, len(batch.input_ids), batch.rows):
             mask = batch.mask[first : first + batch.rows]
             rows, length = int(mask.any(1).sum()), int(mask.any(0).sum())
             ids = batch.input_ids[first : first + rows, :length]
             steps = batch.steps[first // batch.rows : first // batch.rows + 1]
-            found.append(self.encode(FidBatch(ids, mask[:rows, :length], rows, min(batch.prompt_tokens, length), steps)))
-        size = max(mask.shape[1] for _, mask in found)
-        states = torch.cat([nn.functional.pad(s, (0, 0, 0, size - s.shape[1])) for s, _ in found])
-        return states, torch.cat([nn.functional.pad(m, (0, size - m.shape[1])) for _, m in found])
+            encoded.append(self.encode(FidBatch(ids, mask[:rows, :length], rows, min(batch.prompt_tokens, length), steps)))
+        size = max(mask.shape[1] for _, mask in encoded)
+        states = torch.cat([nn.functional.pad(s, (0, 0, 0, size - s.shape[1])) for s, _ in encoded])
+        return states, torch.cat([nn.functional.pad(m, (0, size - m.shape[1])) for _, m in encoded])
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """transformers' output for decoder inputs (B, T); with `keep`, `past_key_values` holds the keys and values for the next call."""

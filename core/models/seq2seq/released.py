@@ -147,22 +147,22 @@ def load_t5(file: Path) -> tuple[Any, FidConfig]:
         model = T5ForConditionalGeneration(config)
     except (ValueError, TypeError, OSError) as error:
         raise CheckpointError(f"{described} is damaged ({error}); fetch it again") from None
-    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    given = {name: tensor for name, tensor in tensors.items() if not LEFT_OUT.match(name)}
-    if "lm_head.weight" not in given and config.tie_word_embeddings and "shared.weight" in given:
-        given["lm_head.weight"] = given["shared.weight"]
-    missing = sorted(name for name in wanted if name not in given and not LEFT_OUT.match(name))
-    unknown = sorted(name for name in given if name not in wanted)
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    weights = {name: tensor for name, tensor in tensors.items() if not LEFT_OUT.match(name)}
+    if "lm_head.weight" not in weights and config.tie_word_embeddings and "shared.weight" in weights:
+        weights["lm_head.weight"] = weights["shared.weight"]
+    missing = sorted(name for name in expected if name not in weights and not LEFT_OUT.match(name))
+    unknown = sorted(name for name in weights if name not in expected)
     shapes = [
-        f"{name} {tuple(tensor.shape)} instead of {wanted[name]}"
-        for name, tensor in given.items()
-        if name in wanted and tuple(tensor.shape) != wanted[name]
+        f"{name} {tuple(tensor.shape)} instead of {expected[name]}"
+        for name, tensor in weights.items()
+        if name in expected and tuple(tensor.shape) != expected[name]
     ]
     if missing or unknown or shapes:
         parts = [("missing", missing), ("unknown", unknown), ("of another shape", shapes)]
-        details = "; ".join(f"{len(names)} {what}: {', '.join(names[:3])}" for what, names in parts if names)
+        details = "; ".join(f"{len(names)} {problem}: {', '.join(names[:3])}" for problem, names in parts if names)
         raise CheckpointError(f"{file} does not fit a T5 of its {'config.json' if described.exists() else 'shape'}: {details}")
-    model.load_state_dict(given, strict=False)
+    model.load_state_dict(weights, strict=False)
     model.tie_weights()
     if file.suffix == ".pt":  # AmbigPrompt
         return model.eval(), FidConfig("interleaved", template="ambigprompt", attention="authors")
@@ -183,9 +183,9 @@ class Released:
 def load_released(file: Path) -> Released:
     """Raises CheckpointError naming weights that do not fit."""
     model, config = load_t5(file)
-    own = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
+    has_tokenizer = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
     try:
-        tokenizer = pretrained("AutoTokenizer", str(file.parent) if own else TOKENIZER, use_fast=True)
+        tokenizer = pretrained("AutoTokenizer", str(file.parent) if has_tokenizer else TOKENIZER, use_fast=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(
             f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason(error)}); put t5-base's tokenizer.json next to it"

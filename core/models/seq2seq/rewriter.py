@@ -46,8 +46,8 @@ def truecase(text: str, sources: Sequence[str]) -> str:
             forms.setdefault(word.lower(), Counter())[word] += 1
 
     def cased(match: re.Match[str]) -> str:
-        found = forms.get(match.group().lower())
-        return max(found, key=lambda form: (found[form], form)) if found else match.group()
+        counts = forms.get(match.group().lower())
+        return max(counts, key=lambda form: (counts[form], form)) if counts else match.group()
 
     out = _WORD.sub(cased, text)
     return out[:1].upper() + out[1:]
@@ -70,14 +70,19 @@ class Seq2SeqRewriter:
 
     def _rewrite(self, jobs: Sequence[Job]) -> list[list[str]]:
         a = self.answerer
-        texts = [rewriting_job(q, answer, others, [(p.title, p.text) for p in found]) for q, answer, others, found in jobs]
+        texts = [
+            rewriting_job(q, answer, others, [(p.title, p.text) for p in retrieved]) for q, answer, others, retrieved in jobs
+        ]
         autocast = torch.autocast(a.device.type, dtype=torch.bfloat16, enabled=a.device.type == "cuda")
         with a.lock, torch.inference_mode(), autocast:
             states, mask = a.network.encode(a.network.collate(a.tokenizer, texts).to(a.device))
-            written = write(a.network, a.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
-            read = [[" ".join(a.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in found] for found in written]
+            sequences = write(a.network, a.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
+            candidate_lists = [
+                [" ".join(a.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in retrieved]
+                for retrieved in sequences
+            ]
         out = []
-        for candidates, (question, answer, others, passages) in zip(read, jobs):
+        for candidates, (question, answer, others, passages) in zip(candidate_lists, jobs):
             sources = [question, answer, *others, *(f"{p.title}. {p.text}" for p in passages)]
             distinct: dict[str, str] = {}
             for text in candidates:

@@ -13,7 +13,6 @@ Legend: B questions, R rows, L tokens a row, P prompt tokens, S = P + N * L sour
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,8 +27,8 @@ from core.errors import CheckpointError
 from core.models.encoders.base import base_folder, load_base, loading
 from core.models.encoders.pretrained import pretrained
 from core.models.interleaving import use_interleaving
-from core.models.loading.files import digest, read_weights, save_network
-from core.models.loading.finding import SMALL_SEQ2SEQ, find_checkpoint
+from core.models.loading.files import digest, read_weights, save_weights
+from core.models.loading.finding import SMALL_SEQ2SEQ, find_checkpoint, read_config
 from core.models.seq2seq.network import IGNORED, FidBatch, Target, fan_out
 from core.models.span.checkpoints import load_span_network
 from core.models.span.network import Prompting
@@ -101,8 +100,8 @@ class Attention(nn.Module):
     def memory(self, source: Tensor) -> tuple[Tensor, Tensor]:
         return self._split(self.k(source)), self._split(self.v(source))
 
-    def forward(self, x: Tensor, memory: tuple[Tensor, Tensor], seen: Tensor) -> Tensor:
-        out = nn.functional.scaled_dot_product_attention(self._split(self.q(x)), *memory, attn_mask=seen)
+    def forward(self, x: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
+        out = nn.functional.scaled_dot_product_attention(self._split(self.q(x)), *memory, attn_mask=mask)
         return self.o(out.transpose(1, 2).flatten(2))
 
 
@@ -184,10 +183,10 @@ class SmallSeq2Seq(nn.Module):
         ids: list[list[int]] = []
         types: list[list[int]] = []
         for (prompt, prompt_types), rows in zip(prompts, rows_of):
-            own = [prompt, *(rows.input_ids if rows is not None else [])]
-            own_types = [prompt_types, *(rows.token_type_ids if rows is not None else [])]
-            ids += own + [[]] * (count - len(own))
-            types += own_types + [[]] * (count - len(own))
+            row_ids = [prompt, *(rows.input_ids if rows is not None else [])]
+            row_types = [prompt_types, *(rows.token_type_ids if rows is not None else [])]
+            ids += row_ids + [[]] * (count - len(row_ids))
+            types += row_types + [[]] * (count - len(row_ids))
         length = max(len(row) for row in ids)
         return FidBatch(
             input_ids=pad(ids, length, int(tokenizer.pad_token_id)),
@@ -206,17 +205,17 @@ class SmallSeq2Seq(nn.Module):
             input_ids=batch.input_ids, token_type_ids=batch.types, attention_mask=batch.mask.long(), **extra
         ).last_hidden_state
         states = states.view(-1, rows, *states.shape[1:])
-        marked = ((batch.input_ids + 1) * batch.mask).view(-1, rows, batch.mask.shape[1])
+        source = ((batch.input_ids + 1) * batch.mask).view(-1, rows, batch.mask.shape[1])
         x = states[:, 1:].reshape(states.shape[0], -1, states.shape[-1])
-        return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([marked[:, 0, :p], marked[:, 1:].flatten(1)], dim=1)
+        return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([source[:, 0, :p], source[:, 1:].flatten(1)], dim=1)
 
     # ------------------------------------------------------------ writing
 
     def _words(self) -> Tensor:
         """(V, d): the frozen embeddings and that of [EOI]."""
         encoder: Any = self.encoder
-        own: Tensor = encoder.embeddings.word_embeddings.weight
-        return torch.cat([own, self.eoi_vector.to(own.dtype)])
+        embeddings: Tensor = encoder.embeddings.word_embeddings.weight
+        return torch.cat([embeddings, self.eoi_vector.to(embeddings.dtype)])
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """Logits (B, T, V) of the decoder inputs `ids` (B, T); with `keep`, `past_key_values` is what the next call takes as `cache`.
@@ -239,55 +238,59 @@ class SmallSeq2Seq(nn.Module):
         cross = [(fan_out(a, k), fan_out(b, k)) for a, b in cache.cross]
         return DecoderState(fan_out(cache.ids, k), cross, fan_out(cache.keys, k), fan_out(cache.edges, k))
 
-    def _logits(self, mask: Tensor, ids: Tensor, kept: DecoderState) -> Tensor:
+    def _logits(self, mask: Tensor, ids: Tensor, state: DecoderState) -> Tensor:
         length, words = ids.shape[1], self._words()
         causal = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()
         positions = self.position[torch.arange(length, device=ids.device).clamp(max=self.position.shape[0] - 1)]
         x = self.enter(words[ids] + positions)  # (B, T, d)
-        seen = (mask > 0)[:, None, None]  # (B, 1, 1, S)
-        for layer, memory in zip(self.layers, kept.cross):
-            x = layer(x, memory, seen, causal)
+        source_mask = (mask > 0)[:, None, None]  # (B, 1, 1, S)
+        for layer, memory in zip(self.layers, state.cross):
+            x = layer(x, memory, source_mask, causal)
         x = self.leave(x)
-        copied, closing = self._copy(x, mask, ids, kept)  # (B, T, S), (B, T)
+        copied, closing = self._copy(x, mask, ids, state)  # (B, T, S), (B, T)
         gate = self.gate(x).float() + (self.close * closing)[..., None]  # (B, T, 1)
-        written = (self.word(x) @ words.t() + self.word_bias).float().log_softmax(-1) + nn.functional.logsigmoid(gate)
+        generated = (self.word(x) @ words.t() + self.word_bias).float().log_softmax(-1) + nn.functional.logsigmoid(gate)
         # padding has no weight, so its index (0) does not matter
         source = (mask - 1).clamp(min=0)[:, None].expand(-1, length, -1)
-        taken = torch.zeros_like(written).scatter_add(2, source, copied) * torch.sigmoid(-gate)
-        return torch.logaddexp(written, taken.clamp(min=1e-9).log())
+        copied_mass = torch.zeros_like(generated).scatter_add(2, source, copied) * torch.sigmoid(-gate)
+        return torch.logaddexp(generated, copied_mass.clamp(min=1e-9).log())
 
-    def _copy(self, x: Tensor, mask: Tensor, ids: Tensor, kept: DecoderState) -> tuple[Tensor, Tensor]:
+    def _copy(self, x: Tensor, mask: Tensor, ids: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         """(B, T, S) copy attention, 0 at padding and special tokens, and (B, T) scores of an answer's end at the last token written."""
-        scores = (self.query(x) @ kept.keys.transpose(1, 2)).float() / math.sqrt(self.config.inner)
+        scores = (self.query(x) @ state.keys.transpose(1, 2)).float() / math.sqrt(self.config.inner)
         source = mask - 1  # (B, S) token ids, -1 at padding
         before = nn.functional.pad(source[:, :-1], (1, 0), value=-1)
         second = nn.functional.pad(source[:, :-2], (2, 0), value=-1)
         last = ids  # (B, T): the token written just before each target position
         earlier = nn.functional.pad(ids[:, :-1], (1, 0), value=-2)
-        one = before[:, None] == last[:, :, None]  # (B, T, S)
-        two = one & (second[:, None] == earlier[:, :, None])
-        again = (source[:, None] == last[:, :, None]).cumsum(1) > 0
-        begins = ((last == self.start) | (last == self.separator))[:, :, None]
-        begun = nn.functional.pad(begins[:, :-1], (0, 0, 1, 0), value=False)  # the last token written is an answer's first
+        follows_last = before[:, None] == last[:, :, None]  # (B, T, S)
+        follows_two = follows_last & (second[:, None] == earlier[:, :, None])
+        appeared = (source[:, None] == last[:, :, None]).cumsum(1) > 0
+        starts_answer = ((last == self.start) | (last == self.separator))[:, :, None]
+        after_first = nn.functional.pad(
+            starts_answer[:, :-1], (0, 0, 1, 0), value=False
+        )  # the last token written is an answer's first
         weights = self.hints(x).float()  # (B, T, 4)
-        exact = (one & ~begins, two & ~begins, again)
+        exact = (follows_last & ~starts_answer, follows_two & ~starts_answer, appeared)
         for k, feature in enumerate(exact):
             scores = scores + weights[..., k : k + 1] * feature
-        starts, ends = kept.edges.float().unbind(-1)  # (B, S)
-        scores = scores + weights[..., 3:] * begins * starts[:, None]
-        here = (source[:, None] == last[:, :, None]) & ~begins  # places from which the last token may have been copied
-        exactly = here & (begun | (before[:, None] == earlier[:, :, None]))
-        closing = ends[:, None].expand_as(scores).masked_fill(~exactly, LOWEST).amax(-1)
-        closing = closing.masked_fill(~exactly.any(-1), 0.0)
+        starts, ends = state.edges.float().unbind(-1)  # (B, S)
+        scores = scores + weights[..., 3:] * starts_answer * starts[:, None]
+        is_copy = (
+            source[:, None] == last[:, :, None]
+        ) & ~starts_answer  # places from which the last token may have been copied
+        is_exact_copy = is_copy & (after_first | (before[:, None] == earlier[:, :, None]))
+        closing = ends[:, None].expand_as(scores).masked_fill(~is_exact_copy, LOWEST).amax(-1)
+        closing = closing.masked_fill(~is_exact_copy.any(-1), 0.0)
         hidden = source < 0
         for token in self.uncopied:
             hidden = hidden | (source == token)
-        weights_of = scores.masked_fill(hidden[:, None], LOWEST).softmax(-1)
-        return weights_of.masked_fill(hidden[:, None], 0.0), closing
+        attention = scores.masked_fill(hidden[:, None], LOWEST).softmax(-1)
+        return attention.masked_fill(hidden[:, None], 0.0), closing
 
-    def forward(self, batch: FidBatch, labels: Tensor, read: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    def forward(self, batch: FidBatch, labels: Tensor, encoded: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """`labels` (B, T): target, end of sequence, then IGNORED.  `read`: what `encode` gave for the batch, where that is kept."""
-        states, mask = read or self.encode(batch)
+        states, mask = encoded or self.encode(batch)
         before = labels.new_full((labels.shape[0], 1), self.start)
         inputs = torch.cat([before, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.end)], dim=1)
         logits: Tensor = self.decode(states, mask, inputs).logits
@@ -336,28 +339,28 @@ def with_own_encoder(network: SmallSeq2Seq) -> None:
 def _shared_encoder(config: SmallConfig) -> Any:
     """The encoder of the bundled span model in the configuration.  Raises CheckpointError if its weights have changed."""
     folder = find_checkpoint(config.encoder, config.encoder)
-    if (found := digest(folder)) != config.encoder_digest:
+    if (current := digest(folder)) != config.encoder_digest:
         raise CheckpointError(
             f"this decoder was trained over the encoder of checkpoint '{config.encoder}' with the weights {config.encoder_digest}, and that "
-            f"has the weights {found} now; train it again with --init small:{config.encoder}"
+            f"has the weights {current} now; train it again with --init small:{config.encoder}"
         )
     return load_span_network(folder).encoder
 
 
 def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
     assert isinstance(network, SmallSeq2Seq)
-    left_out = ("encoder.",) if network.config.encoder else ()
-    save_network(network, folder, {"kind": SMALL_SEQ2SEQ, "config": asdict(network.config), "about": about or {}}, left_out)
+    elsewhere = "encoder." if network.config.encoder else ".embeddings."  # weights of another checkpoint, or of the base
+    weights = {name: tensor for name, tensor in network.state_dict().items() if elsewhere not in name}
+    save_weights(weights, folder, {"kind": SMALL_SEQ2SEQ, "config": asdict(network.config), "about": about or {}})
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
     """`config`: replaces the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
-    stored = SmallConfig(**json.loads((folder / "config.json").read_text())["config"])
-    tensors = read_weights(folder)
+    stored = SmallConfig(**read_config(folder)["config"])
     network, tokenizer = make_small(config or stored, _shared_encoder(stored) if stored.encoder else None)
-    missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
-    known = "encoder." if stored.encoder else "encoder.embeddings."
-    missing = [name for name in missing if not name.startswith(known)]
+    missing, unexpected = network.load_state_dict(read_weights(folder), strict=False)
+    shared = "encoder." if stored.encoder else "encoder.embeddings."
+    missing = [name for name in missing if not name.startswith(shared)]
     if missing or unexpected:
         raise ValueError(f"weights do not fit the network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}")
     return network.eval(), tokenizer

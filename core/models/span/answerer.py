@@ -62,7 +62,7 @@ class SpanAnswerer(SpanModel):
         super().__init__(network, network.config, device)
         self.decoding = decoding or Decoding()
         self.reader: PassageReader | None = None
-        self._readings: dict[object, Mapping[Place, float]] = {}
+        self._readings_by_job: dict[object, Mapping[Place, float]] = {}
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
@@ -79,15 +79,15 @@ class SpanAnswerer(SpanModel):
         rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
         prompts = [self.prompt(question, previous) for question, _, previous in jobs]
         scored = self.scored([(rows, prompt, len(job[2])) for rows, prompt, job in zip(rows_of, prompts, jobs)])
-        read = self._read(jobs)
-        return [Scored(spans, float(eoi), rows, of) for (spans, eoi), rows, of in zip(scored, rows_of, read)]
+        readings = self._readings_of(jobs)
+        return [Scored(spans, float(eoi), rows, reading) for (spans, eoi), rows, reading in zip(scored, rows_of, readings)]
 
     def score_rows(
-        self, question: str, rows: Rows, previous: Sequence[str], read: Mapping[Place, float] | None = None
+        self, question: str, rows: Rows, previous: Sequence[str], readings: Mapping[Place, float] | None = None
     ) -> Scored:
         """Network outputs for given rows; `read`: the reader's log probabilities."""
         ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
-        return Scored(spans, float(eoi), rows, read)
+        return Scored(spans, float(eoi), rows, readings)
 
     def _read(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
         """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""
@@ -96,25 +96,25 @@ class SpanAnswerer(SpanModel):
         out: list[Mapping[Place, float]] = []
         for question, passages, _ in jobs:
             key = question, tuple((p.passage.id, p.passage.text) for p in passages)
-            if key not in self._readings:
-                self._readings[key] = self.reader.log_probabilities(question, [p.passage for p in passages], READ_SPANS)
-            out.append(self._readings[key])
-        while len(self._readings) > READINGS_KEPT:
-            self._readings.pop(next(iter(self._readings)))
+            if key not in self._readings_by_job:
+                self._readings_by_job[key] = self.reader.log_probabilities(question, [p.passage for p in passages], READ_SPANS)
+            out.append(self._readings_by_job[key])
+        while len(self._readings_by_job) > READINGS_KEPT:
+            self._readings_by_job.pop(next(iter(self._readings_by_job)))
         return out
 
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
         """Decoding: adds the bias, merges equal texts, and removes candidates that share words with `previous` from the softmax."""
         eoi = scored.eoi + decoding.eoi_bias
-        found = examined(scored)
-        alone = read_alone(scored.read) if scored.read else {}
-        before_eoi: set[str] = set()  # answers that the reader alone would give
+        spans = examined(scored)
+        alone = read_alone(scored.readings) if scored.readings else {}
+        precede_eoi: set[str] = set()  # answers that the reader alone would give
         dropped: list[float] = []
         merged: dict[str, list[float]] = {}
         first: dict[str, Candidate] = {}
         heads: list[tuple[Span, str]] = []  # the best span at each place in the text, and its answer
-        for span in found:
+        for span in spans:
             # "Robert Wise" and "director Robert Wise" are one answer at one place: the weaker span supports the stronger one
             key = next(
                 (key for h, key in heads if h.passage == span.passage and h.start < span.end and span.start < h.end), None
@@ -134,31 +134,31 @@ class SpanAnswerer(SpanModel):
                 continue
             merged[key].append(span.logit)
             if alone.get((span.passage, span.start, span.end), 0.0) >= decoding.keep_above:
-                before_eoi.add(key)
-        if before_eoi:
-            best = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in before_eoi)
+                precede_eoi.add(key)
+        if precede_eoi:
+            best = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in precede_eoi)
             eoi = min(eoi, best - AFTER)
         # candidates that share words with a previous answer, or are empty, cannot be chosen, so their mass is removed
-        total = float(torch.logsumexp(torch.tensor([*(span.logit for span in found), eoi]), 0))
-        kept = 1.0 - sum(math.exp(logit - total) for logit in dropped)
-        kept = max(kept, math.exp(eoi - total), 1e-9)
-        probability = {key: sum(math.exp(logit - total) for logit in logits) / kept for key, logits in merged.items()}
+        total = float(torch.logsumexp(torch.tensor([*(span.logit for span in spans), eoi]), 0))
+        remaining = 1.0 - sum(math.exp(logit - total) for logit in dropped)
+        remaining = max(remaining, math.exp(eoi - total), 1e-9)
+        probability = {key: sum(math.exp(logit - total) for logit in logits) / remaining for key, logits in merged.items()}
         order = sorted(probability, key=lambda key: -probability[key])[: decoding.candidates]
         return Proposal(
             tuple(Candidate(first[k].text, min(1.0, probability[k]), first[k].evidence) for k in order),
-            min(1.0, math.exp(eoi - total) / kept),
+            min(1.0, math.exp(eoi - total) / remaining),
         )
 
 
 def examined(scored: Scored) -> list[Span]:
     """The best spans and those that the reader names, best first."""
     rows, spans = scored.rows, scored.spans
-    found = top_spans(spans, rows, EXAMINED)
-    if scored.read is None:
-        return found
-    logits = {(s.passage, s.start, s.end): s.logit for s in found}
+    best = top_spans(spans, rows, EXAMINED)
+    if scored.readings is None:
+        return best
+    logits = {(s.passage, s.start, s.end): s.logit for s in best}
     edges = [rows.edges(row) for row in range(len(rows))]
-    for passage, start, end in (place for place in scored.read if place not in logits):
+    for passage, start, end in (place for place in scored.readings if place not in logits):
         for row in (r for r, p in enumerate(rows.passage) if p == passage):
             first, last = edges[row][0].get(start), edges[row][1].get(end)
             if first is not None and last is not None and 0 <= last - first < spans.shape[2]:
@@ -180,5 +180,5 @@ def load_answerer(name: str = "default", device: str = "auto", decoding: Decodin
     weights = digest(folder)
     answerer = copy.copy(_loaded(folder, weights, device))
     answerer.decoding = decoding or Decoding()
-    answerer._readings = {}
+    answerer._readings_by_job = {}
     return answerer, weights

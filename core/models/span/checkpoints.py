@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ def training_of(folder: Path) -> Training:
 def check_abstains(folder: Path) -> None:
     """Raises CheckpointError for an answering model that was not also trained as a reader: it never learned to abstain on a passage."""
     training = training_of(folder)
-    if training.what in ("answerer", "cotraining") and training.stage != "joint":
+    if training.target in ("answerer", "cotraining") and training.stage != "joint":
         raise CheckpointError(
             f"{folder} holds an answering model, which was not trained to abstain on passages without an answer; "
             "a reader is a folder that `core train reader` made"
@@ -66,7 +65,7 @@ def load_span_network(folder: Path, prompting: Prompting | None = None, merge: b
     """`prompting`: another mechanism than the stored one (ablations).  `merge`: adds low-rank updates to the matrices, for inference; False to
     train on.  Raises CheckpointError when a file is missing, damaged, or does not fit the network."""
     try:
-        config = SpanConfig(**json.loads((folder / "config.json").read_text())["config"])
+        config = SpanConfig(**read_config(folder)["config"])
         if prompting is not None:
             config = replace(config, prompting=prompting)
         tensors = read_weights(folder)
@@ -78,7 +77,7 @@ def load_span_network(folder: Path, prompting: Prompting | None = None, merge: b
         raise CheckpointError(f"checkpoint {folder} is damaged ({error}); fetch or train it again") from None
     network = SpanNetwork(load_base(config.base), config)
     try:
-        missing, unexpected = network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+        missing, unexpected = network.load_state_dict(tensors, strict=False)
     except RuntimeError as error:  # sizes
         raise CheckpointError(f"checkpoint {folder} does not fit its network: {error}; train it again") from None
     trained = network.trained()

@@ -29,7 +29,7 @@ class Rereading:
     margin: float = 1.5
 
     def count(self, passages: int) -> int:
-        return min(passages, max(self.least, math.ceil(self.share * passages - 1e-9)))
+        return min(passages, max(self.min_passages, math.ceil(self.share * passages - 1e-9)))
 
 
 class _FastLoop:
@@ -37,16 +37,20 @@ class _FastLoop:
 
     def __init__(self, rereading: Rereading | None = None) -> None:
         self.rereading = rereading or Rereading()
-        self._begun: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]] | None = None
+        self._loop: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]] | None = None
 
-    def _goes_on(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
+    def _continues(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
         """True if this is a later step of the current loop; else a new loop starts."""
         key = tuple((p.passage.id, p.passage.text) for p in passages)
-        if self._begun is not None:
-            asked, before, seen = self._begun
-            if (asked, seen) == (question, key) and tuple(previous[: len(before)]) == before and len(previous) > len(before):
+        if self._loop is not None:
+            loop_question, loop_previous, loop_passages = self._loop
+            if (
+                (loop_question, loop_passages) == (question, key)
+                and tuple(previous[: len(loop_previous)]) == loop_previous
+                and len(previous) > len(loop_previous)
+            ):
                 return True
-        self._begun = question, tuple(previous), key
+        self._loop = question, tuple(previous), key
         return False
 
 
@@ -60,45 +64,45 @@ class FastSpanLoop(_FastLoop):
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Like SpanAnswerer.propose, and equal to it at the first step."""
-        if not self._goes_on(question, passages, previous) or self._first is None:
+        if not self._continues(question, passages, previous) or self._first is None:
             (self._first,) = self.model.score_many([(question, passages, previous)])
             return self.model.decide(self._first, passages, previous, self.model.decoding)
         rows = self._first.rows
-        left = self._chosen(passages, previous)
-        at = [i for i, passage in enumerate(rows.passage) if passage in left]
-        scored = self.model.score_rows(question, part_of(rows, at), previous, self._first.read)
+        reread = self._passages_to_reread(passages, previous)
+        indexes = [i for i, passage in enumerate(rows.passage) if passage in reread]
+        scored = self.model.score_rows(question, part_of(rows, indexes), previous, self._first.readings)
         return self.model.decide(scored, passages, previous, self.model.decoding)
 
-    def _chosen(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
+    def _passages_to_reread(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
         """Indices of the passages that are read again; at least one."""
         assert self._first is not None
-        most = self.rereading.count(len(passages))
+        limit = self.rereading.count(len(passages))
         order = remaining(self._first, passages, previous)
         top = order[0][1]
-        chosen = {i for rank, (i, logit) in enumerate(order[:most]) if rank == 0 or logit >= top - self.rereading.margin}
-        return chosen | self._kept(passages, previous)
+        chosen = {i for rank, (i, logit) in enumerate(order[:limit]) if rank == 0 or logit >= top - self.rereading.margin}
+        return chosen | self._passages_with_clear_answers(passages, previous)
 
-    def _kept(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
+    def _passages_with_clear_answers(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
         """Indices of the passages with a further answer that the reader alone would give."""
         assert self._first is not None
-        least, read = self.model.decoding.keep_above, self._first.read
-        alone = read_alone(read) if read else {}
+        threshold, readings = self.model.decoding.keep_above, self._first.readings
+        alone = read_alone(readings) if readings else {}
         return {
             place[0]
             for place, probability in alone.items()
-            if probability >= least and not shares_words(passages[place[0]].passage.text[place[1] : place[2]], previous)
+            if probability >= threshold and not shares_words(passages[place[0]].passage.text[place[1] : place[2]], previous)
         }
 
 
-def part_of(rows: Rows, at: Sequence[int]) -> Rows:
+def part_of(rows: Rows, indexes: Sequence[int]) -> Rows:
     """A selection of the rows; `passage` still indexes all passages."""
     return Rows(
-        [rows.input_ids[i] for i in at],
-        [rows.token_type_ids[i] for i in at],
-        [rows.passage[i] for i in at],
-        [rows.offsets[i] for i in at],
-        [rows.starts[i] for i in at],
-        [rows.ends[i] for i in at],
+        [rows.input_ids[i] for i in indexes],
+        [rows.token_type_ids[i] for i in indexes],
+        [rows.passage[i] for i in indexes],
+        [rows.offsets[i] for i in indexes],
+        [rows.starts[i] for i in indexes],
+        [rows.ends[i] for i in indexes],
     )
 
 
@@ -125,22 +129,22 @@ class FastTextLoop(_FastLoop):
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Like the model's propose, and equal to it at the first step."""
-        if not self._goes_on(question, passages, previous):
+        if not self._continues(question, passages, previous):
             self._candidates = []
-            read: Sequence[RetrievedPassage] = passages
+            reread: Sequence[RetrievedPassage] = passages
         else:
-            open_ = [c for c in self._candidates if not shares_words(c, previous)]
-            read = self._left(passages, open_, previous)
-        proposal = self.model.propose(question, read, previous)
+            unused = [c for c in self._candidates if not shares_words(c, previous)]
+            reread = self._passages_to_read(passages, unused, previous)
+        proposal = self.model.propose(question, reread, previous)
         self._candidates += [c.text for c in proposal.candidates if c.text not in self._candidates]
         return proposal
 
-    def _left(
-        self, passages: Sequence[RetrievedPassage], open_: Sequence[str], previous: Sequence[str]
+    def _passages_to_read(
+        self, passages: Sequence[RetrievedPassage], unused: Sequence[str], previous: Sequence[str]
     ) -> list[RetrievedPassage]:
         def rank(i: int) -> tuple[int, int]:
             text = passages[i].passage.text
-            if any(find_spans(text, c) for c in open_):
+            if any(find_spans(text, c) for c in unused):
                 return 0, i
             return (2 if any(find_spans(text, p) for p in previous) else 1), i
 

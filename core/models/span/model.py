@@ -147,16 +147,16 @@ def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
     _, length, width = scores.shape
     flat = scores.reshape(-1)
     values, index = torch.topk(flat, min(limit, flat.numel()))
-    found: dict[tuple[int, int, int], Span] = {}
+    spans: dict[tuple[int, int, int], Span] = {}
     for value, i in zip(values.tolist(), index.tolist()):
         if value == float("-inf"):
             break
-        row, rest = divmod(i, length * width)
-        s, w = divmod(rest, width)
+        row, remainder = divmod(i, length * width)
+        s, w = divmod(remainder, width)
         passage = rows.passage[row]
         start, end = rows.offsets[row][s][0], rows.offsets[row][s + w][1]
-        found.setdefault((passage, start, end), Span(passage, start, end, value))
-    return list(found.values())
+        spans.setdefault((passage, start, end), Span(passage, start, end, value))
+    return list(spans.values())
 
 
 # What belongs to a word that begins or ends with signs: `--port`, `#21c354`, `~/.x`, `$400`, `C++`, `main()`, `40%`, `/etc/x/`

@@ -63,8 +63,8 @@ class RowBatch:
     def questions(self, part: slice) -> RowBatch:
         """A slice of the questions; R and L do not change."""
         rows = slice(part.start * self.rows, part.stop * self.rows)
-        cut = {k: v[part if k == "steps" else rows] if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
-        return RowBatch(**cut)  # type: ignore[arg-type]
+        parts = {k: v[part if k == "steps" else rows] if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
+        return RowBatch(**parts)  # type: ignore[arg-type]
 
     def to(self, device: torch.device) -> RowBatch:
         move = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
@@ -114,11 +114,11 @@ class SpanHead(nn.Module):
         weights = scores.float().masked_fill(~prompt_mask[:, None, None, :], float("-inf")).softmax(-1).to(x.dtype)
         return x + weights.flatten(2) @ says.flatten(1, 2)
 
-    def eoi(self, e: Tensor, x: Tensor, seen: Tensor) -> Tensor:
+    def eoi(self, e: Tensor, x: Tensor, real: Tensor) -> Tensor:
         """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `seen` (B, N * L)."""
         query = self.look(e[:, 0])  # (B, d)
         scores = (x @ query.unsqueeze(-1)).squeeze(-1) / math.sqrt(x.shape[-1])
-        weights = torch.softmax(scores.float().masked_fill(~seen, float("-inf")), dim=-1).to(x.dtype)
+        weights = torch.softmax(scores.float().masked_fill(~real, float("-inf")), dim=-1).to(x.dtype)
         pooled = (weights.unsqueeze(1) @ x).squeeze(1)
         return self.nothing(torch.cat([e[:, 0], pooled], dim=-1)).squeeze(-1).float()
 

@@ -18,7 +18,7 @@ from core.models.span.model import SpanModel, collate, to_candidate, top_spans
 from core.types import Candidate, Passage
 
 BATCH_ROWS = 64
-LEAST = 1e-9
+MIN_PROBABILITY = 1e-9
 Place = tuple[int, int, int]  # (index of the passage, first character, end) of a span
 
 
@@ -39,23 +39,23 @@ class Readout:
     @property
     def answers_probability(self) -> float:
         """The probability that the passage has an answer; never 0."""
-        return max(LEAST, 1 - self.abstain_probability)
+        return max(MIN_PROBABILITY, 1 - self.abstain_probability)
 
 
 def relevances(readouts: Sequence[Readout]) -> list[float]:
     """P(passage is the one | question): a softmax over passages of the log odds that the reader does not abstain, as DPR's reader selects a
     passage (Karpukhin et al. 2020, section 6.1)."""
-    return _shares([r.answers_probability / max(LEAST, r.abstain_probability) for r in readouts])
+    return _shares([r.answers_probability / max(MIN_PROBABILITY, r.abstain_probability) for r in readouts])
 
 
-def read_alone(read: Mapping[Place, float]) -> dict[Place, float]:
+def read_alone(log_probabilities: Mapping[Place, float]) -> dict[Place, float]:
     """Of each span, given as its log probability in its passage (PassageReader.log_probabilities), P(passage) P(span | passage, not abstaining): DPR's
     score, as `relevances` and a passage's own probabilities give it."""
     answering: dict[int, float] = {}
-    for (passage, *_), log_probability in read.items():
+    for (passage, *_), log_probability in log_probabilities.items():
         answering[passage] = min(1 - 1e-4, answering.get(passage, 0.0) + math.exp(log_probability))
     share = dict(zip(answering, _shares([p / (1 - p) for p in answering.values()])))
-    return {place: share[place[0]] * math.exp(lp) / answering[place[0]] for place, lp in read.items()}
+    return {place: share[place[0]] * math.exp(lp) / answering[place[0]] for place, lp in log_probabilities.items()}
 
 
 def _shares(odds: Sequence[float]) -> list[float]:
@@ -96,34 +96,34 @@ class PassageReader(SpanModel):
             batch = collate(jobs, None)
             with self.lock, torch.inference_mode(), bf16_autocast(self.device):
                 states = self.network.encode(on_device := batch.to(self.device))
-                found = self.network.read_off(on_device, states)
-            spans, nothing, states = (x.float().cpu() for x in (*found, states))
+                outputs = self.network.read_off(on_device, states)
+            spans, nothing, states = (x.float().cpu() for x in (*outputs, states))
             by_job = states.view(len(jobs), batch.rows, *states.shape[1:])
             for g, (job, passage) in enumerate(zip(jobs, part)):
-                own = spans[g, : len(job)]
-                readouts.append(self._readout(own, nothing[g, : len(job)], job, passage, candidates))
-                row, rest = divmod(int(own.argmax()), own.shape[1] * own.shape[2])
-                start, length = divmod(rest, own.shape[2])
-                end = min(start + length, own.shape[1] - 1)
+                row_spans = spans[g, : len(job)]
+                readouts.append(self._readout(row_spans, nothing[g, : len(job)], job, passage, candidates))
+                row, remainder = divmod(int(row_spans.argmax()), row_spans.shape[1] * row_spans.shape[2])
+                start, length = divmod(remainder, row_spans.shape[2])
+                end = min(start + length, row_spans.shape[1] - 1)
                 vectors.append(torch.cat([by_job[g, row, i] for i in (0, start, end)]))
         return readouts, torch.stack(vectors) if vectors else torch.zeros(0, 0)
 
     def log_probabilities(self, question: str, passages: Sequence[Passage], spans: int) -> dict[Place, float]:
         """log p(span | question, passage) of the likeliest `spans` of each passage, abstention included."""
-        found: dict[Place, float] = {}
+        by_place: dict[Place, float] = {}
         jobs = [self.rows(question, [passage]) for passage in passages]
         for k in range(0, len(jobs), 16):
             scored = self.scored([(rows, None, 0) for rows in jobs[k : k + 16]])
             for i, (of_spans, nothing) in enumerate(scored, k):
                 total = _log_total(of_spans, nothing)
                 best = top_spans(of_spans, jobs[i], spans)
-                found |= {(i, s.start, s.end): s.logit - total for s in best}
-        return found
+                by_place |= {(i, s.start, s.end): s.logit - total for s in best}
+        return by_place
 
     def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows, passage: Passage, limit: int) -> Readout:  # type: ignore[no-untyped-def]
         null, total = float(nothing.min()), _log_total(spans, nothing)
-        found = [to_candidate(s, passage, math.exp(s.logit - total)) for s in top_spans(spans, rows, limit)]
-        return Readout(passage, tuple(found), math.exp(null - total))
+        candidates = [to_candidate(s, passage, math.exp(s.logit - total)) for s in top_spans(spans, rows, limit)]
+        return Readout(passage, tuple(candidates), math.exp(null - total))
 
 
 def _log_total(spans: torch.Tensor, nothing: torch.Tensor) -> float:

@@ -16,8 +16,8 @@ from torch import Tensor
 from core.text import find_spans
 
 JOIN = " : "  # between title and text
-MOST_TOKENS = 1536  # of one passage: enough for core.text.CHUNK_CHARS characters at one token per character
-TOKEN_CHARS = 32  # above the average of any text; text beyond MOST_TOKENS such tokens is not tokenised
+MAX_PASSAGE_TOKENS = 1536  # of one passage: enough for core.text.CHUNK_CHARS characters at one token per character
+TOKEN_CHARS = 32  # above the average of any text; text beyond MAX_PASSAGE_TOKENS such tokens is not tokenised
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ def passage_rows(
 ) -> Rows:
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
 
-    Of a passage at most MOST_TOKENS tokens are read (11 to 14 rows of 192 tokens, by the length of the question), rounded up to whole rows, so
+    Of a passage at most MAX_PASSAGE_TOKENS tokens are read (11 to 14 rows of 192 tokens, by the length of the question), rounded up to whole rows, so
     that an overlong passage cannot exhaust memory.
     """
     question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
-    seconds = [(f"{title}{JOIN}{text}" if title else text)[: MOST_TOKENS * TOKEN_CHARS] for title, text in passages]
+    seconds = [(f"{title}{JOIN}{text}" if title else text)[: MAX_PASSAGE_TOKENS * TOKEN_CHARS] for title, text in passages]
     shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
     overlap = min(stride, max_tokens // 4)
     encoded = tokenizer(
@@ -71,7 +71,7 @@ def passage_rows(
     rows = Rows([], [], [], [], [], [])
     tokens_read = [0] * len(seconds)
     for i, sample in enumerate(encoded["overflow_to_sample_mapping"]):
-        if tokens_read[sample] >= MOST_TOKENS:
+        if tokens_read[sample] >= MAX_PASSAGE_TOKENS:
             continue
         tokens_read[sample] += encoded.sequence_ids(i).count(1) - (overlap if tokens_read[sample] else 0)
         text, shift = seconds[sample], shifts[sample]
@@ -114,15 +114,15 @@ def prompt_row(
 
 def label_spans(rows: Rows, texts: Sequence[str], aliases: Sequence[str], max_answer_tokens: int) -> list[tuple[int, int, int]]:
     """All spans (row, first token, last token) whose text is one of the aliases."""
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     for r, passage in enumerate(rows.passage):
         by_start, by_end = rows.edges(r)
         for alias in aliases:
             for a, b in find_spans(texts[passage], alias):
                 s, e = by_start.get(a), by_end.get(b)
                 if s is not None and e is not None and s <= e < s + max_answer_tokens:
-                    found.append((r, s, e))
-    return found
+                    spans.append((r, s, e))
+    return spans
 
 
 def pad(sequences: Sequence[Sequence[int | bool]], length: int, value: int | bool = 0) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from core.models.scheduling.turns import gathered
+from core.models.scheduling.turns import gathering
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -21,7 +21,7 @@ def in_order(ask: Callable[[Q], R], questions: Sequence[Q], batch: int) -> Gener
         yield from map(ask, questions)
         return
     pool, waiting = ThreadPoolExecutor(batch), deque[Future[R]]()
-    with gathered(batch):
+    with gathering(batch):
         try:
             for question in questions:
                 waiting.append(pool.submit(ask, question))

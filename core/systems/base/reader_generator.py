@@ -47,7 +47,7 @@ class ReaderGenerator:
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
             some = range(first, min(first + AT_A_TIME, len(passages)))
-            if run.left <= 0:
+            if run.seconds_left <= 0:
                 for i in some:
                     why = "the time limit was reached before this passage was read"
                     run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, why))
@@ -114,7 +114,7 @@ class ReaderGenerator:
     def _asked_back(
         self, jobs: Sequence[tuple[int, str, list[t.Passage]]], interpretations: Sequence[t.Interpretation], run: Run
     ) -> list[bool]:
-        if not jobs or run.left <= 0:
+        if not jobs or run.seconds_left <= 0:
             return [False] * len(jobs)
         run.check()
         started, error = time.perf_counter(), ""
@@ -145,7 +145,7 @@ class ReaderGenerator:
 
     def _answers_to(self, claim: Claim, run: Run) -> list[Readout | str]:
         started = time.perf_counter()
-        if run.left <= 0:
+        if run.seconds_left <= 0:
             return ["the time limit was reached"]
         try:
             found: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))

@@ -545,7 +545,7 @@ def test_a_key_goes_to_no_address_that_a_name_leads_to_unless_it_is_near(monkeyp
 
 def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     settings = Settings(lm_url="http://127.0.0.1:1/v1", lm_model="tiny", lm_key=KEY)
-    address = Address.of(settings)
+    address = Address.from_settings(settings)
     shown = EndpointModel(address)
     with caplog.at_level(logging.DEBUG), endpoint(lambda body, n: Reply(f"oops {KEY}", 400)) as (url, _):
         done = ask(url)

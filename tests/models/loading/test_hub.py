@@ -16,7 +16,7 @@ from core.engine import statuses
 from core.errors import CheckpointError, DownloadError
 from core.models.loading.files import digest
 from core.models.loading.finding import BUNDLED, find_answering, find_checkpoint, find_fid, is_span_model
-from core.models.loading.hub import fetched, is_name, put
+from core.models.loading.hub import fetch, is_name, put
 from core.settings import Settings
 
 SPAN = {"config.json": json.dumps({"kind": "span"}).encode(), "model.safetensors": b"weights"}
@@ -27,7 +27,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hub_server.
     with hub_server.serving() as running:
         hub_server.use(running, monkeypatch, tmp_path / "cache", running.token)
         yield running
-    fetched.cache_clear()
+    fetch.cache_clear()
 
 
 def test_a_checkpoint_goes_there_and_comes_back(
@@ -118,7 +118,7 @@ def test_offline_stays_offline(hub: hub_server.FakeHub, monkeypatch: pytest.Monk
     hub.commit("ada/other", SPAN)
     kept = find_checkpoint("ada/reader", "reader")
     hub.asked.clear()
-    fetched.cache_clear()
+    fetch.cache_clear()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert find_checkpoint("ada/reader", "reader") == kept
     with pytest.raises(CheckpointError, match="HF_HUB_OFFLINE forbids asking the hub"):

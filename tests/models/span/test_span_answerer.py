@@ -389,12 +389,15 @@ def test_questions_that_wait_together_get_what_they_get_alone(make: Callable[...
         ("which film song", [*PASSAGES[1:], RetrievedPassage(Passage("long", "t", LONG), 3, 1.0, 0.1)], ("boat", "one two")),
     ]
     alone = [model.propose(*job) for job in jobs]
+    batches: list[int] = []
+    run = model._together._run
+    model._together._run = lambda items: (batches.append(len(items)), run(items))[1]
     turns.gather(8)
     try:
         together = at_the_same_moment([lambda job=job: model.propose(*job) for job in jobs])
     finally:
         turns.gather(1)
-    assert model._together.together == len(jobs)
+    assert batches == [len(jobs)]
     for one, other in zip(alone, together):
         assert [(c.text, c.evidence) for c in other.candidates] == [(c.text, c.evidence) for c in one.candidates]
         assert [c.probability for c in other.candidates] == pytest.approx([c.probability for c in one.candidates], abs=1e-5)

