@@ -37,7 +37,6 @@ from core.models.encoders.pretrained import TRANSFORMERS
 
 NAME, AUTHORS_NAME = "ambiscope_interleaved", "ambiscope_authors"
 Kind = Literal["paper", "authors"]
-Mode = Literal["interleaved", "separate"]
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,10 @@ def _fused(
     query: Tensor, key: Tensor, value: Tensor, scaling: float, bias: Tensor | None = None, dropout: float = 0.0
 ) -> Tensor:
     """(rows, H, queries, D) over (rows, H, keys, D) by torch's fused kernels, which keep no matrix of scores; `bias` is added to the scores."""
-    if bias is not None:  # under autocast a relative position bias stays in float32; a kernel wants all queries' biases
+    if bias is not None:  # under autocast a relative position bias stays in float32; the kernels need the biases of all queries
         bias = bias.to(query.dtype).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
-    if (
-        query.device.type == "cpu" and torch.is_grad_enabled() and not dropout
-    ):  # the fused kernel's backward pass takes twice as long
+    # on a CPU the fused kernel's backward pass takes twice as long
+    if query.device.type == "cpu" and torch.is_grad_enabled() and not dropout:
         scores = query * scaling @ key.transpose(-1, -2)
         return (scores if bias is None else scores + bias).softmax(-1) @ value
     return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout, scale=scaling)
@@ -117,7 +115,7 @@ def _packed(
 
 @lru_cache(maxsize=2)  # every layer asks for the same
 def _token_positions(lengths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(T,) where the tokens of packed rows stand in padded rows, one after another; (rows, L) which of those places hold a token."""
+    """(T,) positions in flattened padded rows (rows * L) of the tokens of packed rows; (rows, L) which positions hold a token."""
     longest = max(lengths)
     real = torch.arange(longest) < torch.tensor(lengths)[:, None]
     return real.flatten().nonzero().squeeze(1).to(device), real.to(device)
@@ -149,7 +147,7 @@ def _spread(
 
 
 def _row_lengths(real: Tensor) -> list[int] | None:
-    """Real tokens of each row, or None where padding stands before or between them."""
+    """Real tokens of each row, or None if padding comes before or between them."""
     counts = real.sum(1)
     ends = torch.arange(1, real.shape[1] + 1, device=real.device)
     prefix = (real == (ends <= counts[:, None])).all()
@@ -162,10 +160,9 @@ def _without_padding(
     """The padded layout by the packed one: (B * R, H, L, D) -> the same, zeros where there is no token."""
     q, k, v = (torch.cat([row[:, :n] for row, n in zip(t, packing.lengths)], 1)[None] for t in (query, key, value))
     out = torch.zeros_like(query)
-    for row, n, output in zip(
-        out, packing.lengths, _packed(q, k, v, packing, scaling, position_bias)[0].split(packing.lengths, dim=1)
-    ):
-        row[:, :n] = output
+    packed_rows = _packed(q, k, v, packing, scaling, position_bias)[0].split(packing.lengths, dim=1)
+    for row, n, packed_row in zip(out, packing.lengths, packed_rows):
+        row[:, :n] = packed_row
     return out
 
 
@@ -289,17 +286,6 @@ def authors_attention(
 _KINDS = {"paper": (NAME, interleaved_attention), "authors": (AUTHORS_NAME, authors_attention)}
 
 
-def register() -> None:
-    """Makes both functions known to transformers, with a boolean padding mask.  Idempotent."""
-    with TRANSFORMERS:
-        from transformers import AttentionInterface
-        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
-
-    for name, function in _KINDS.values():
-        AttentionInterface.register(name, function)
-        AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
-
-
 def use_interleaving(encoder: nn.Module, kind: Kind = "paper") -> nn.Module:
     """Switches an encoder (T5 stack, BertModel, our Bert, ...) to the interleaved attention.  Weights are untouched.
 
@@ -310,6 +296,12 @@ def use_interleaving(encoder: nn.Module, kind: Kind = "paper") -> nn.Module:
     if isinstance(encoder, Bert):
         encoder.attend = interleaved_attention
         return encoder
-    register()
-    encoder.set_attn_implementation(_KINDS[kind][0])  # type: ignore[operator]
+    with TRANSFORMERS:
+        from transformers import AttentionInterface
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+
+    name, function = _KINDS[kind]
+    AttentionInterface.register(name, function)
+    AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])  # a boolean padding mask
+    encoder.set_attn_implementation(name)  # type: ignore[operator]
     return encoder

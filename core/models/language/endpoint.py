@@ -305,7 +305,7 @@ def parse_completion(completion: Completion, request: Request) -> Completion:
 
 def _text(content: Any) -> str:
     """The text of a message: a string, or a list of parts, of which those that reason are left out."""
-    parts = content if isinstance(content, list) else [content]
+    parts = content if isinstance(content, list) else [content] if isinstance(content, str) else []
     texts = (p.get("text") if isinstance(p, dict) and p.get("type", "text") in ("text", "output_text") else p for p in parts)
     return "".join(t for t in texts if isinstance(t, str))
 

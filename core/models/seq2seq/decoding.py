@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
-from core.models.seq2seq.network import fan_out
+from core.models.seq2seq.network import encoding, fan_out
 from core.text import answer_words, find_spans, shares_words
 from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
@@ -75,10 +75,12 @@ def _pick(logits: Tensor, writing: SequenceDecoding, generators: Sequence[torch.
         scores = logits.log_softmax(-1)
         choices: list[Tensor] = []
         for k in range(scores.shape[1]):  # each group sees the choices of the earlier groups
-            scores_k = scores[:, k].clone()
+            group_scores = scores[:, k].clone()
             for token in choices:
-                scores_k.scatter_add_(1, token[:, None], scores_k.new_full((scores_k.shape[0], 1), -writing.diversity))
-            choices.append(scores_k.argmax(-1))
+                group_scores.scatter_add_(
+                    1, token[:, None], group_scores.new_full((group_scores.shape[0], 1), -writing.diversity)
+                )
+            choices.append(group_scores.argmax(-1))
         return torch.stack(choices, dim=1)
     p = logits.softmax(-1)
     order = p.sort(-1, descending=True)
@@ -125,14 +127,11 @@ def write(
             break
         out = network.decode(states, mask, chosen[:, None], cache, keep=True)
         logits, cache = out.logits[:, -1].float(), out.past_key_values
-    ids = torch.stack(tokens, 1).view(questions, k, -1).tolist()
-    chosen_log_probabilities = torch.stack(gains, 1).view(questions, k, -1).tolist()
-    return [[_cut(ids[b][j], chosen_log_probabilities[b][j], end) for j in range(k)] for b in range(questions)]
-
-
-def _cut(ids: Sequence[int], gained: Sequence[float], end: int) -> WrittenSequence:
-    n = next((i for i, token in enumerate(ids) if token == end), len(ids))
-    return WrittenSequence(tuple(ids[:n]), tuple(gained[:n]))
+    sequences = []
+    for ids, chosen_log_probabilities in zip(torch.stack(tokens, 1).tolist(), torch.stack(gains, 1).tolist()):
+        n = ids.index(end) if end in ids else len(ids)
+        sequences.append(WrittenSequence(tuple(ids[:n]), tuple(chosen_log_probabilities[:n])))
+    return [sequences[b * k : (b + 1) * k] for b in range(questions)]
 
 
 def read_answers(tokenizer: Any, sequence: WrittenSequence) -> list[tuple[str, float]]:
@@ -201,8 +200,8 @@ def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
     return None
 
 
-def shown(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
-    """An uncased model's answer as the first passage that has it writes it."""
+def in_passage_words(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
+    """An uncased model's answer as the first passage that has it writes it; another model's as it is."""
     evidence = surface(text, passages) if uncased else None
     return " ".join(evidence.text.split()) if evidence else text
 
@@ -219,24 +218,21 @@ class Writer:
 
     def __init__(self, answerer: Any, writing: SequenceDecoding | None = None, joined: int = 0) -> None:
         self.answerer, self.writing, self.joined = answerer, writing or SequenceDecoding(), joined
-        self.uncased = bool(getattr(answerer.tokenizer, "do_lower_case", False)) or getattr(answerer.network, "uncased", False)
+        self.uncased = answerer.network.uncased or bool(getattr(answerer.tokenizer, "do_lower_case", False))
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage]]]) -> list[list[Candidate]]:
         """The answer set of each job (question, passages), as candidates without evidence."""
-        a = self.answerer
+        network, tokenizer = self.answerer.network, self.answerer.tokenizer
         texts = []
         for question, retrieved in jobs:
             passages = [p.passage for p in retrieved]
             if self.joined and passages:
                 passages = [join_passages(passages)]
             texts.append((question, [(p.title, p.text) for p in passages], ()))
-        autocast = torch.autocast(a.device.type, dtype=torch.bfloat16, enabled=a.device.type == "cuda")
-        with a.lock, torch.inference_mode(), autocast:
-            batch = a.network.collate(a.tokenizer, texts, self.joined or None)
-            states, mask = a.network.encode(batch.to(a.device))
-            written = write(a.network, a.tokenizer, states, mask, self.writing, [question for question, _ in jobs])
-            answers = [[read_answers(a.tokenizer, w) for w in sequences] for sequences in written]
+        with encoding(self.answerer, texts, self.joined or None) as (states, mask):
+            written = write(network, tokenizer, states, mask, self.writing, [question for question, _ in jobs])
+            answers = [[read_answers(tokenizer, w) for w in sequences] for sequences in written]
         return [
-            [Candidate(shown(text, passages, self.uncased), p) for text, p in merge(sequences)]
+            [Candidate(in_passage_words(text, passages, self.uncased), p) for text, p in merge(sequences)]
             for sequences, (_, passages) in zip(answers, jobs)
         ]

@@ -24,20 +24,19 @@ from torch import Tensor, nn
 from core import disk
 from core.errors import CheckpointError, StorageError
 from core.models.encoders.pretrained import TRANSFORMERS, pretrained, reason
-from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released
+from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released, read_config
 from core.models.loading.once import loaded_once
 from core.models.scheduling.device import pick_device
 from core.models.scheduling.turns import TURNS
-from core.models.seq2seq.decoding import shown as in_passage_words
-from core.models.seq2seq.network import FidConfig, FidNetwork
-from core.models.seq2seq.network import fan_out as fan_out
+from core.models.seq2seq.decoding import in_passage_words
+from core.models.seq2seq.network import FidConfig, FidNetwork, encoding, fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
 from core.text import answer_words, find_spans, occurrences, shares_words
 from core.types import EOI, STEP_CANDIDATES, Candidate, Evidence, Proposal, RetrievedPassage
 
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
-MAX_EXTRA = 8  # additional first tokens, one for each previous answer
+MAX_EXTRA = 8  # first tokens beyond the candidates, one for each previous answer
 
 
 @dataclass(frozen=True)
@@ -80,12 +79,9 @@ class FidAnswerer:
             (question, [(p.passage.title, p.passage.text) for p in retrieved], previous)
             for question, retrieved, previous in jobs
         ]
-        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
         # previous answers may still be likely and are dropped: look at as many more
         limits = [self.generation.candidates + min(len(previous), MAX_EXTRA) for _, _, previous in jobs]
-        with self.lock, torch.inference_mode(), autocast:  # the tokenizer is not thread-safe either
-            batch = self.network.collate(self.tokenizer, texts)
-            states, mask = self.network.encode(batch.to(self.device))
+        with encoding(self, texts) as (states, mask):
             sequences, probabilities, eoi = self._generate(states, mask, max(limits))
         return [
             self._proposal(sequences[b, : limits[b]], probabilities[b].tolist(), float(eoi[b]), passages, previous)
@@ -133,7 +129,7 @@ class FidAnswerer:
         dropped = 0.0
         for ids, probability in zip(sequences, probabilities):
             text = " ".join(self.tokenizer.decode(ids, skip_special_tokens=True).split())
-            text = in_passage_words(text, passages, getattr(self.network, "uncased", False))
+            text = in_passage_words(text, passages, self.network.uncased)
             key = answer_words(text)
             if not key or (not self.generation.repeats and shares_words(text, previous)):
                 dropped += probability
@@ -211,20 +207,15 @@ def _own_file(source: str, name: str) -> Path | None:
 
 def _is_t5(file: Path) -> bool:
     """Whether core.models.seq2seq.released reads this file of weights: a bare state dict, or one next to a T5's config.json."""
-    config = file.parent / "config.json"
-    return file.suffix == ".pt" or not config.exists() or json.loads(config.read_text()).get("model_type") == "t5"
-
-
-def _is_small(where: str) -> bool:
-    config = Path(where) / "config.json"
-    return config.exists() and json.loads(config.read_text()).get("kind") == SMALL_SEQ2SEQ
+    described = file.suffix != ".pt" and (file.parent / "config.json").exists()
+    return not described or read_config(file.parent).get("model_type") == "t5"
 
 
 def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
     """(network, tokenizer) from a folder or the hub.  `config`: replaces the stored one.  Raises CheckpointError."""
     source = find_fid(name)
     try:
-        if _is_small(source):
+        if (Path(source) / "config.json").exists() and read_config(Path(source)).get("kind") == SMALL_SEQ2SEQ:
             return load_small(Path(source), config)
         if (file := find_released(source)) is not None and not (file.parent / FID_DETAILS).exists() and _is_t5(file):
             released = load_released(file)
@@ -272,8 +263,6 @@ def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[Fid
 def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
     """Name, size, time and inode of each file of a folder; empty for a hub name."""
     path = Path(where)
-    if not path.exists():
-        return ()
     stats = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
     return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
 

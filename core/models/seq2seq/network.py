@@ -8,7 +8,8 @@ Legend: B questions, N passages, R = N + 1 rows a question, L tokens a row, P pr
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from core.models.encoders.pretrained import TRANSFORMERS
 from core.models.interleaving import Kind, Packing, use_interleaving
 from core.models.seq2seq.cross_attention import read_states
-from core.models.span.network import Prompting
+from core.models.span.network import Prompting, with_learned_prompts
 from core.models.span.rows import clip, pad, prompt_text
 
 # the trained output: one answer or [EOI], the whole answer set, or a disambiguated question
@@ -75,8 +76,8 @@ class FidBatch:
     key: tuple[int, int] | None = None  # of the batch in its training data, where it comes again
 
     def to(self, device: torch.device) -> FidBatch:
-        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
-        return FidBatch(**moved)
+        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **moved)
 
 
 def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequence[str], template: str = "fid") -> list[str]:
@@ -116,18 +117,22 @@ def collate_fid(
     )
 
 
+@contextmanager
+def encoding(
+    answerer: Any, jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]], max_tokens: int | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """States and mask of jobs (question, passages, previous answers), by the network and tokenizer of a FidAnswerer, whose lock is held meanwhile:
+    neither is thread-safe.  On a GPU in bf16."""
+    device = answerer.device
+    autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
+    with answerer.lock, torch.inference_mode(), autocast:
+        batch = answerer.network.collate(answerer.tokenizer, jobs, max_tokens)
+        yield answerer.network.encode(batch.to(device))
+
+
 def fan_out(x: Tensor, k: int) -> Tensor:
     """(B, ...) -> (B * K, ...), each question K times in a row."""
     return x[:, None].expand(x.shape[0], k, *x.shape[1:]).reshape(-1, *x.shape[1:])
-
-
-def _own_config(encoder: nn.Module) -> None:
-    """Gives the encoder its own config: BART's stacks share one, and the decoder must keep its attention."""
-    shared: Any = encoder.config
-    config = copy.deepcopy(shared)
-    for module in encoder.modules():
-        if getattr(module, "config", None) is shared:
-            module.config = config
 
 
 class FidNetwork(nn.Module):
@@ -135,6 +140,8 @@ class FidNetwork(nn.Module):
 
     Raises ValueError if the encoder does not use transformers' attention interface.
     """
+
+    uncased = False
 
     def __init__(self, model: Any, config: FidConfig, eoi: int) -> None:
         super().__init__()
@@ -144,7 +151,10 @@ class FidNetwork(nn.Module):
         encoder = model.get_encoder()
         if not encoder._can_set_attn_implementation():
             raise ValueError(f"the attention of {type(encoder).__name__} cannot be replaced; use a T5 or BART model")
-        _own_config(encoder)
+        shared, own_config = encoder.config, copy.deepcopy(encoder.config)
+        for module in encoder.modules():  # BART's stacks share a config, and the decoder must keep its attention
+            if getattr(module, "config", None) is shared:
+                module.config = own_config
         use_interleaving(encoder, config.attention)
         read_states(model)
         self.model = model
@@ -171,26 +181,18 @@ class FidNetwork(nn.Module):
             return self._one_by_one(batch)
         if self._packs(batch):
             return self._encode_packed(batch)
-        encoder = self.model.get_encoder()
-        length, rows = batch.input_ids.shape[1], batch.rows
-        mask, p = batch.mask, batch.prompt_tokens
-        extra: dict[str, Any] = {} if self.config.prompting == "separate" else {"rows": rows, "prompt_tokens": p}
+        encoder, mask, rows, p = self.model.get_encoder(), batch.mask, batch.rows, batch.prompt_tokens
         if self.config.prompting == "learned":
-            p = extra["prompt_tokens"] = self.config.learned_tokens
-            extra["alone"] = True  # no prompting model reads the passages
             embedded = encoder.get_input_embeddings()(batch.input_ids)  # (B * R, L, d)
-            by_question = embedded.view(-1, rows, *embedded.shape[1:]).clone()
-            steps = batch.steps.clamp(max=self.config.learned_steps - 1)
-            by_question[:, 0, :p] = self.prompts[steps].to(embedded.dtype)
-            mask = mask.view(-1, rows, length).clone()
-            mask[:, 0] = torch.arange(length, device=mask.device) < p
-            mask = mask.view(-1, length)
-            extra["inputs_embeds"] = by_question.view_as(embedded)
+            inputs, mask = with_learned_prompts(embedded, mask, rows, self.prompts, batch.steps)
+            p = inputs["prompt_tokens"]
         else:
-            extra["input_ids"] = batch.input_ids
-        states = encoder(attention_mask=mask.long(), **extra).last_hidden_state  # (B * R, L, d)
+            inputs = {"input_ids": batch.input_ids}
+            if self.config.prompting == "interleaved":
+                inputs |= {"rows": rows, "prompt_tokens": p}
+        states = encoder(attention_mask=mask.long(), **inputs).last_hidden_state  # (B * R, L, d)
         states = states.view(-1, rows, *states.shape[1:])
-        mask = mask.view(-1, rows, length)
+        mask = mask.view(-1, rows, mask.shape[1])
         # prompt first, then all passages of a question in one row: the decoder attends to them together
         x = states[:, 1:].reshape(states.shape[0], -1, states.shape[-1])
         return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([mask[:, 0, :p], mask[:, 1:].flatten(1)], dim=1)

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from core.errors import CheckpointError
 from core.models.seq2seq.decoding import SequenceDecoding, write
 from core.models.seq2seq.fid import load_fid
+from core.models.seq2seq.network import encoding
 from core.text import question_key
 from core.types import Passage
 
@@ -59,7 +58,6 @@ class Seq2SeqRewriter:
     def __init__(self, answerer: Any, beams: int = BEAMS) -> None:
         self.answerer = answerer
         self.writing = SequenceDecoding("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
-        self.uncased = bool(getattr(answerer.network, "uncased", False))
 
     def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:
         """Distinct candidates of each job, highest mean token probability first."""
@@ -73,9 +71,7 @@ class Seq2SeqRewriter:
         texts = [
             rewriting_job(q, answer, others, [(p.title, p.text) for p in retrieved]) for q, answer, others, retrieved in jobs
         ]
-        autocast = torch.autocast(a.device.type, dtype=torch.bfloat16, enabled=a.device.type == "cuda")
-        with a.lock, torch.inference_mode(), autocast:
-            states, mask = a.network.encode(a.network.collate(a.tokenizer, texts).to(a.device))
+        with encoding(a, texts) as (states, mask):
             sequences = write(a.network, a.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
             candidate_lists = [
                 [" ".join(a.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in retrieved]
@@ -87,7 +83,7 @@ class Seq2SeqRewriter:
             distinct: dict[str, str] = {}
             for text in candidates:
                 if key := question_key(text):
-                    distinct.setdefault(key, truecase(text, sources) if self.uncased else text)
+                    distinct.setdefault(key, truecase(text, sources) if self.answerer.network.uncased else text)
             out.append([text if text.endswith("?") else f"{text}?" for text in distinct.values()])
         return out
 

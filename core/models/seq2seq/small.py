@@ -5,7 +5,7 @@ interleaved prompting as in AmbigPrompt (Sun et al. 2023).  It has the methods o
 core.models.seq2seq.decoding accept either.
 
 p(y) = g p_vocabulary(y) + (1 - g) sum of the copy attention over source tokens that are y.  An answer is a run of source tokens, and a small
-decoder learns slowly to resume where it was.  So the copy scores are told what is known exactly: whether the token before a source token is
+decoder learns slowly to resume where it was.  So the copy scores get exact features: whether the token before a source token is
 the token written last (and the one before that too), and whether a source token was written before.  A span reader's scores for the first and
 the last token of an answer are features as well: the start score where an answer begins, the end score in the gate, where one may end.
 Legend: B questions, R rows, L tokens a row, P prompt tokens, S = P + N * L source tokens, T target tokens, d model width, V vocabulary and [EOI].
@@ -154,7 +154,7 @@ class SmallSeq2Seq(nn.Module):
 
     # ------------------------------------------------------------ reading
 
-    uncased = True  # answers come back in lower case (core.models.seq2seq.decoding.shown)
+    uncased = True  # answers come back in lower case (core.models.seq2seq.decoding.in_passage_words)
 
     def collate(
         self,
@@ -169,24 +169,23 @@ class SmallSeq2Seq(nn.Module):
         config = self.config
         if max_tokens:
             longest = int(self.encoder.config.max_position_embeddings)  # type: ignore[union-attr, arg-type]
-            jobs = [(q, [(title, clip(tokenizer, text, max_tokens)) for title, text in found], a) for q, found, a in jobs]
+            jobs = [(q, [(title, clip(tokenizer, text, max_tokens)) for title, text in pairs], a) for q, pairs, a in jobs]
             config = replace(config, max_tokens=min(max_tokens, longest))
         prompts = [
             prompt_row(tokenizer, question, previous, config.max_prompt_tokens, config.max_question_tokens)
             for question, _, previous in jobs
         ]
         rows_of = [
-            passage_rows(tokenizer, question, passages, config.max_tokens, config.max_question_tokens) if passages else None
+            passage_rows(tokenizer, question, passages, config.max_tokens, config.max_question_tokens)
             for question, passages, _ in jobs
         ]
-        count = 1 + max((len(rows) for rows in rows_of if rows is not None), default=0)
+        count = 1 + max(map(len, rows_of))
         ids: list[list[int]] = []
         types: list[list[int]] = []
         for (prompt, prompt_types), rows in zip(prompts, rows_of):
-            row_ids = [prompt, *(rows.input_ids if rows is not None else [])]
-            row_types = [prompt_types, *(rows.token_type_ids if rows is not None else [])]
-            ids += row_ids + [[]] * (count - len(row_ids))
-            types += row_types + [[]] * (count - len(row_ids))
+            padding: list[list[int]] = [[]] * (count - 1 - len(rows))
+            ids += [prompt, *rows.input_ids, *padding]
+            types += [prompt_types, *rows.token_type_ids, *padding]
         length = max(len(row) for row in ids)
         return FidBatch(
             input_ids=pad(ids, length, int(tokenizer.pad_token_id)),
@@ -218,7 +217,7 @@ class SmallSeq2Seq(nn.Module):
         return torch.cat([embeddings, self.eoi_vector.to(embeddings.dtype)])
 
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
-        """Logits (B, T, V) of the decoder inputs `ids` (B, T); with `keep`, `past_key_values` is what the next call takes as `cache`.
+        """Logits (B, T, V) of the decoder inputs `ids` (B, T); with `keep`, `past_key_values` is the next call's `cache`.
 
         The previous tokens are few and are read again at each call, which costs less than caching their states; what depends on the source
         is cached.
@@ -228,9 +227,7 @@ class SmallSeq2Seq(nn.Module):
             cache = DecoderState(ids[:, :0], cross, self.key(states), self.edge(states))
         so_far = torch.cat([cache.ids, ids], dim=1)
         logits = self._logits(mask, so_far, cache)[:, -ids.shape[1] :]
-        return SimpleNamespace(
-            logits=logits, past_key_values=DecoderState(so_far, cache.cross, cache.keys, cache.edges) if keep else None
-        )
+        return SimpleNamespace(logits=logits, past_key_values=replace(cache, ids=so_far) if keep else None)
 
     @staticmethod
     def repeat_cache(cache: DecoderState, k: int) -> DecoderState:
@@ -267,18 +264,16 @@ class SmallSeq2Seq(nn.Module):
         follows_two = follows_last & (second[:, None] == earlier[:, :, None])
         appeared = (source[:, None] == last[:, :, None]).cumsum(1) > 0
         starts_answer = ((last == self.start) | (last == self.separator))[:, :, None]
-        after_first = nn.functional.pad(
-            starts_answer[:, :-1], (0, 0, 1, 0), value=False
-        )  # the last token written is an answer's first
+        # whether the last token written is an answer's first
+        after_first = nn.functional.pad(starts_answer[:, :-1], (0, 0, 1, 0), value=False)
         weights = self.hints(x).float()  # (B, T, 4)
         exact = (follows_last & ~starts_answer, follows_two & ~starts_answer, appeared)
         for k, feature in enumerate(exact):
             scores = scores + weights[..., k : k + 1] * feature
         starts, ends = state.edges.float().unbind(-1)  # (B, S)
         scores = scores + weights[..., 3:] * starts_answer * starts[:, None]
-        is_copy = (
-            source[:, None] == last[:, :, None]
-        ) & ~starts_answer  # places from which the last token may have been copied
+        # source tokens from which the last token may have been copied
+        is_copy = (source[:, None] == last[:, :, None]) & ~starts_answer
         is_exact_copy = is_copy & (after_first | (before[:, None] == earlier[:, :, None]))
         closing = ends[:, None].expand_as(scores).masked_fill(~is_exact_copy, LOWEST).amax(-1)
         closing = closing.masked_fill(~is_exact_copy.any(-1), 0.0)
@@ -289,7 +284,7 @@ class SmallSeq2Seq(nn.Module):
         return attention.masked_fill(hidden[:, None], 0.0), closing
 
     def forward(self, batch: FidBatch, labels: Tensor, encoded: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """`labels` (B, T): target, end of sequence, then IGNORED.  `read`: what `encode` gave for the batch, where that is kept."""
+        """`labels` (B, T): target, end of sequence, then IGNORED.  `encoded`: the result of `encode` for the batch, if it is cached."""
         states, mask = encoded or self.encode(batch)
         before = labels.new_full((labels.shape[0], 1), self.start)
         inputs = torch.cat([before, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.end)], dim=1)
@@ -347,10 +342,15 @@ def _shared_encoder(config: SmallConfig) -> Any:
     return load_span_network(folder).encoder
 
 
+def _prefix_elsewhere(config: SmallConfig) -> str:
+    """How the names of weights begin that another checkpoint or the base holds."""
+    return "encoder." if config.encoder else "encoder.embeddings."
+
+
 def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = None) -> None:
     assert isinstance(network, SmallSeq2Seq)
-    elsewhere = "encoder." if network.config.encoder else ".embeddings."  # weights of another checkpoint, or of the base
-    weights = {name: tensor for name, tensor in network.state_dict().items() if elsewhere not in name}
+    prefix = _prefix_elsewhere(network.config)
+    weights = {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(prefix)}
     save_weights(weights, folder, {"kind": SMALL_SEQ2SEQ, "config": asdict(network.config), "about": about or {}})
 
 
@@ -359,8 +359,7 @@ def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSe
     stored = SmallConfig(**read_config(folder)["config"])
     network, tokenizer = make_small(config or stored, _shared_encoder(stored) if stored.encoder else None)
     missing, unexpected = network.load_state_dict(read_weights(folder), strict=False)
-    shared = "encoder." if stored.encoder else "encoder.embeddings."
-    missing = [name for name in missing if not name.startswith(shared)]
+    missing = [name for name in missing if not name.startswith(_prefix_elsewhere(stored))]
     if missing or unexpected:
         raise ValueError(f"weights do not fit the network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}")
     return network.eval(), tokenizer

@@ -25,10 +25,10 @@ from core.models.span.rows import Rows
 from core.text import answer_words, shares_words
 from core.types import STEP_CANDIDATES, Candidate, Job, Proposal, RetrievedPassage
 
-READINGS_KEPT = 64  # questions whose reader output is cached
-READ_SPANS = 40  # the reader's likeliest of a passage
-AFTER = 0.1  # [EOI]'s logit below that of an answer that has to come first
-EXAMINED = 256  # spans considered before equal texts are merged
+CACHED_READINGS = 64  # questions whose reader output is cached
+READER_SPANS = 40  # the reader's likeliest of a passage
+EOI_GAP = 0.1  # of [EOI]'s logit below that of an answer that has to come first
+EXAMINED_SPANS = 256  # considered before equal texts are merged
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Scored:
     spans: torch.Tensor
     eoi: float
     rows: Rows
-    read: Mapping[Place, float] | None = None
+    readings: Mapping[Place, float] | None
 
 
 class SpanAnswerer(SpanModel):
     def __init__(self, network: SpanNetwork, device: str = "auto", decoding: Decoding | None = None) -> None:
-        super().__init__(network, network.config, device)
+        super().__init__(network, device)
         self.decoding = decoding or Decoding()
         self.reader: PassageReader | None = None
         self._readings_by_job: dict[object, Mapping[Place, float]] = {}
@@ -82,14 +82,12 @@ class SpanAnswerer(SpanModel):
         readings = self._readings_of(jobs)
         return [Scored(spans, float(eoi), rows, reading) for (spans, eoi), rows, reading in zip(scored, rows_of, readings)]
 
-    def score_rows(
-        self, question: str, rows: Rows, previous: Sequence[str], readings: Mapping[Place, float] | None = None
-    ) -> Scored:
-        """Network outputs for given rows; `read`: the reader's log probabilities."""
+    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], readings: Mapping[Place, float] | None) -> Scored:
+        """Network outputs for given rows; `readings`: the reader's log probabilities, if it was used."""
         ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
         return Scored(spans, float(eoi), rows, readings)
 
-    def _read(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
+    def _readings_of(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
         """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""
         if self.reader is None or self.decoding.keep_above >= 1:
             return [None] * len(jobs)
@@ -97,9 +95,11 @@ class SpanAnswerer(SpanModel):
         for question, passages, _ in jobs:
             key = question, tuple((p.passage.id, p.passage.text) for p in passages)
             if key not in self._readings_by_job:
-                self._readings_by_job[key] = self.reader.log_probabilities(question, [p.passage for p in passages], READ_SPANS)
+                self._readings_by_job[key] = self.reader.log_probabilities(
+                    question, [p.passage for p in passages], READER_SPANS
+                )
             out.append(self._readings_by_job[key])
-        while len(self._readings_by_job) > READINGS_KEPT:
+        while len(self._readings_by_job) > CACHED_READINGS:
             self._readings_by_job.pop(next(iter(self._readings_by_job)))
         return out
 
@@ -137,7 +137,7 @@ class SpanAnswerer(SpanModel):
                 precede_eoi.add(key)
         if precede_eoi:
             best = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in precede_eoi)
-            eoi = min(eoi, best - AFTER)
+            eoi = min(eoi, best - EOI_GAP)
         # candidates that share words with a previous answer, or are empty, cannot be chosen, so their mass is removed
         total = float(torch.logsumexp(torch.tensor([*(span.logit for span in spans), eoi]), 0))
         remaining = 1.0 - sum(math.exp(logit - total) for logit in dropped)
@@ -153,7 +153,7 @@ class SpanAnswerer(SpanModel):
 def examined(scored: Scored) -> list[Span]:
     """The best spans and those that the reader names, best first."""
     rows, spans = scored.rows, scored.spans
-    best = top_spans(spans, rows, EXAMINED)
+    best = top_spans(spans, rows, EXAMINED_SPANS)
     if scored.readings is None:
         return best
     logits = {(s.passage, s.start, s.end): s.logit for s in best}

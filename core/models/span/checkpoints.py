@@ -27,7 +27,7 @@ class Training:
     """What a checkpoint says of its training; empty if it does not."""
 
     prompting: str = "interleaved"
-    what: str = ""  # reader, answerer, or the target of `core train` that made it
+    target: str = ""  # reader, answerer, or the target of `core train` that made it
     stage: str = ""  # pretrain (single answers and pseudo answers: the zero-shot setting) or tune
 
 

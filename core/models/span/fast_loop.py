@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from core.models.span.answerer import Scored, SpanAnswerer, examined
 from core.models.span.model import to_candidate
 from core.models.span.reader import read_alone
-from core.models.span.rows import Rows
 from core.text import answer_words, find_spans, shares_words
 from core.types import AnsweringModel, Proposal, RetrievedPassage
 
 
 @dataclass(frozen=True)
 class Rereading:
-    """How many passages a later step reads: `share` of all, at least `least`, but none whose best remaining span is more than `margin` (logits)
+    """How many passages a later step reads: `share` of all, at least `min_passages`, but none whose best remaining span is more than `margin` (logits)
     below the best of all; always the first."""
 
     share: float = 0.15
-    least: int = 2
+    min_passages: int = 2
     margin: float = 1.5
 
     def count(self, passages: int) -> int:
@@ -37,20 +36,17 @@ class _FastLoop:
 
     def __init__(self, rereading: Rereading | None = None) -> None:
         self.rereading = rereading or Rereading()
-        self._loop: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]] | None = None
+        # question, (id, text) of each passage, and the answers before the first step
+        self._loop: tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]] | None = None
 
     def _continues(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
         """True if this is a later step of the current loop; else a new loop starts."""
         key = tuple((p.passage.id, p.passage.text) for p in passages)
-        if self._loop is not None:
-            loop_question, loop_previous, loop_passages = self._loop
-            if (
-                (loop_question, loop_passages) == (question, key)
-                and tuple(previous[: len(loop_previous)]) == loop_previous
-                and len(previous) > len(loop_previous)
-            ):
+        if self._loop is not None and self._loop[:2] == (question, key):
+            first = self._loop[2]
+            if len(previous) > len(first) and tuple(previous[: len(first)]) == first:
                 return True
-        self._loop = question, tuple(previous), key
+        self._loop = question, key, tuple(previous)
         return False
 
 
@@ -69,8 +65,8 @@ class FastSpanLoop(_FastLoop):
             return self.model.decide(self._first, passages, previous, self.model.decoding)
         rows = self._first.rows
         reread = self._passages_to_reread(passages, previous)
-        indexes = [i for i, passage in enumerate(rows.passage) if passage in reread]
-        scored = self.model.score_rows(question, part_of(rows, indexes), previous, self._first.readings)
+        some = rows.select([i for i, passage in enumerate(rows.passage) if passage in reread])
+        scored = self.model.score_rows(question, some, previous, self._first.readings)
         return self.model.decide(scored, passages, previous, self.model.decoding)
 
     def _passages_to_reread(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
@@ -92,18 +88,6 @@ class FastSpanLoop(_FastLoop):
             for place, probability in alone.items()
             if probability >= threshold and not shares_words(passages[place[0]].passage.text[place[1] : place[2]], previous)
         }
-
-
-def part_of(rows: Rows, indexes: Sequence[int]) -> Rows:
-    """A selection of the rows; `passage` still indexes all passages."""
-    return Rows(
-        [rows.input_ids[i] for i in indexes],
-        [rows.token_type_ids[i] for i in indexes],
-        [rows.passage[i] for i in indexes],
-        [rows.offsets[i] for i in indexes],
-        [rows.starts[i] for i in indexes],
-        [rows.ends[i] for i in indexes],
-    )
 
 
 def remaining(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> list[tuple[int, float]]:

@@ -16,7 +16,7 @@ from core.models.encoders.base import base_tokenizer
 from core.models.encoders.low_rank import differences
 from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
 from core.models.scheduling.turns import TURNS, Together
-from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
+from core.models.span.network import RowBatch, SpanNetwork
 from core.models.span.rows import Rows, pad, passage_rows, prompt_row
 from core.short_names import spelled_out
 from core.types import Candidate, Evidence, Passage
@@ -41,32 +41,15 @@ def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int
 
     `prompts`: (ids, type ids) a question, or None for the reader.
     """
-    first = 0 if prompts is None else 1
-    count = max(len(rows) for rows in rows_of) + first
-    length = max(max((len(ids) for ids in rows.input_ids), default=1) for rows in rows_of)
-    p = 0
-    if prompts is not None:
-        p = max(len(ids) for ids, _ in prompts)
-        length = max(length, p)
-    ids: list[list[int]] = []
-    types: list[list[int]] = []
-    starts: list[list[bool]] = []
-    ends: list[list[bool]] = []
+    count = max(len(rows) for rows in rows_of) + (prompts is not None)
+    lines: list[tuple[list[int], list[int], list[bool], list[bool]]] = []  # ids, types, starts and ends of a row
     for b, rows in enumerate(rows_of):
         if prompts is not None:
-            ids.append(prompts[b][0])
-            types.append(prompts[b][1])
-            starts.append([])
-            ends.append([])
-        ids += rows.input_ids
-        types += rows.token_type_ids
-        starts += rows.starts
-        ends += rows.ends
-        for _ in range(count - first - len(rows)):
-            ids.append([])
-            types.append([])
-            starts.append([])
-            ends.append([])
+            lines.append((*prompts[b], [], []))
+        lines += zip(rows.input_ids, rows.token_type_ids, rows.starts, rows.ends)
+        lines += [([], [], [], [])] * ((b + 1) * count - len(lines))
+    ids, types, starts, ends = zip(*lines)
+    length = max(map(len, ids))
     return RowBatch(
         input_ids=pad(ids, length),
         token_type_ids=pad(types, length),
@@ -74,26 +57,24 @@ def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int
         starts=pad(starts, length, False),
         ends=pad(ends, length, False),
         rows=count,
-        prompt_tokens=p,
+        prompt_tokens=max((len(prompt) for prompt, _ in prompts or ()), default=0),
         prompted=prompts is not None,
     )
 
 
-Item = tuple[
-    Rows, tuple[list[int], list[int]] | None, int
-]  # passage rows; the prompt's (ids, type ids), None for the reader; the step
+# passage rows; the prompt's (ids, type ids), None for the reader; the step
+Item = tuple[Rows, tuple[list[int], list[int]] | None, int]
 
 
 class SpanModel:
     """A SpanNetwork with its tokenizer on a device.  Thread-safe: one call at a time."""
 
-    def __init__(self, network: SpanNetwork, config: SpanConfig, device: str = "auto") -> None:
-        self.config = config
-        self.network = network
+    def __init__(self, network: SpanNetwork, device: str = "auto") -> None:
+        self.network, self.config = network, network.config
         self._place = OnDevice(type(self).__name__, network, pick_device(device))
-        if config.rank and not differences(network):  # merged: a network in training keeps the precision of its run
+        if self.config.rank and not differences(network):  # merged: a network in training keeps the precision of its run
             store_in_bf16(network.encoder, self.device)
-        self.tokenizer = load_tokenizer(config.base)
+        self.tokenizer = load_tokenizer(self.config.base)
         self.lock = TURNS
         self._together: Together[Item, tuple[Tensor, Tensor]] = Together(
             self._scored, lambda item: sum(map(len, item[0].input_ids)), lambda: self.device.type == "cuda"
@@ -111,11 +92,12 @@ class SpanModel:
             return passage_rows(self.tokenizer, question, pairs, self.config.max_tokens)
 
     def prompt(self, question: str, previous: Sequence[str]) -> tuple[list[int], list[int]]:
+        """(ids, type ids) of the prompt row."""
         with _TOKENIZING:
             return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
 
     def scored(self, items: Sequence[Item]) -> list[tuple[Tensor, Tensor]]:
-        """(span scores (N, L, W), "no answer" scores) of each item, with those of other threads that wait; L is that of the longest row."""
+        """(span scores (N, L, W), "no answer" scores) of each item, batched with those of waiting threads; L is that of the longest row."""
         return self._together(items)
 
     def _scored(self, items: Sequence[Item]) -> list[tuple[Tensor, Tensor]]:
@@ -124,8 +106,8 @@ class SpanModel:
         if prompts:
             batch.steps = torch.tensor([step for _, _, step in items])
         spans, nothing = self.scores(batch)
-        count = [len(rows) for rows, _, _ in items]
-        return [(spans[i, :n], nothing[i] if prompts else nothing[i, :n]) for i, n in enumerate(count)]
+        counts = [len(rows) for rows, _, _ in items]
+        return [(spans[i, :n], nothing[i] if prompts else nothing[i, :n]) for i, n in enumerate(counts)]
 
     def scores(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         """Span scores and "no answer" scores as float32 on the CPU."""
@@ -159,7 +141,7 @@ def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
     return list(spans.values())
 
 
-# What belongs to a word that begins or ends with signs: `--port`, `#21c354`, `~/.x`, `$400`, `C++`, `main()`, `40%`, `/etc/x/`
+# Signs that are part of the word they precede or follow: `--port`, `#21c354`, `~/.x`, `$400`, `C++`, `main()`, `40%`, `/etc/x/`
 _SIGNS_BEFORE = re.compile(r"""(?:^|(?<=[\s"'`(\[{<=,:|‘“]))(?:-{1,2}|[#@$£€¥~&]|\$\{|__|~?/|\.{0,2}/|\.(?!\.))+$""")
 _SIGNS_AFTER = re.compile(r"(?:\(\)|\+{1,2}|#|%|__|°[CF]?|€)(?!\w)")
 _CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}

@@ -9,7 +9,7 @@ Legend: B questions, N passage rows, R = N + 1 rows, L tokens a row, P prompt to
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -63,12 +63,13 @@ class RowBatch:
     def questions(self, part: slice) -> RowBatch:
         """A slice of the questions; R and L do not change."""
         rows = slice(part.start * self.rows, part.stop * self.rows)
-        parts = {k: v[part if k == "steps" else rows] if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
-        return RowBatch(**parts)  # type: ignore[arg-type]
+        tensors = {k: v for k, v in vars(self).items() if isinstance(v, Tensor)}
+        selected: dict[str, Any] = {k: v[part if k == "steps" else rows] for k, v in tensors.items()}
+        return replace(self, **selected)
 
     def to(self, device: torch.device) -> RowBatch:
-        move = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self.__dict__.items()}
-        return RowBatch(**move)  # type: ignore[arg-type]
+        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **moved)
 
 
 class SpanHead(nn.Module):
@@ -123,6 +124,24 @@ class SpanHead(nn.Module):
         return self.nothing(torch.cat([e[:, 0], pooled], dim=-1)).squeeze(-1).float()
 
 
+def with_learned_prompts(
+    embedded: Tensor, mask: Tensor, rows: int, prompts: Tensor, steps: Tensor
+) -> tuple[dict[str, Any], Tensor]:
+    """Ablation "w/o prompting model" (Table 3): row 0 holds a learned prompt for the step (Liu et al. 2021) and sees itself only; the passages see it.
+
+    From embedded tokens (B * R, L, d), their mask (B * R, L), `rows` R, prompts (steps, tokens, d) and the steps (B,) of the questions: inputs of an
+    interleaved encoder, and the mask with the prompts.
+    """
+    length = mask.shape[1]
+    tokens = min(prompts.shape[1], length)
+    by_question = embedded.view(-1, rows, *embedded.shape[1:]).clone()
+    by_question[:, 0, :tokens] = prompts[steps.clamp(max=len(prompts) - 1), :tokens].to(embedded.dtype)
+    by_row = mask.view(-1, rows, length).clone()
+    by_row[:, 0] = torch.arange(length, device=mask.device) < tokens
+    inputs = {"inputs_embeds": by_question.view_as(embedded), "rows": rows, "prompt_tokens": tokens, "alone": True}
+    return inputs, by_row.view_as(mask)
+
+
 class SpanNetwork(nn.Module):
     """Encoder + head.  `forward` gives span scores (B, N, L, W) and "no answer" scores: (B,) when prompted, (B, N) for the reader."""
 
@@ -150,20 +169,21 @@ class SpanNetwork(nn.Module):
 
     def encode(self, batch: RowBatch) -> Tensor:
         """(B * R, L, d) states of the last layer."""
-        prompting = self.config.prompting
-        extra: dict[str, Any] = {}
-        if batch.prompted and prompting == "interleaved":
-            extra = {"rows": batch.rows, "prompt_tokens": batch.prompt_tokens}
-        if batch.prompted and prompting == "learned":
-            return self._encode_learned(batch)
-        if self._packs(batch):
-            return self._encode_packed(batch, extra.get("rows"))
-        out = self.encoder(
-            input_ids=batch.input_ids, token_type_ids=batch.token_type_ids, attention_mask=batch.mask.long(), **extra
-        )
-        return out.last_hidden_state
+        prompting = self.config.prompting if batch.prompted else "separate"
+        mask = batch.mask
+        if prompting == "learned":
+            assert batch.steps is not None
+            embedded = self.encoder.embeddings.word_embeddings(batch.input_ids)  # type: ignore[union-attr, operator]
+            inputs, mask = with_learned_prompts(embedded, mask, batch.rows, self.prompts, batch.steps)
+        elif self._packs():
+            return self._encode_packed(batch, batch.rows if prompting == "interleaved" else None)
+        else:
+            inputs = {"input_ids": batch.input_ids}
+            if prompting == "interleaved":
+                inputs |= {"rows": batch.rows, "prompt_tokens": batch.prompt_tokens}
+        return self.encoder(token_type_ids=batch.token_type_ids, attention_mask=mask.long(), **inputs).last_hidden_state
 
-    def _packs(self, batch: RowBatch) -> bool:
+    def _packs(self) -> bool:
         """Whether to compute real tokens only: padding costs as much as text.  Our encoders take explicit positions."""
         config: Any = self.encoder.config
         if config.model_type not in ("bert", "mpnet"):
@@ -184,27 +204,6 @@ class SpanNetwork(nn.Module):
         states = packed.new_zeros(*mask.shape, packed.shape[-1])
         states[mask] = packed
         return states
-
-    def _encode_learned(self, batch: RowBatch) -> Tensor:
-        """Ablation "w/o prompting model": row 0 holds a learned prompt for the step, and sees itself only; the passages see it (Liu et al. 2021)."""
-        assert batch.steps is not None
-        tokens = min(self.config.learned_tokens, batch.input_ids.shape[1])
-        embedded = self.encoder.embeddings.word_embeddings(batch.input_ids)  # type: ignore[union-attr, operator]
-        by_question = embedded.view(-1, batch.rows, *embedded.shape[1:]).clone()
-        prompts = self.prompts[batch.steps.clamp(max=self.config.learned_steps - 1)]  # (B, tokens, d)
-        by_question[:, 0, :tokens] = prompts[:, :tokens].to(by_question.dtype)
-        mask = batch.mask.view(-1, batch.rows, batch.mask.shape[1]).clone()
-        mask[:, 0] = False
-        mask[:, 0, :tokens] = True
-        out = self.encoder(
-            inputs_embeds=by_question.view_as(embedded),
-            token_type_ids=batch.token_type_ids,
-            attention_mask=mask.view_as(batch.mask).long(),
-            rows=batch.rows,
-            prompt_tokens=tokens,
-            alone=True,
-        )
-        return out.last_hidden_state
 
     def forward(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         return self.read_off(batch, self.encode(batch))

@@ -15,9 +15,10 @@ from core.models.loading.once import loaded_once
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.checkpoints import check_abstains, shared_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
+from core.models.span.rows import Rows
 from core.types import Candidate, Passage
 
-BATCH_ROWS = 64
+BATCH = 16  # passages
 MIN_PROBABILITY = 1e-9
 Place = tuple[int, int, int]  # (index of the passage, first character, end) of a span
 
@@ -49,7 +50,7 @@ def relevances(readouts: Sequence[Readout]) -> list[float]:
 
 
 def read_alone(log_probabilities: Mapping[Place, float]) -> dict[Place, float]:
-    """Of each span, given as its log probability in its passage (PassageReader.log_probabilities), P(passage) P(span | passage, not abstaining): DPR's
+    """For each span, from its log probability in its passage (PassageReader.log_probabilities): P(passage) P(span | passage, not abstaining), DPR's
     score, as `relevances` and a passage's own probabilities give it."""
     answering: dict[int, float] = {}
     for (passage, *_), log_probability in log_probabilities.items():
@@ -69,17 +70,13 @@ class PassageReader(SpanModel):
         """One readout for each (question, passage).  The windows of a long passage share one softmax with their lowest abstention score, so
         that a window without the answer does not hide the others."""
         jobs = [self.rows(question, [passage]) for question, passage in pairs]
-        out: list[Readout] = []
-        for i in range(0, len(jobs), BATCH_ROWS):
-            part = jobs[i : i + BATCH_ROWS]
-            order = sorted(range(len(part)), key=lambda j: max(len(r) for r in part[j].input_ids))
-            answers: dict[int, Readout] = {}
-            for k in range(0, len(order), 16):  # similar lengths together, to limit padding
-                group = order[k : k + 16]
-                for j, (spans, nothing) in zip(group, self.scored([(part[j], None, 0) for j in group])):
-                    answers[j] = self._readout(spans, nothing, part[j], pairs[i + j][1], candidates)
-            out += [answers[j] for j in range(len(part))]
-        return out
+        order = sorted(range(len(jobs)), key=lambda i: max(map(len, jobs[i].input_ids)))
+        readouts: dict[int, Readout] = {}
+        for k in range(0, len(order), BATCH):  # similar lengths in one batch, to limit padding
+            group = order[k : k + BATCH]
+            for i, (spans, nothing) in zip(group, self.scored([(jobs[i], None, 0) for i in group])):
+                readouts[i] = self._readout(spans, nothing, jobs[i], pairs[i][1], candidates)
+        return [readouts[i] for i in range(len(jobs))]
 
     def read(self, question: str, passages: Sequence[Passage], candidates: int = 5) -> list[Readout]:
         return self.read_pairs([(question, passage) for passage in passages], candidates)
@@ -90,8 +87,8 @@ class PassageReader(SpanModel):
         """(readouts, (n, 3 d) states): for each passage, the states of the row's first token and of its best span's first and last token."""
         readouts: list[Readout] = []
         vectors: list[torch.Tensor] = []
-        for k in range(0, len(passages), 16):
-            part = passages[k : k + 16]
+        for k in range(0, len(passages), BATCH):
+            part = passages[k : k + BATCH]
             jobs = [self.rows(question, [passage]) for passage in part]
             batch = collate(jobs, None)
             with self.lock, torch.inference_mode(), bf16_autocast(self.device):
@@ -112,15 +109,15 @@ class PassageReader(SpanModel):
         """log p(span | question, passage) of the likeliest `spans` of each passage, abstention included."""
         by_place: dict[Place, float] = {}
         jobs = [self.rows(question, [passage]) for passage in passages]
-        for k in range(0, len(jobs), 16):
-            scored = self.scored([(rows, None, 0) for rows in jobs[k : k + 16]])
+        for k in range(0, len(jobs), BATCH):
+            scored = self.scored([(rows, None, 0) for rows in jobs[k : k + BATCH]])
             for i, (of_spans, nothing) in enumerate(scored, k):
                 total = _log_total(of_spans, nothing)
                 best = top_spans(of_spans, jobs[i], spans)
                 by_place |= {(i, s.start, s.end): s.logit - total for s in best}
         return by_place
 
-    def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows, passage: Passage, limit: int) -> Readout:  # type: ignore[no-untyped-def]
+    def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows: Rows, passage: Passage, limit: int) -> Readout:
         null, total = float(nothing.min()), _log_total(spans, nothing)
         candidates = [to_candidate(s, passage, math.exp(s.logit - total)) for s in top_spans(spans, rows, limit)]
         return Readout(passage, tuple(candidates), math.exp(null - total))
@@ -133,8 +130,7 @@ def _log_total(spans: torch.Tensor, nothing: torch.Tensor) -> float:
 
 @loaded_once(2)
 def _loaded(folder: Path, weights: str, device: str) -> PassageReader:
-    network = shared_network(folder, weights, device)
-    return PassageReader(network, network.config, device)
+    return PassageReader(shared_network(folder, weights, device), device)
 
 
 def find_reader(name: str = "default") -> tuple[Path, str]:

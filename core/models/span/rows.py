@@ -16,7 +16,7 @@ from torch import Tensor
 from core.text import find_spans
 
 JOIN = " : "  # between title and text
-MAX_PASSAGE_TOKENS = 1536  # of one passage: enough for core.text.CHUNK_CHARS characters at one token per character
+MAX_PASSAGE_TOKENS = 1536  # enough for core.text.CHUNK_CHARS characters at one token per character
 TOKEN_CHARS = 32  # above the average of any text; text beyond MAX_PASSAGE_TOKENS such tokens is not tokenised
 
 
@@ -33,6 +33,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.input_ids)
+
+    def select(self, indexes: Sequence[int]) -> Rows:
+        """Some of the rows; `passage` still indexes all passages."""
+        return Rows(*([column[i] for i in indexes] for column in vars(self).values()))
 
     def edges(self, row: int) -> tuple[dict[int, int], dict[int, int]]:
         """The tokens at which a span may start and end: (by its first character, by its end)."""
@@ -54,6 +58,9 @@ def passage_rows(
     Of a passage at most MAX_PASSAGE_TOKENS tokens are read (11 to 14 rows of 192 tokens, by the length of the question), rounded up to whole rows, so
     that an overlong passage cannot exhaust memory.
     """
+    rows = Rows([], [], [], [], [], [])
+    if not passages:
+        return rows
     question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
     seconds = [(f"{title}{JOIN}{text}" if title else text)[: MAX_PASSAGE_TOKENS * TOKEN_CHARS] for title, text in passages]
     shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
@@ -68,7 +75,6 @@ def passage_rows(
         return_offsets_mapping=True,
         return_token_type_ids=True,
     )
-    rows = Rows([], [], [], [], [], [])
     tokens_read = [0] * len(seconds)
     for i, sample in enumerate(encoded["overflow_to_sample_mapping"]):
         if tokens_read[sample] >= MAX_PASSAGE_TOKENS:

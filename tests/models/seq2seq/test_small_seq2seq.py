@@ -17,10 +17,10 @@ from core.models.seq2seq.decoding import (
     SequenceDecoding,
     Writer,
     WrittenSequence,
+    in_passage_words,
     join_passages,
     merge,
     read_answers,
-    shown,
     write,
 )
 from core.models.seq2seq.fid import FidAnswerer, load_fid, make_fid
@@ -387,13 +387,13 @@ def test_merging_counts_sequences_not_mentions() -> None:
 
 def test_an_uncased_answer_is_shown_as_the_passage_writes_it() -> None:
     passages = [RetrievedPassage(Passage("1", "T", "It was Élodie Muñoz-Ruiz."), 1, 1.0)]
-    assert shown("elodie munoz - ruiz", passages, True) == "Élodie Muñoz-Ruiz"
-    assert shown("elodie", passages, False) == "elodie"
-    assert shown("nobody", passages, True) == "nobody"
-    assert shown("elodie mun", passages, True) == "Élodie Muñoz"  # it broke off within a word
-    assert shown("was", passages, True) == "was"
-    assert shown("e", [], True) == "e"
-    assert shown("?", passages, True) == "?"
+    assert in_passage_words("elodie munoz - ruiz", passages, True) == "Élodie Muñoz-Ruiz"
+    assert in_passage_words("elodie", passages, False) == "elodie"
+    assert in_passage_words("nobody", passages, True) == "nobody"
+    assert in_passage_words("elodie mun", passages, True) == "Élodie Muñoz"  # it broke off within a word
+    assert in_passage_words("was", passages, True) == "was"
+    assert in_passage_words("e", [], True) == "e"
+    assert in_passage_words("?", passages, True) == "?"
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,10 @@ def test_states_and_scores_equal_those_of_padded_rows(
 ) -> None:
     inputs = batch(LENGTHS, prompted)
     with torch.inference_mode():
-        assert network._packs(inputs)
+        assert network._packs()
         states, (spans, nothing) = network.encode(inputs), network(inputs)
     assert not states[~inputs.mask].any()
-    monkeypatch.setattr(SpanNetwork, "_packs", lambda self, batch: False)
+    monkeypatch.setattr(SpanNetwork, "_packs", lambda self: False)
     with torch.inference_mode():  # padded, row by row
         padded, (padded_spans, padded_nothing) = network.encode(inputs), network(inputs)
     whole = network.encode(inputs).detach()  # padded, all rows at once: as on a GPU
@@ -83,9 +83,9 @@ def test_gradients_equal_those_of_padded_rows(network: SpanNetwork, prompted: bo
 
     network.train()
     try:
-        assert network._packs(inputs)
+        assert network._packs()
         packed = gradients()
-        monkeypatch.setattr(SpanNetwork, "_packs", lambda self, batch: False)
+        monkeypatch.setattr(SpanNetwork, "_packs", lambda self: False)
         padded = gradients()
     finally:
         network.eval()
@@ -133,5 +133,5 @@ def test_a_checkpoint_holds_what_was_trained_and_reads_back(network: SpanNetwork
 
 def test_a_network_in_training_keeps_its_precision_when_it_is_asked(network: SpanNetwork) -> None:
     """Training in fp32 evaluates with models over its own network; only one that is merged, for inference, may change its matrices."""
-    SpanModel(network, network.config, "cpu")
+    SpanModel(network, "cpu")
     assert {p.dtype for p in network.parameters()} == {torch.float32}

@@ -184,7 +184,7 @@ def test_previous_answers_matter_only_through_the_prompt(make: Callable[..., Spa
 
 
 def test_the_reader_reads_long_passages_in_windows(make: Callable[..., SpanNetwork]) -> None:
-    reader = PassageReader(make(), make().config, "cpu")
+    reader = PassageReader(make(), "cpu")
     passages = [Passage("long", "title", LONG), Passage("short", "", "red ball"), Passage("empty", "", "")]
     long, short, empty = reader.read("who", passages, candidates=50)
     assert max(c.evidence.start for c in long.candidates if c.evidence) > 200
@@ -199,7 +199,7 @@ def test_the_reader_reads_long_passages_in_windows(make: Callable[..., SpanNetwo
 
 
 def test_readouts_keep_the_order_of_the_pairs(make: Callable[..., SpanNetwork]) -> None:
-    reader = PassageReader(make(), make().config, "cpu")
+    reader = PassageReader(make(), "cpu")
     passages = [Passage(str(i), "", " ".join(["red ball"] * (1 + i * 7 % 11))) for i in range(70)]
     assert [r.passage for r in reader.read_pairs([("who", p) for p in passages], 1)] == passages
 
