@@ -229,7 +229,7 @@ class ModelJudge:
         if isinstance(kept, list):
             run.remembered.add("match")
         else:
-            kept = self.generator.match(prompt, written=those, known=these, run=run)
+            kept = self.generator.match(prompt, questions=those, references=these, run=run)
             if kept is not None:
                 self.kept.put(key, kept)
         return [None] * len(these) if kept is None else [bool(v) for v in kept]

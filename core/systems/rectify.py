@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from core import types as t
 from core.models.answering import load_answering
-from core.models.ranking.evidence_verifier import AnswererEvidence, Evidence, recall, verify
+from core.models.ranking.evidence_verifier import AnswererEvidence, recall, verify
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.options import Options
 from core.systems.base.reading import ReadingSystem
@@ -29,7 +29,7 @@ class Rectify(ReadingSystem):
         options: Options,
         own: RectifyOptions,
         reader: PassageReader,
-        verifier: Evidence,
+        verifier: AnswererEvidence,
         digests: tuple[str, str],
     ) -> None:
         """`digests`: of the verifier's weights and of the reader's."""

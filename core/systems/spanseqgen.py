@@ -49,7 +49,7 @@ def build(name: str, parts: SystemParts, options: Options, own: SpanSeqGenOption
     used: dict[str, Any] = {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
     used |= {"reader": settings.reader, "reader_digest": reader_digest}
     clarifier, used_by_it = make_clarifier(own, settings, options.clarify)
-    writer, checkpoint = Writer(answerer, SequenceDecoding(), joined=TOKENS), (settings.seq2seq, digest)
+    writer, checkpoint = Writer(answerer, SequenceDecoding(), joined_tokens=TOKENS), (settings.seq2seq, digest)
     system = SpanSeqGen(name, parts, options, writer, checkpoint, own=own, used=used | used_by_it, clarifier=clarifier)
     system.pool, system.reader = own.pool, reader
     return system

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from core.models.language.roles import Completion, LanguageModel, Request
 
 
 class Reply:
@@ -35,6 +37,14 @@ def choice(message: dict[str, Any], reason: str | None = "stop", **usage: int) -
 def listing(*rows: dict[str, Any] | str) -> Reply:
     """What `/models` answers: ids, or rows with more fields."""
     return Reply(json.dumps({"data": [{"id": r} if isinstance(r, str) else r for r in rows]}))
+
+
+def complete(
+    model: LanguageModel, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
+) -> list[Completion]:
+    """All completions in the order of the requests."""
+    completions = dict(model.stream(requests, deadline, cancelled))
+    return [completions[i] for i in range(len(requests))]
 
 
 class Seen:

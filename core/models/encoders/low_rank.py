@@ -48,16 +48,16 @@ class LowRank(nn.Module):
 def adapt(encoder: Any, layers: int, rank: int) -> None:
     """Freezes an encoder and adds trainable updates to the linear maps of its upper `layers` layers."""
     encoder.requires_grad_(False)
-    for parent, name in _maps(encoder, layers):
-        _put(parent, name, LowRank(_get(parent, name), rank))
+    for layer, path in _maps(encoder, layers):
+        layer.set_submodule(path, LowRank(layer.get_submodule(path), rank))
 
 
 def merge(encoder: Any, layers: int) -> None:
     """Merges the updates into the matrices, for inference.  The model cannot be trained any further."""
-    for parent, name in _maps(encoder, layers):
-        module = _get(parent, name)
+    for layer, path in _maps(encoder, layers):
+        module = layer.get_submodule(path)
         if isinstance(module, LowRank):
-            _put(parent, name, module.merged())
+            layer.set_submodule(path, module.merged())
 
 
 def cast_frozen(network: nn.Module, dtype: torch.dtype) -> None:
@@ -83,22 +83,6 @@ def load_trained(network: Any, folder: Path) -> None:
     network.load_state_dict(tensors, strict=False)
 
 
-def _maps(encoder: Any, layers: int) -> list[tuple[nn.Module, str]]:
-    """(parent, name) of the linear maps of the upper layers."""
-    out: list[tuple[nn.Module, str]] = []
-    for layer in list(encoder.encoder.layer)[-layers:]:
-        for path in ADAPTED:
-            parent, _, name = path.rpartition(".")
-            out.append((layer.get_submodule(parent) if parent else layer, name))
-    return out
-
-
-def _get(parent: nn.Module, name: str) -> Any:
-    return parent[name] if isinstance(parent, nn.ModuleDict) else getattr(parent, name)
-
-
-def _put(parent: nn.Module, name: str, module: nn.Module) -> None:
-    if isinstance(parent, nn.ModuleDict):
-        parent[name] = module
-    else:
-        setattr(parent, name, module)
+def _maps(encoder: Any, layers: int) -> list[tuple[Any, str]]:
+    """(layer, path in it) of the linear maps of the upper layers."""
+    return [(layer, path) for layer in list(encoder.encoder.layer)[-layers:] for path in ADAPTED]

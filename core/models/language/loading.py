@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
+from core.models.encoders.pretrained import TRANSFORMERS
 from core.models.language.prompts import prompt_folder
-from core.models.language.roles import SCRIPTED
+from core.models.language.roles import SCRIPTED, LanguageModel
 from core.settings import Settings
 
 if TYPE_CHECKING:
+    from core.models.language.address import Address
     from core.models.language.prompted import PromptedGenerator
 
 
@@ -39,9 +42,36 @@ def require_language_model(settings: Settings) -> None:
 
 
 def load_language_generator(settings: Settings) -> PromptedGenerator:
-    """Raises NoLanguageModelError, InputError for a wrong address or prompt, LanguageModelError if the endpoint must list its
-    models and does not answer, CheckpointError."""
-    require_language_model(settings)
-    from core.models.language.prompted import load
+    """The generator over the language model of the settings; one model for all callers with the same settings.
 
-    return load(settings)
+    Raises NoLanguageModelError, InputError for a wrong address or prompt, FormatError as `load_prompt`, LanguageModelError if the endpoint must list
+    its models and does not answer, CheckpointError.
+    """
+    require_language_model(settings)
+    from core.models.language.prompted import PromptedGenerator
+
+    return PromptedGenerator(_model(settings), settings.lm_max_tokens, prompt_folder(settings.lm_prompts))
+
+
+def _model(settings: Settings) -> LanguageModel:
+    if settings.lm_url == SCRIPTED:
+        from core.models.language.scripted import ScriptedLanguageModel
+
+        return ScriptedLanguageModel()
+    if settings.lm_url:
+        from core.models.language.address import Address
+
+        return _endpoint(Address.from_settings(settings))
+    with TRANSFORMERS:
+        from core.models.language.local import load_local
+
+        return load_local(settings.lm_local, settings.device, settings.lm_concurrency)
+
+
+@lru_cache(maxsize=4)
+def _endpoint(address: Address) -> LanguageModel:
+    from core.models.language.endpoint import EndpointModel
+
+    model = EndpointModel(address)
+    model.connect()
+    return model

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from core.errors import LanguageModelError
-from core.models.encoders.pretrained import TRANSFORMERS
-from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data, prompt_folder
-from core.models.language.roles import SCRIPTED, Claim, Completion, LanguageModel, Message, Request, Run
-from core.settings import Settings
+from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
+from core.models.language.roles import Claim, Completion, LanguageModel, Message, Request, Run
 from core.text import content_words, find_spans, listed, question_key, word_tokens
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
@@ -27,10 +24,6 @@ QUOTATION_TRIES = 2  # of one answer
 LONG = 4  # token limit of a list of interpretations, relative to one answer
 
 Check = Callable[[dict[str, Any]], str]  # what is wrong with an object that fits its schema; "" if nothing
-
-
-def _complete(reply: dict[str, Any]) -> str:
-    return ""
 
 
 _TEXT = {"type": "string"}
@@ -98,23 +91,23 @@ class PromptedGenerator:
         return Request(messages, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
     def _stream(
-        self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check = _complete
+        self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check | None = None
     ) -> Iterator[tuple[int, Completion]]:
         """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends; a reply that `check` refuses has failed."""
         requests = [self._request(role, values) for _, values in jobs]
         for index, c in self.model.stream(requests, run.deadline, run.cancelled):
-            if not c.error and c.parsed is not None and (problem := check(c.parsed)):
+            if check is not None and c.parsed is not None and not c.error and (problem := check(c.parsed)):
                 c = replace(c, error=problem)
             run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
             yield index, c
 
     def _ask_all(
-        self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check = _complete
+        self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check | None = None
     ) -> list[dict[str, Any] | None]:
         completions = dict(self._stream(role, jobs, run, check))
         return [None if completions[i].error else completions[i].parsed for i in range(len(jobs))]
 
-    def _ask(self, role: str, length: int, run: Run, /, check: Check = _complete, **values: str) -> dict[str, Any] | None:
+    def _ask(self, role: str, length: int, run: Run, /, check: Check | None = None, **values: str) -> dict[str, Any] | None:
         return self._ask_all(role, [(length, values)], run, check)[0]
 
     # ------------------------------------------------------------ roles
@@ -203,17 +196,20 @@ class PromptedGenerator:
 
     # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
 
-    def match(self, query: str, written: Sequence[str], known: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each known interpretation whether one of the written ones asks the same; None if the call failed, as one that leaves
-        some of them out does."""
-        if not written or not known:
-            return [False] * len(known)
+    def match(self, query: str, questions: Sequence[str], references: Sequence[str], run: Run) -> list[bool] | None:
+        """Eq. 17: for each reference whether one of the questions asks the same; None if the call failed, as one that omits references does."""
+        if not questions or not references:
+            return [False] * len(references)
 
         def check(reply: dict[str, Any]) -> str:
             n = len(reply["covered"])
-            return "" if n == len(known) else f"the reply has {listed(n, 'verdict')} for {listed(len(known), 'question')}"
+            return (
+                ""
+                if n == len(references)
+                else f"the reply has {listed(n, 'verdict')} for {listed(len(references), 'question')}"
+            )
 
-        values = {"question": as_line(query), "written": list_as_data(written), "known": list_as_data(known)}
+        values = {"question": as_line(query), "written": list_as_data(questions), "known": list_as_data(references)}
         result = self._ask("match", 0, run, check, **values)
         return list(result["covered"]) if result else None
 
@@ -293,35 +289,3 @@ def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretati
     possible = cited if content_words(answer) in (["yes"], ["no"]) else [*cited, *passages]
     passage_id = next((p.id for p in possible if _made_of(answer, p.text)), "")
     return Interpretation(passage_id, question, answer)
-
-
-def load(settings: Settings) -> PromptedGenerator:
-    """The generator over the language model of the settings; one model for all callers with the same settings.
-
-    Raises InputError for a wrong address, LanguageModelError if the endpoint must list its models and does not answer, CheckpointError, and
-    what `prompt_folder` raises.
-    """
-    prompts = prompt_folder(settings.lm_prompts)
-    if settings.lm_url == SCRIPTED:
-        from core.models.language.scripted import ScriptedLanguageModel
-
-        return PromptedGenerator(ScriptedLanguageModel(), settings.lm_max_tokens, prompts)
-    if settings.lm_url:
-        from core.models.language.address import Address
-
-        model: LanguageModel = _endpoint(Address.from_settings(settings))
-    else:
-        with TRANSFORMERS:
-            from core.models.language.local import load_local
-
-            model = load_local(settings.lm_local, settings.device, settings.lm_concurrency)
-    return PromptedGenerator(model, settings.lm_max_tokens, prompts)
-
-
-@lru_cache(maxsize=4)
-def _endpoint(address: Any) -> LanguageModel:
-    from core.models.language.endpoint import EndpointModel
-
-    model = EndpointModel(address)
-    model.connect()
-    return model

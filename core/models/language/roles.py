@@ -79,14 +79,6 @@ class LanguageModel(Protocol):
         ...
 
 
-def complete(
-    model: LanguageModel, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
-) -> list[Completion]:
-    """All completions in the order of the requests."""
-    completions = dict(model.stream(requests, deadline, cancelled))
-    return [completions[i] for i in range(len(requests))]
-
-
 @dataclass
 class Run:
     """One run of one system: its deadline, cancellation, and all its calls (Table 1).  A generator is shared by runs; a Run is not."""

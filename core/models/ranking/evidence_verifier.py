@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from core.models.span.reader import Readout, relevances
 from core.text import answer_words, equal_for_display, find_spans, overlapping
@@ -73,6 +72,7 @@ class AnswererEvidence:
         self.model = model
 
     def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
+        """The probability of each candidate, given its evidence alone."""
         out: list[float] = []
         for k in range(0, len(recalled), JOBS):
             part = recalled[k : k + JOBS]
@@ -81,13 +81,7 @@ class AnswererEvidence:
         return out
 
 
-class Evidence(Protocol):
-    def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
-        """The probability of each candidate, given its evidence alone."""
-        ...
-
-
-def verify(verifier: Evidence, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:
+def verify(verifier: AnswererEvidence, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:
     """The probability of each candidate, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
     the reader's over all passages (weight `mix`; 1: the reader's alone)."""
     if mix == 1:

@@ -59,11 +59,11 @@ class JointNetwork(nn.Module):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
 
-    def forward(self, states: Tensor, unpicked: Tensor, worth: Tensor, picked: Tensor) -> Tensor:
-        """(N,) logits of the next passage after the prefix `picked` (T,), from states (N, S) and the reader's log scores (N,) of
+    def forward(self, states: Tensor, unpicked: Tensor, worth: Tensor, picks: Tensor) -> Tensor:
+        """(N,) logits of the next passage after the prefix `picks` (T,), from states (N, S) and the reader's log scores (N,) of
         the passages before any pick and now."""
         passages = self.enter(self.norm(states)) + self.known(unpicked[:, None])  # (N, d)
-        prefix = torch.cat([self.start[None], passages[picked]])  # (T + 1, d)
+        prefix = torch.cat([self.start[None], passages[picks]])  # (T + 1, d)
         future = torch.triu(torch.full((len(prefix),) * 2, float("-inf"), device=states.device), diagonal=1)
         out = self.decoder(prefix[None], passages[None], tgt_mask=future)[0, -1]  # (d,)
         pointed = self.key(passages) @ self.point(out) / self.config.width**0.5

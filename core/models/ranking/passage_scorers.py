@@ -80,10 +80,10 @@ class TrainedScorer:
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
         out = []
         for path in paths:
-            picked = torch.tensor(path, dtype=torch.long, device=self._device)
+            picks = torch.tensor(path, dtype=torch.long, device=self._device)
             worth = torch.tensor(self.reader.log_worth(path), device=self._device)
             with torch.inference_mode():
-                logits = self.network(self._states, self._unpicked, worth, picked)
-                logits = logits.index_fill(0, picked, -math.inf)
+                logits = self.network(self._states, self._unpicked, worth, picks)
+                logits = logits.index_fill(0, picks, -math.inf)
                 out.append(torch.log_softmax(logits, 0).tolist() if len(path) < len(logits) else logits.tolist())
         return out

@@ -118,19 +118,19 @@ def write(
         log_probabilities = logits.log_softmax(-1)
         if tokens:
             logits[:, end] += writing.end_bias
-        chosen = _pick(logits.view(questions, k, -1), writing, generators).reshape(-1)  # (B * K,)
-        chosen = torch.where(unfinished, chosen, torch.full_like(chosen, end))
-        tokens.append(chosen)
-        gains.append(log_probabilities.gather(1, chosen[:, None])[:, 0])
-        unfinished = unfinished & (chosen != end)
+        next_tokens = _pick(logits.view(questions, k, -1), writing, generators).reshape(-1)  # (B * K,)
+        next_tokens = torch.where(unfinished, next_tokens, torch.full_like(next_tokens, end))
+        tokens.append(next_tokens)
+        gains.append(log_probabilities.gather(1, next_tokens[:, None])[:, 0])
+        unfinished = unfinished & (next_tokens != end)
         if not unfinished.any():
             break
-        out = network.decode(states, mask, chosen[:, None], cache, keep=True)
+        out = network.decode(states, mask, next_tokens[:, None], cache, keep=True)
         logits, cache = out.logits[:, -1].float(), out.past_key_values
     sequences = []
-    for ids, chosen_log_probabilities in zip(torch.stack(tokens, 1).tolist(), torch.stack(gains, 1).tolist()):
+    for ids, values in zip(torch.stack(tokens, 1).tolist(), torch.stack(gains, 1).tolist()):
         n = ids.index(end) if end in ids else len(ids)
-        sequences.append(WrittenSequence(tuple(ids[:n]), tuple(chosen_log_probabilities[:n])))
+        sequences.append(WrittenSequence(tuple(ids[:n]), tuple(values[:n])))
     return [sequences[b * k : (b + 1) * k] for b in range(questions)]
 
 
@@ -208,16 +208,16 @@ def in_passage_words(text: str, passages: Sequence[RetrievedPassage], uncased: b
 
 def join_passages(passages: Sequence[Passage]) -> Passage:
     """SpanSeqGen's input: all passages joined into one, each after its title; the title is that of the first."""
-    first, *rest = passages
-    parts = [first.text, *(f"{p.title} : {p.text}" if p.title else p.text for p in rest)]
+    first, *others = passages
+    parts = [first.text, *(f"{p.title} : {p.text}" if p.title else p.text for p in others)]
     return Passage(first.id, first.title, " ".join(parts))
 
 
 class Writer:
-    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined`: tokens of all passages joined in one row (0: one row each)."""
+    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined_tokens`: of all passages, joined in one row (0: a row for each)."""
 
-    def __init__(self, answerer: Any, writing: SequenceDecoding | None = None, joined: int = 0) -> None:
-        self.answerer, self.writing, self.joined = answerer, writing or SequenceDecoding(), joined
+    def __init__(self, answerer: Any, writing: SequenceDecoding | None = None, joined_tokens: int = 0) -> None:
+        self.answerer, self.writing, self.joined_tokens = answerer, writing or SequenceDecoding(), joined_tokens
         self.uncased = answerer.network.uncased or bool(getattr(answerer.tokenizer, "do_lower_case", False))
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage]]]) -> list[list[Candidate]]:
@@ -226,12 +226,12 @@ class Writer:
         texts = []
         for question, retrieved in jobs:
             passages = [p.passage for p in retrieved]
-            if self.joined and passages:
+            if self.joined_tokens and passages:
                 passages = [join_passages(passages)]
             texts.append((question, [(p.title, p.text) for p in passages], ()))
-        with encoding(self.answerer, texts, self.joined or None) as (states, mask):
-            written = write(network, tokenizer, states, mask, self.writing, [question for question, _ in jobs])
-            answers = [[read_answers(tokenizer, w) for w in sequences] for sequences in written]
+        with encoding(self.answerer, texts, self.joined_tokens or None) as (states, mask):
+            sequences_by_job = write(network, tokenizer, states, mask, self.writing, [question for question, _ in jobs])
+            answers = [[read_answers(tokenizer, w) for w in sequences] for sequences in sequences_by_job]
         return [
             [Candidate(in_passage_words(text, passages, self.uncased), p) for text, p in merge(sequences)]
             for sequences, (_, passages) in zip(answers, jobs)

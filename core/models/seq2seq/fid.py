@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import CheckpointError, StorageError
-from core.models.encoders.pretrained import TRANSFORMERS, pretrained, reason
+from core.models.encoders.pretrained import pretrained, reason
 from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released, read_config
 from core.models.loading.once import loaded_once
 from core.models.scheduling.device import pick_device
@@ -194,17 +194,6 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
     writing.rmdir()
 
 
-def _own_file(source: str, name: str) -> Path | None:
-    """One of our files in a folder or, for a hub name, in the hub's cache; None if the checkpoint lacks it."""
-    if Path(source).is_dir():
-        return Path(source) / name if (Path(source) / name).exists() else None
-    with TRANSFORMERS:
-        from transformers.utils import cached_file
-
-    path = cached_file(source, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False)
-    return Path(path) if path else None
-
-
 def _is_t5(file: Path) -> bool:
     """Whether core.models.seq2seq.released reads this file of weights: a bare state dict, or one next to a T5's config.json."""
     described = file.suffix != ".pt" and (file.parent / "config.json").exists()
@@ -220,21 +209,18 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
         if (file := find_released(source)) is not None and not (file.parent / FID_DETAILS).exists() and _is_t5(file):
             released = load_released(file)
             return make_fid(released.model, released.tokenizer, config or released.config, released.eoi), released.tokenizer
-        details = _own_file(source, FID_DETAILS)
-        stored = FidConfig(**json.loads(details.read_text())["config"]) if details else FidConfig()
+        details = Path(source) / FID_DETAILS  # not of models on the hub that have no owner, such as t5-base
+        stored_config = FidConfig(**json.loads(details.read_text())["config"]) if details.exists() else FidConfig()
         tokenizer = pretrained("AutoTokenizer", source, use_fast=True)
         model, info = pretrained("AutoModelForSeq2SeqLM", source, dtype=torch.float32, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
             raise ValueError(f"weights are missing or of another shape: {sorted(map(str, info['missing_keys']))[:3]}")
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
             raise ValueError("its tokenizer has no end-of-sequence or padding token")
-        network = make_fid(model, tokenizer, config or stored)
-        if stored.prompting == network.config.prompting == "learned":
-            prompts = _own_file(source, PROMPTS)
-            if prompts is None:
-                raise ValueError(f"{PROMPTS} is missing")
+        network = make_fid(model, tokenizer, config or stored_config)
+        if stored_config.prompting == network.config.prompting == "learned":
             with torch.no_grad():
-                network.prompts.copy_(load_file(prompts)["prompts"])
+                network.prompts.copy_(load_file(Path(source) / PROMPTS)["prompts"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         if Path(source).exists():
             raise CheckpointError(
@@ -247,12 +233,12 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
 
 
 @loaded_once(2)  # large weights: an answering model and a rewriter
-def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
+def _loaded(location: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
     """One network per set of weights; `files` changes with the folder's files, so that they are reloaded."""
-    network, tokenizer = load_network(where)
+    network, tokenizer = load_network(location)
     if prompting is not None and prompting != network.config.prompting:
         # ablations always use the paper's mechanism
-        network, tokenizer = load_network(where, replace(network.config, prompting=prompting, attention="paper"))
+        network, tokenizer = load_network(location, replace(network.config, prompting=prompting, attention="paper"))
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
         sha.update(key.encode())
@@ -260,9 +246,9 @@ def _loaded(where: str, files: object, device: str, prompting: Any) -> tuple[Fid
     return FidAnswerer(network, tokenizer, device), sha.hexdigest()[:16]
 
 
-def _files(where: str) -> tuple[tuple[str, int, int, int], ...]:
+def _files(location: str) -> tuple[tuple[str, int, int, int], ...]:
     """Name, size, time and inode of each file of a folder; empty for a hub name."""
-    path = Path(where)
+    path = Path(location)
     stats = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
     return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
 
@@ -275,8 +261,8 @@ def load_fid(
     Weights are loaded once and again when the files change; the generation settings are the caller's.  `name` is a folder (trained here, or of
     transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
     """
-    where = find_fid(name)
-    loaded, weights = _loaded(where, _files(where), device, prompting)
+    location = find_fid(name)
+    loaded, weights = _loaded(location, _files(location), device, prompting)
     answerer = copy.copy(loaded)  # network and lock stay shared
     answerer.generation = generation or Generation()
     return answerer, weights

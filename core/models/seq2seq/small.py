@@ -114,10 +114,10 @@ class DecoderLayer(nn.Module):
             nn.LayerNorm(width), nn.Linear(width, config.feed_forward), nn.GELU(), nn.Linear(config.feed_forward, width)
         )
 
-    def forward(self, x: Tensor, memory: tuple[Tensor, Tensor], seen: Tensor, causal: Tensor) -> Tensor:
-        own = self.before_own(x)
-        x = x + self.own(own, self.own.memory(own), causal)
-        x = x + self.cross(self.before_cross(x), memory, seen)
+    def forward(self, x: Tensor, memory: tuple[Tensor, Tensor], source_mask: Tensor, causal: Tensor) -> Tensor:
+        normed = self.before_own(x)
+        x = x + self.own(normed, self.own.memory(normed), causal)
+        x = x + self.cross(self.before_cross(x), memory, source_mask)
         return x + self.feed(x)
 
 
@@ -356,10 +356,10 @@ def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
     """`config`: replaces the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
-    stored = SmallConfig(**read_config(folder)["config"])
-    network, tokenizer = make_small(config or stored, _shared_encoder(stored) if stored.encoder else None)
+    stored_config = SmallConfig(**read_config(folder)["config"])
+    network, tokenizer = make_small(config or stored_config, _shared_encoder(stored_config) if stored_config.encoder else None)
     missing, unexpected = network.load_state_dict(read_weights(folder), strict=False)
-    missing = [name for name in missing if not name.startswith(_prefix_elsewhere(stored))]
+    missing = [name for name in missing if not name.startswith(_prefix_elsewhere(stored_config))]
     if missing or unexpected:
         raise ValueError(f"weights do not fit the network: missing {missing[:3]}, unexpected {list(unexpected)[:3]}")
     return network.eval(), tokenizer

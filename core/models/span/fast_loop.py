@@ -64,29 +64,21 @@ class FastSpanLoop(_FastLoop):
             (self._first,) = self.model.score_many([(question, passages, previous)])
             return self.model.decide(self._first, passages, previous, self.model.decoding)
         rows = self._first.rows
-        reread = self._passages_to_reread(passages, previous)
+        reread = self._passages_to_reread(self._first, passages, previous)
         some = rows.select([i for i, passage in enumerate(rows.passage) if passage in reread])
         scored = self.model.score_rows(question, some, previous, self._first.readings)
         return self.model.decide(scored, passages, previous, self.model.decoding)
 
-    def _passages_to_reread(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
-        """Indices of the passages that are read again; at least one."""
-        assert self._first is not None
-        limit = self.rereading.count(len(passages))
-        order = remaining(self._first, passages, previous)
-        top = order[0][1]
-        chosen = {i for rank, (i, logit) in enumerate(order[:limit]) if rank == 0 or logit >= top - self.rereading.margin}
-        return chosen | self._passages_with_clear_answers(passages, previous)
-
-    def _passages_with_clear_answers(self, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
-        """Indices of the passages with a further answer that the reader alone would give."""
-        assert self._first is not None
-        threshold, readings = self.model.decoding.keep_above, self._first.readings
-        alone = read_alone(readings) if readings else {}
-        return {
-            place[0]
-            for place, probability in alone.items()
-            if probability >= threshold and not shares_words(passages[place[0]].passage.text[place[1] : place[2]], previous)
+    def _passages_to_reread(self, first: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
+        """Indices of the passages that are read again; at least one.  Also those with a further answer that the reader alone would give."""
+        order = remaining(first, passages, previous)
+        top, limit = order[0][1], self.rereading.count(len(passages))
+        best = {i for rank, (i, logit) in enumerate(order[:limit]) if rank == 0 or logit >= top - self.rereading.margin}
+        alone = read_alone(first.readings) if first.readings else {}
+        return best | {
+            i
+            for (i, start, end), probability in alone.items()
+            if probability >= self.model.decoding.keep_above and not shares_words(passages[i].passage.text[start:end], previous)
         }
 
 
@@ -132,5 +124,5 @@ class FastTextLoop(_FastLoop):
                 return 0, i
             return (2 if any(find_spans(text, p) for p in previous) else 1), i
 
-        chosen = sorted(sorted(range(len(passages)), key=rank)[: self.rereading.count(len(passages))])
-        return [passages[i] for i in chosen]
+        best = sorted(range(len(passages)), key=rank)[: self.rereading.count(len(passages))]
+        return [passages[i] for i in sorted(best)]

@@ -220,17 +220,9 @@ class SpanNetwork(nn.Module):
         e = by_question[:, 0, :p]
         mask = batch.mask.view(-1, batch.rows, length)
         prompt_mask = mask[:, 0, :p] if self.config.prompting != "learned" else torch.ones_like(mask[:, 0, :p])
-        starts = batch.starts.view(-1, batch.rows, length)[:, 1:]
-        ends = batch.ends.view(-1, batch.rows, length)[:, 1:]
-        return self.answer(e, prompt_mask, by_question[:, 1:], mask[:, 1:], starts, ends)
-
-    def answer(
-        self, e: Tensor, prompt_mask: Tensor, x: Tensor, mask: Tensor, starts: Tensor, ends: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The head over Cat(E, X): span scores (B, N, L, W) and [EOI] scores (B,) from E (B, P, d) and X (B, N, L, d)."""
-        questions, n, length, width = x.shape
-        flat = x.reshape(questions, n * length, width)  # all passages of a question in one row
-        flat = self.head.remember(flat, e, prompt_mask)
-        eoi = self.head.eoi(e, flat, mask.reshape(questions, n * length))
-        spans = self.head.spans(flat.reshape(-1, length, width), starts.reshape(-1, length), ends.reshape(-1, length))
-        return spans.view(questions, n, *spans.shape[1:]), eoi
+        starts, ends = (t.view(-1, batch.rows, length)[:, 1:].reshape(-1, length) for t in (batch.starts, batch.ends))
+        x = by_question[:, 1:].flatten(1, 2)  # (B, N * L, d): all passages of a question in one row
+        x = self.head.remember(x, e, prompt_mask)  # reads Cat(E, X)
+        eoi = self.head.eoi(e, x, mask[:, 1:].flatten(1))
+        spans = self.head.spans(x.reshape(-1, length, width), starts, ends)
+        return spans.view(len(e), batch.rows - 1, *spans.shape[1:]), eoi

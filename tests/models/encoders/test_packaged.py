@@ -82,7 +82,7 @@ def test_what_is_missing_or_damaged_is_said_and_nothing_is_left(site: Path, wron
     elif wrong == "zip":
         (site / "big-part_003/input/big.zip.003").write_bytes(b"no zip")
     else:
-        model, says = split(sha="0" * 64), "not the one that this version expects"
+        model, says = split(sha="0" * 64), "not the file that this version expects"
     with pytest.raises(CheckpointError, match=says):
         model.folder()
     assert not list(site.glob("big-unpacked*"))

@@ -12,13 +12,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from loopback_endpoint import Reply, choice, endpoint, listing, said
+from loopback_endpoint import Reply, choice, complete, endpoint, listing, said
 
 from core.errors import InputError, LanguageModelError
 from core.models.language.address import Address, check_url
 from core.models.language.batch import retry_after
 from core.models.language.endpoint import EndpointModel, strict
-from core.models.language.roles import Completion, Message, Request, complete
+from core.models.language.roles import Completion, Message, Request
 from core.settings import Settings
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}

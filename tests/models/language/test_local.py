@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback_endpoint import complete
 from tiny_models import WORDS, word_tokenizer
 
 from core.errors import CheckpointError
 from core.models.language.loading import load_language_generator
 from core.models.language.local import LocalModel, load_local
-from core.models.language.roles import Message, Request, complete
+from core.models.language.roles import Message, Request
 from core.settings import Settings
 
 TEMPLATE = "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} </s> {% endfor %}{% if add_generation_prompt %}assistant :{% endif %}"

