@@ -219,6 +219,8 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
             raise ValueError("its tokenizer has no end-of-sequence or padding token")
         network = make_fid(model, tokenizer, config or stored_config)
         if stored_config.prompting == network.config.prompting == "learned":
+            if not (Path(source) / PROMPTS).exists():
+                raise ValueError(f"{PROMPTS} is missing")
             with torch.no_grad():
                 network.prompts.copy_(load_file(Path(source) / PROMPTS)["prompts"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
