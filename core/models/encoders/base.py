@@ -43,16 +43,13 @@ def base_tokenizer(base: str) -> Any:
         return tokenizer
 
 
-def load_base(base: str, dropout: float = 0.0) -> Any:
-    """The bare encoder in eval mode.  Dropout is 0 by default: inference, and on CPUs it costs a third of a training step.
-
-    Raises CheckpointError.
-    """
+def load_base(base: str) -> Any:
+    """The bare encoder in eval mode, without dropout.  Raises CheckpointError."""
     with loading(f"base model '{base}'"):
         folder = base_folder(base)
         if fits(folder):
-            return load_bert(folder, dropout)
+            return load_bert(folder)
         if fits(folder, "mpnet"):
             return load_mpnet(folder)
-        rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         return pretrained("AutoModel", folder, add_pooling_layer=False, **rates).eval()

@@ -1,6 +1,6 @@
 """BERT's encoder (Devlin et al. 2019) with transformers' parameter names and numbers, and without its imports.
 
-`from transformers import BertModel` also imports torch's compiler and distributed tensors, about half of the start-up import time, and the bundled
+There is no dropout: on CPUs it costs a third of a training step.  `from transformers import BertModel` also imports torch's compiler and distributed tensors, about half of the start-up import time, and the bundled
 base needs neither.  tests/models/encoders/test_bert.py compares the states with transformers' own.  Only bare encoders with absolute positions are
 supported (`fits`); every other base is loaded by transformers.
 
@@ -42,16 +42,14 @@ def plain_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
-    dropout: float = 0.0,
     position_bias: Tensor | None = None,  # (1, H, L, L)
     **_: Any,
 ) -> tuple[Tensor, None]:
     """torch's fused attention, (B, H, L, D) -> (B, L, H, D)."""
-    p = dropout if module.training else 0.0
     if position_bias is not None:
         bias = position_bias.to(query.dtype)
         attention_mask = bias if attention_mask is None else bias.masked_fill(~attention_mask, torch.finfo(bias.dtype).min)
-    out = nn.functional.scaled_dot_product_attention(query, key, value, attention_mask, p, scale=scaling)
+    out = nn.functional.scaled_dot_product_attention(query, key, value, attention_mask, scale=scaling)
     return out.transpose(1, 2), None
 
 
@@ -72,20 +70,19 @@ class Embeddings(nn.Module):
         self.position_embeddings = Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, words: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
         if positions is None:
             positions = torch.arange(words.shape[1], device=words.device)
         kind = self.token_type_embeddings.weight[0] if types is None else self.token_type_embeddings(types)
-        out: Tensor = self.dropout(self.LayerNorm(words + kind + self.position_embeddings(positions)))
+        out: Tensor = self.LayerNorm(words + kind + self.position_embeddings(positions))
         return out
 
 
 class SelfAttention(nn.Module):
     def __init__(self, config: SimpleNamespace) -> None:
         super().__init__()
-        self.heads, self.p = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.heads = config.num_attention_heads
         self.query = Linear(config.hidden_size, config.hidden_size)
         self.key = Linear(config.hidden_size, config.hidden_size)
         self.value = Linear(config.hidden_size, config.hidden_size)
@@ -95,21 +92,20 @@ class SelfAttention(nn.Module):
             return t.view(*t.shape[:2], self.heads, -1).transpose(1, 2)
 
         query, key, value = split(self.query(x)), split(self.key(x)), split(self.value(x))
-        out, _ = attend(self, query, key, value, mask, scaling=query.shape[-1] ** -0.5, dropout=self.p, **extra)
+        out, _ = attend(self, query, key, value, mask, scaling=query.shape[-1] ** -0.5, **extra)
         return out.reshape(x.shape)
 
 
 class Output(nn.Module):
-    """A projection, dropout, the residual connection and layer norm."""
+    """A projection, the residual connection and layer norm."""
 
     def __init__(self, inner: int, config: SimpleNamespace) -> None:
         super().__init__()
         self.dense = Linear(inner, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, x: Tensor, residual: Tensor) -> Tensor:
-        out: Tensor = self.LayerNorm(self.dropout(self.dense(x)) + residual)
+        out: Tensor = self.LayerNorm(self.dense(x) + residual)
         return out
 
 
@@ -161,7 +157,7 @@ class Bert(nn.Module):
         return SimpleNamespace(last_hidden_state=x)
 
 
-def load_bert(folder: str | Path, dropout: float = 0.0) -> Bert:
+def load_bert(folder: str | Path) -> Bert:
     """The encoder in a folder that `fits`, in float32 and in eval mode; weights of a pooler or a head are ignored.
 
     Raises CheckpointError, OSError, ValueError, KeyError, RuntimeError or SafetensorError for a damaged folder.
@@ -169,7 +165,6 @@ def load_bert(folder: str | Path, dropout: float = 0.0) -> Bert:
     from safetensors.torch import load_file
 
     config = read_config(Path(folder))
-    config |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     defaults = {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "hidden_act": "gelu"}
     network = Bert(SimpleNamespace(**defaults | config))
     weights = {name.removeprefix("bert."): value for name, value in load_file(Path(folder) / WEIGHTS).items()}

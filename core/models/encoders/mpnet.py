@@ -87,8 +87,7 @@ def load_mpnet(folder: str | Path) -> MPNet:
     config = read_config(Path(folder))
     if config.get("model_type") != "mpnet":
         raise ValueError(f"{folder} holds a {config.get('model_type')} model, not of MPNet")
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "type_vocab_size": 1}
-    network = MPNet(SimpleNamespace(**config))
+    network = MPNet(SimpleNamespace(**config | {"type_vocab_size": 1}))
     path = Path(folder) / WEIGHTS
     with safe_open(path, "pt") as file:
         theirs = {_our_name(name): name for name in file.keys()}  # noqa: SIM118  (it is no dict)

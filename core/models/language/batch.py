@@ -23,11 +23,7 @@ STOPPED, TOO_LATE = "the run was stopped", "no answer came before the run's time
 
 
 class CallError(Exception):
-    """A call that failed for good.  `down`: the endpoint can't be reached at all."""
-
-    def __init__(self, message: str, down: bool = False) -> None:
-        super().__init__(message)
-        self.down = down
+    """A call that failed for good."""
 
 
 class StatusError(Exception):

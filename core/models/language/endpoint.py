@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,12 +55,10 @@ class EndpointModel:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._lock = threading.Lock()
         self._model, self.choice = address.model, ""
         # purpose of a request -> index into STRUCTURES that succeeded; a server may refuse one schema and accept another
         self._proven: dict[str, int] = {}
         self._limit, self._temperature = "max_tokens", True
-        self._ssl: Any = None
 
     def __repr__(self) -> str:
         return f"EndpointModel({self.address.url!r}, {self.address.model!r})"
@@ -145,9 +144,6 @@ class EndpointModel:
             batch.stop()
 
     def client(self) -> httpx.AsyncClient:
-        with self._lock:
-            if self._ssl is None and self.address.url.startswith("https"):
-                self._ssl = httpx.create_ssl_context(trust_env=False)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "ambiscope"}
         if self.address.key:
             headers["Authorization"] = f"Bearer {self.address.key}"
@@ -157,8 +153,12 @@ class EndpointModel:
             limits=httpx.Limits(max_connections=self.address.concurrency),
             follow_redirects=False,
             trust_env=False,
-            verify=self._ssl or False,  # False: plain http needs no context
+            verify=self._ssl if self.address.url.startswith("https") else False,
         )
+
+    @cached_property  # takes long to make
+    def _ssl(self) -> Any:
+        return httpx.create_ssl_context(trust_env=False)
 
     # ------------------------------------------------------------ one call
 

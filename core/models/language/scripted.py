@@ -60,7 +60,7 @@ def _names(text: str, question: str) -> list[str]:
     return [n for n in dict.fromkeys(_NAME.findall(text)) if not set(word_tokens(n)) <= question_words]
 
 
-def _next_answer(request: Request, rows: list[dict[str, Any]], passages: list[tuple[int, str, str]]) -> dict[str, Any]:
+def _next_answer(request: Request, rows: list[dict[str, Any]]) -> dict[str, Any]:
     previous = re.search(r"<answers>\n((?s:.*?))\n</answers>", request.messages[-1].text)
     row = next((r for r in rows if not previous or r["answer"] not in previous.group(1)), {})
     return {"answer": row.get("answer"), "passage": row.get("passage"), "quotation": row.get("answer")}
@@ -81,7 +81,7 @@ def _by_rule(request: Request) -> str:
         "supporting": {"passages": [row["passage"] for row in rows]},
         "pseudo_interpretations": {"questions": [f"{stem} first?", f"{stem} last?"]},
         "clarify_long": {"interpretations": rows},
-        "next_answer": _next_answer(request, rows, passages),
+        "next_answer": _next_answer(request, rows),
         "long_answer": {"text": " ".join(f"{title} has {row['answer']}." for (_, title, _), row in zip(passages, rows))},
         "answer": {"answer": rows[0]["answer"] if rows else None},
         "match": {"covered": [True] * request.messages[-1].text.partition("<known>")[2].count(". ")},

@@ -11,7 +11,7 @@ import copy
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -235,12 +235,9 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
 
 
 @loaded_once(2)  # large weights: an answering model and a rewriter
-def _loaded(location: str, files: object, device: str, prompting: Any) -> tuple[FidAnswerer, str]:
+def _loaded(location: str, files: object, device: str) -> tuple[FidAnswerer, str]:
     """One network per set of weights; `files` changes with the folder's files, so that they are reloaded."""
     network, tokenizer = load_network(location)
-    if prompting is not None and prompting != network.config.prompting:
-        # ablations always use the paper's mechanism
-        network, tokenizer = load_network(location, replace(network.config, prompting=prompting, attention="paper"))
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
         sha.update(key.encode())
@@ -255,16 +252,14 @@ def _files(location: str) -> tuple[tuple[str, int, int, int], ...]:
     return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
 
 
-def load_fid(
-    name: str, device: str = "auto", generation: Generation | None = None, prompting: Any = None
-) -> tuple[FidAnswerer, str]:
-    """(answerer, first 16 hex digits of the sha256 of its weights).  `prompting`: another mechanism than the stored one (ablations).
+def load_fid(name: str, device: str = "auto", generation: Generation | None = None) -> tuple[FidAnswerer, str]:
+    """(answerer, first 16 hex digits of the sha256 of its weights).
 
     Weights are loaded once and again when the files change; the generation settings are the caller's.  `name` is a folder (trained here, or of
     transformers), a name under checkpoints/, or a hub name.  Raises CheckpointError.
     """
     location = find_fid(name)
-    loaded, weights = _loaded(location, _files(location), device, prompting)
+    loaded, weights = _loaded(location, _files(location), device)
     answerer = copy.copy(loaded)  # network and lock stay shared
     answerer.generation = generation or Generation()
     return answerer, weights

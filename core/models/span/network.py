@@ -185,10 +185,7 @@ class SpanNetwork(nn.Module):
 
     def _packs(self) -> bool:
         """Whether to compute real tokens only: padding costs as much as text.  Our encoders take explicit positions."""
-        config: Any = self.encoder.config
-        if config.model_type not in ("bert", "mpnet"):
-            return False
-        return not (self.training and config.attention_probs_dropout_prob)  # packed rows support no attention dropout
+        return self.encoder.config.model_type in ("bert", "mpnet")  # type: ignore[union-attr]
 
     def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:
         """The same states as with padded rows, with zeros at padding."""

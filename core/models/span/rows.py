@@ -17,6 +17,7 @@ from core.text import find_spans
 
 JOIN = " : "  # between title and text
 MAX_PASSAGE_TOKENS = 1536  # enough for core.text.CHUNK_CHARS characters at one token per character
+MAX_OVERLAP = 32  # tokens, of two rows of a passage
 TOKEN_CHARS = 32  # above the average of any text; text beyond MAX_PASSAGE_TOKENS such tokens is not tokenised
 
 
@@ -51,7 +52,6 @@ def passage_rows(
     passages: Sequence[tuple[str, str]],
     max_tokens: int,
     max_question_tokens: int = 48,
-    stride: int = 32,
 ) -> Rows:
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
 
@@ -64,7 +64,7 @@ def passage_rows(
     question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
     seconds = [(f"{title}{JOIN}{text}" if title else text)[: MAX_PASSAGE_TOKENS * TOKEN_CHARS] for title, text in passages]
     shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
-    overlap = min(stride, max_tokens // 4)
+    overlap = min(MAX_OVERLAP, max_tokens // 4)
     encoded = tokenizer(
         [question] * len(seconds),
         seconds,

@@ -124,9 +124,9 @@ def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
     return _BRACKETS.sub("[ ", visible.translate(_ANGLES))[:limit].strip()
 
 
-def as_line(text: str, limit: int = 500) -> str:
-    """`as_data` in one line."""
-    return " ".join(as_data(text, limit).split())
+def as_line(text: str) -> str:
+    """`as_data` in one line of at most 500 characters."""
+    return " ".join(as_data(text, 500).split())
 
 
 def passages_as_data(passages: Sequence[Passage]) -> str:
