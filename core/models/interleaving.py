@@ -201,10 +201,9 @@ def interleaved_attention(
     if query.device.type == "cpu" and not torch.is_grad_enabled() and not dropout_rate:
         lengths = _row_lengths(real)
         if lengths is not None:
-            group = None if rows == 1 else rows
-            if group and prompt_tokens is not None:
-                lengths = [n if index % group else min(n, prompt_tokens) for index, n in enumerate(lengths)]
-            out = _without_padding(query, key, value, Packing(tuple(lengths), group, alone), scaling, position_bias)
+            if rows is not None and prompt_tokens is not None:
+                lengths = [n if index % rows else min(n, prompt_tokens) for index, n in enumerate(lengths)]
+            out = _without_padding(query, key, value, Packing(tuple(lengths), rows, alone), scaling, position_bias)
             return out.transpose(1, 2).contiguous(), None
     hidden = _hidden(real, query.dtype)
     if rows is None or rows == 1:

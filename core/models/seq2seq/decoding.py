@@ -23,7 +23,7 @@ from torch import Tensor
 from core.errors import InputError
 from core.models.seq2seq.network import encoding, fan_out
 from core.text import answer_words, find_spans, shares_words
-from core.types import Candidate, Evidence, Passage, RetrievedPassage
+from core.types import Candidate, Passage, RetrievedPassage
 
 Method = Literal["greedy", "nucleus", "top-k", "diverse-beam"]
 SEPARATOR = ";"
@@ -163,9 +163,7 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
             if not (key := answer_words(text)):
                 continue
             # equal answers first: one that links two groups ("dd db" with "dd" and "db") must not join both
-            group = next((g for g in groups if key in g), None)
-            if group is None:
-                group = next((g for g in groups if shares_words(key, g)), None)
+            group = next((g for g in groups if key in g), None) or next((g for g in groups if shares_words(key, g)), None)
             if group is None:
                 groups.append(group := {})
             group.setdefault(key, []).append((number, text, probability))
@@ -185,25 +183,21 @@ def _plain(text: str) -> str:
     return "".join(base if len(base := unicodedata.normalize("NFD", c)[:1]) == 1 else c for c in text)
 
 
-def surface(text: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
-    """The first occurrence of an uncased model's answer, ignoring case and accents, with the text of the passage.
+def in_passage_words(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
+    """An uncased model's answer as the first passage that has it writes it, with case and accents; another model's as it is.
 
     An answer that breaks off within a word ("ron grain") is completed to the word ("Ron Grainer") if it occurs nowhere else.
     """
+    if not uncased:
+        return text
     target = _plain(text)
     words = re.findall(r"\w+", target)
     cut_off = re.compile(r"\b" + r"\W{0,3}".join(words) + r"\w+", re.IGNORECASE)
     matches = ((p, span) for p in passages for span in find_spans(_plain(p.passage.text), target))
     completions = ((p, match.span()) for p in passages if words for match in cut_off.finditer(_plain(p.passage.text)))
     for p, (start, end) in chain(matches, completions):
-        return Evidence(p.passage.id, start, end, p.passage.text[start:end])
-    return None
-
-
-def in_passage_words(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
-    """An uncased model's answer as the first passage that has it writes it; another model's as it is."""
-    evidence = surface(text, passages) if uncased else None
-    return " ".join(evidence.text.split()) if evidence else text
+        return " ".join(p.passage.text[start:end].split())
+    return text
 
 
 def join_passages(passages: Sequence[Passage]) -> Passage:

@@ -207,8 +207,8 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
         if (Path(source) / "config.json").exists() and read_config(Path(source)).get("kind") == SMALL_SEQ2SEQ:
             return load_small(Path(source), config)
         if (file := find_released(source)) is not None and not (file.parent / FID_DETAILS).exists() and _is_t5(file):
-            released = load_released(file)
-            return make_fid(released.model, released.tokenizer, config or released.config, released.eoi), released.tokenizer
+            model, tokenizer, authors_config, eoi = load_released(file)
+            return make_fid(model, tokenizer, config or authors_config, eoi), tokenizer
         details = Path(source) / FID_DETAILS  # not of models on the hub that have no owner, such as t5-base
         stored_config = FidConfig(**json.loads(details.read_text())["config"]) if details.exists() else FidConfig()
         tokenizer = pretrained("AutoTokenizer", source, use_fast=True)

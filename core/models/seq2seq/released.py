@@ -19,7 +19,6 @@ import json
 import pickle
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -170,18 +169,11 @@ def load_t5(file: Path) -> tuple[Any, FidConfig]:
     return model.eval(), FidConfig("separate") if fid else FidConfig()
 
 
-@dataclass(frozen=True)
-class Released:
-    """`eoi`: the token that represents [EOI]; -1: add one to the tokenizer.  `config`: how its authors read questions and passages."""
+def load_released(file: Path) -> tuple[Any, Any, FidConfig, int]:
+    """(T5, tokenizer, how its authors read questions and passages, the token that represents [EOI]; -1: add one to the tokenizer).
 
-    model: Any
-    tokenizer: Any
-    eoi: int
-    config: FidConfig
-
-
-def load_released(file: Path) -> Released:
-    """Raises CheckpointError naming weights that do not fit."""
+    Raises CheckpointError naming weights that do not fit.
+    """
     model, config = load_t5(file)
     has_tokenizer = any((file.parent / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model"))
     try:
@@ -191,7 +183,7 @@ def load_released(file: Path) -> Released:
             f"{file} comes without a tokenizer, and '{TOKENIZER}' cannot be loaded ({reason(error)}); put t5-base's tokenizer.json next to it"
         ) from None
     eoi = eoi_as_text(tokenizer) if config.template == "ambigprompt" else -1
-    return Released(model, tokenizer, eoi, config)
+    return model, tokenizer, config, eoi
 
 
 def eoi_as_text(tokenizer: Any) -> int:

@@ -22,7 +22,7 @@ from core.types import Passage
 Job = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
 BEAMS = 3
 MAX_TOKENS = 48  # of a question
-AT_A_TIME = 4  # jobs per batch
+BATCH = 4  # jobs
 _WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 
 
@@ -61,10 +61,8 @@ class Seq2SeqRewriter:
 
     def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:
         """Distinct candidates of each job, highest mean token probability first."""
-        out: list[list[str]] = []
-        for i in range(0, len(jobs), AT_A_TIME):
-            out += self._rewrite(jobs[i : i + AT_A_TIME])
-        return out
+        batches = (jobs[i : i + BATCH] for i in range(0, len(jobs), BATCH))
+        return [candidates for batch in batches for candidates in self._rewrite(batch)]
 
     def _rewrite(self, jobs: Sequence[Job]) -> list[list[str]]:
         a = self.answerer

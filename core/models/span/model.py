@@ -127,13 +127,12 @@ class SpanModel:
 def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
     """The `limit` best spans of scores (N, L, W), as characters of their passages; spans in overlapping windows are returned once."""
     _, length, width = scores.shape
-    flat = scores.reshape(-1)
-    values, index = torch.topk(flat, min(limit, flat.numel()))
+    values, index = torch.topk(scores.reshape(-1), min(limit, scores.numel()))
     spans: dict[tuple[int, int, int], Span] = {}
     for value, i in zip(values.tolist(), index.tolist()):
         if value == float("-inf"):
             break
-        row, remainder = divmod(i, length * width)
+        row, remainder = divmod(i, length * width)  # torch.unravel_index would import sympy
         s, w = divmod(remainder, width)
         passage = rows.passage[row]
         start, end = rows.offsets[row][s][0], rows.offsets[row][s + w][1]
