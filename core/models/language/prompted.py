@@ -95,11 +95,26 @@ class PromptedGenerator:
     ) -> Iterator[tuple[int, Completion]]:
         """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends; a reply that `check` refuses has failed."""
         requests = [self._request(role, values) for _, values in jobs]
-        for index, c in self.model.stream(requests, run.deadline, run.cancelled):
-            if check is not None and c.parsed is not None and not c.error and (problem := check(c.parsed)):
-                c = replace(c, error=problem)
-            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
-            yield index, c
+        for index, completion in self.model.stream(requests, run.deadline, run.cancelled):
+            if (
+                check is not None
+                and completion.parsed is not None
+                and not completion.error
+                and (problem := check(completion.parsed))
+            ):
+                completion = replace(completion, error=problem)
+            run.count(
+                ModelCalled(
+                    role,
+                    jobs[index][0],
+                    completion.prompt_tokens,
+                    completion.completion_tokens,
+                    completion.seconds,
+                    completion.error,
+                    completion.warning,
+                )
+            )
+            yield index, completion
 
     def _ask_all(
         self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check | None = None
@@ -119,10 +134,10 @@ class PromptedGenerator:
     def interpret(self, query: str, passages: Sequence[Passage], run: Run) -> Iterator[tuple[int, Interpretation]]:
         question = as_line(query)
         jobs = [(1, {"question": question, "passages": passages_as_data([p])}) for p in passages]
-        for index, c in self._stream("interpret", jobs, run):
-            reply, passage = c.parsed, passages[index]
-            if c.error or reply is None:
-                yield index, Interpretation(passage.id, failed=c.error or "the model's reply cannot be read")
+        for index, completion in self._stream("interpret", jobs, run):
+            reply, passage = completion.parsed, passages[index]
+            if completion.error or reply is None:
+                yield index, Interpretation(passage.id, failed=completion.error or "the model's reply cannot be read")
             else:
                 yield index, _interpretation(reply, passage)
 

@@ -1,6 +1,6 @@
 """A T5 decoder's attention over the passages' states as they are, without making keys and values of them.
 
-A head's scores are q (W_k x) = (W_k' q) x and what it says is W_v (sum of a x), so the projections can move to the decoder's side, as in the absorbed
+A head's scores are q (W_k x) = (W_k' q) x and its output is W_v (sum of a x), so the projections can move to the decoder's side, as in the absorbed
 projections of multi-head latent attention (DeepSeek-AI 2024, arXiv 2405.04434, section 2.1.2).  Keys and values of S states take 2 S d d
 multiplications a layer, once, and 2 S d numbers until the last token; this takes 2 S d H a token, and nothing is kept.  It is less work up to about d / H
 tokens of all candidates together, 64 for T5-base, and answers are shorter.  For 20 passages of 200 tokens T5-base's keys and values take 295 MB.
@@ -24,13 +24,13 @@ def attend_to_states(module: Any, hidden: Tensor, states: Tensor, mask: Tensor |
     heads, width = module.n_heads, module.key_value_proj_dim
     to_k, to_v = (w.weight.unflatten(0, (heads, width)) for w in (module.k, module.v))  # (H, D, d)
     q = module.q(hidden[:, 0]).unflatten(-1, (heads, width))
-    asks = torch.einsum("bhk,hkd->bhd", q, to_k)[:, None]  # (B * K, 1, H, d)
+    queries = torch.einsum("bhk,hkd->bhd", q, to_k)[:, None]  # (B * K, 1, H, d)
     if states.stride(0) == 0:  # candidates of one question: its states are read once for all
-        asks, states, mask = asks.reshape(1, 1, -1, asks.shape[-1]), states[:1], None if mask is None else mask[:1]
+        queries, states, mask = queries.reshape(1, 1, -1, queries.shape[-1]), states[:1], None if mask is None else mask[:1]
     memory = states[:, None]
-    attended = nn.functional.scaled_dot_product_attention(asks, memory, memory, attn_mask=mask, scale=module.scaling)
-    says = torch.einsum("bhd,hkd->bhk", attended.reshape(len(hidden), heads, -1), to_v)
-    return module.o(says.flatten(1))[:, None]
+    attended = nn.functional.scaled_dot_product_attention(queries, memory, memory, attn_mask=mask, scale=module.scaling)
+    outputs = torch.einsum("bhd,hkd->bhk", attended.reshape(len(hidden), heads, -1), to_v)
+    return module.o(outputs.flatten(1))[:, None]
 
 
 @cache

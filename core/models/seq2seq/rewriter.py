@@ -65,14 +65,14 @@ class Seq2SeqRewriter:
         return [candidates for batch in batches for candidates in self._rewrite(batch)]
 
     def _rewrite(self, jobs: Sequence[Job]) -> list[list[str]]:
-        a = self.answerer
+        answerer = self.answerer
         texts = [
             rewriting_job(q, answer, others, [(p.title, p.text) for p in retrieved]) for q, answer, others, retrieved in jobs
         ]
-        with encoding(a, texts) as (states, mask):
-            sequences = write(a.network, a.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
+        with encoding(answerer, texts) as (states, mask):
+            sequences = write(answerer.network, answerer.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
             candidate_lists = [
-                [" ".join(a.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in retrieved]
+                [" ".join(answerer.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in retrieved]
                 for retrieved in sequences
             ]
         out = []

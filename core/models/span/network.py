@@ -109,14 +109,14 @@ class SpanHead(nn.Module):
         recall = self.recall
         to_q, to_k, to_v = (w.unflatten(0, (recall.num_heads, -1)) for w in recall.in_proj_weight.chunk(3))  # (H, D, d) each
         out_of = recall.out_proj.weight.unflatten(1, (recall.num_heads, -1))  # (d, H, D)
-        asks = torch.einsum("bpd,hkd,hkc->bhpc", e, to_k, to_q) / math.sqrt(recall.head_dim)
-        says = torch.einsum("bpd,hkd,chk->bhpc", e, to_v, out_of)
-        scores = (x @ asks.flatten(1, 2).transpose(1, 2)).unflatten(-1, (recall.num_heads, -1))  # (B, S, H, P)
+        keys = torch.einsum("bpd,hkd,hkc->bhpc", e, to_k, to_q) / math.sqrt(recall.head_dim)
+        values = torch.einsum("bpd,hkd,chk->bhpc", e, to_v, out_of)
+        scores = (x @ keys.flatten(1, 2).transpose(1, 2)).unflatten(-1, (recall.num_heads, -1))  # (B, S, H, P)
         weights = scores.float().masked_fill(~prompt_mask[:, None, None, :], float("-inf")).softmax(-1).to(x.dtype)
-        return x + weights.flatten(2) @ says.flatten(1, 2)
+        return x + weights.flatten(2) @ values.flatten(1, 2)
 
     def eoi(self, e: Tensor, x: Tensor, real: Tensor) -> Tensor:
-        """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `seen` (B, N * L)."""
+        """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `real` (B, N * L): real tokens."""
         query = self.look(e[:, 0])  # (B, d)
         scores = (x @ query.unsqueeze(-1)).squeeze(-1) / math.sqrt(x.shape[-1])
         weights = torch.softmax(scores.float().masked_fill(~real, float("-inf")), dim=-1).to(x.dtype)

@@ -111,9 +111,9 @@ class PassageReader(SpanModel):
         jobs = [self.rows(question, [passage]) for passage in passages]
         for k in range(0, len(jobs), BATCH):
             scored = self.scored([(rows, None, 0) for rows in jobs[k : k + BATCH]])
-            for i, (of_spans, nothing) in enumerate(scored, k):
-                total = _log_total(of_spans, nothing)
-                best = top_spans(of_spans, jobs[i], spans)
+            for i, (span_scores, nothing) in enumerate(scored, k):
+                total = _log_total(span_scores, nothing)
+                best = top_spans(span_scores, jobs[i], spans)
                 by_place |= {(i, s.start, s.end): s.logit - total for s in best}
         return by_place
 
