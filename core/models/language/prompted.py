@@ -95,26 +95,11 @@ class PromptedGenerator:
     ) -> Iterator[tuple[int, Completion]]:
         """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends; a reply that `check` refuses has failed."""
         requests = [self._request(role, values) for _, values in jobs]
-        for index, completion in self.model.stream(requests, run.deadline, run.cancelled):
-            if (
-                check is not None
-                and completion.parsed is not None
-                and not completion.error
-                and (problem := check(completion.parsed))
-            ):
-                completion = replace(completion, error=problem)
-            run.count(
-                ModelCalled(
-                    role,
-                    jobs[index][0],
-                    completion.prompt_tokens,
-                    completion.completion_tokens,
-                    completion.seconds,
-                    completion.error,
-                    completion.warning,
-                )
-            )
-            yield index, completion
+        for index, c in self.model.stream(requests, run.deadline, run.cancelled):
+            if check is not None and c.parsed is not None and not c.error and (problem := check(c.parsed)):
+                c = replace(c, error=problem)
+            run.count(ModelCalled(role, jobs[index][0], c.prompt_tokens, c.completion_tokens, c.seconds, c.error, c.warning))
+            yield index, c
 
     def _ask_all(
         self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check | None = None

@@ -60,28 +60,23 @@ class Seq2SeqRewriter:
         self.writing = SequenceDecoding("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
 
     def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:
-        """Distinct candidates of each job, highest mean token probability first."""
+        """Distinct candidates of each job, the greedy one first."""
         batches = (jobs[i : i + BATCH] for i in range(0, len(jobs), BATCH))
         return [candidates for batch in batches for candidates in self._rewrite(batch)]
 
     def _rewrite(self, jobs: Sequence[Job]) -> list[list[str]]:
-        answerer = self.answerer
-        texts = [
-            rewriting_job(q, answer, others, [(p.title, p.text) for p in retrieved]) for q, answer, others, retrieved in jobs
-        ]
-        with encoding(answerer, texts) as (states, mask):
-            sequences = write(answerer.network, answerer.tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
-            candidate_lists = [
-                [" ".join(answerer.tokenizer.decode(w.ids, skip_special_tokens=True).split()) for w in retrieved]
-                for retrieved in sequences
-            ]
+        network, tokenizer = self.answerer.network, self.answerer.tokenizer
+        texts = [rewriting_job(q, answer, others, [(p.title, p.text) for p in top]) for q, answer, others, top in jobs]
+        with encoding(self.answerer, texts) as (states, mask):
+            beams = write(network, tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
         out = []
-        for candidates, (question, answer, others, passages) in zip(candidate_lists, jobs):
+        for sequences, (question, answer, others, passages) in zip(beams, jobs):
             sources = [question, answer, *others, *(f"{p.title}. {p.text}" for p in passages)]
             distinct: dict[str, str] = {}
-            for text in candidates:
+            for sequence in sequences:
+                text = " ".join(tokenizer.decode(sequence.ids, skip_special_tokens=True).split())
                 if key := question_key(text):
-                    distinct.setdefault(key, truecase(text, sources) if self.answerer.network.uncased else text)
+                    distinct.setdefault(key, truecase(text, sources) if network.uncased else text)
             out.append([text if text.endswith("?") else f"{text}?" for text in distinct.values()])
         return out
 
