@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Literal
 
 import torch
@@ -137,17 +137,12 @@ def write(
 def read_answers(tokenizer: Any, sequence: WrittenSequence) -> list[tuple[str, float]]:
     """(answer, probability of its own tokens) for each answer of a sequence, in order; empty ones are left out."""
     out: list[tuple[str, float]] = []
-    parts: list[tuple[list[int], float]] = [([], 0.0)]
-    for token, log_probability in zip(sequence.ids, sequence.log_probabilities):
-        if SEPARATOR in tokenizer.convert_ids_to_tokens(token):
-            parts.append(([], 0.0))
-        else:
-            ids, total = parts[-1]
-            parts[-1] = ([*ids, token], total + log_probability)
-    for ids, total in parts:
-        text = " ".join(tokenizer.decode(ids, skip_special_tokens=True).split())
+    tokens = zip(sequence.ids, sequence.log_probabilities)
+    for is_separator, part in groupby(tokens, lambda token: SEPARATOR in tokenizer.convert_ids_to_tokens(token[0])):
+        ids, log_probabilities = zip(*part)
+        text = "" if is_separator else " ".join(tokenizer.decode(list(ids), skip_special_tokens=True).split())
         if answer_words(text):
-            out.append((text, math.exp(total)))
+            out.append((text, math.exp(sum(log_probabilities))))
     return out
 
 

@@ -24,6 +24,7 @@ from core.models.span.rows import clip, pad, prompt_text
 
 # the trained output: one answer or [EOI], the whole answer set, or a disambiguated question
 Target = Literal["step", "spliced", "question"]
+Template = Literal["fid", "ambigprompt"]  # the text of a row: as in FiD's code or in AmbigPrompt's
 IGNORED = -100  # label of positions without a loss, as in transformers
 
 
@@ -39,19 +40,15 @@ class FidConfig:
     learned_steps: int = 8  # prompting="learned": one prompt for each step
     learned_tokens: int = 16
     target: Target = "step"
-    template: Literal["fid", "ambigprompt"] = "fid"  # the text of a row: as in FiD's code or in AmbigPrompt's
+    template: Template = "fid"
     # the paper's equations, or what the authors' code computes, for weights trained with it (core.models.interleaving)
     attention: Kind = "paper"
 
     def __post_init__(self) -> None:
-        if self.template not in ("fid", "ambigprompt"):
-            raise ValueError(f"template is {self.template!r}; use fid or ambigprompt")
-        if self.target not in get_args(Target):
-            raise ValueError(f"target is {self.target!r}; use {' or '.join(get_args(Target))}")
-        if self.prompting not in ("interleaved", "separate", "learned"):
-            raise ValueError(f"prompting is {self.prompting!r}; use interleaved, separate or learned")
-        if self.attention not in get_args(Kind):
-            raise ValueError(f"attention is {self.attention!r}; use {' or '.join(get_args(Kind))}")
+        for name, kind in (("template", Template), ("target", Target), ("prompting", Prompting), ("attention", Kind)):
+            *others, last = get_args(kind)
+            if getattr(self, name) not in (*others, last):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; use {', '.join(others)} or {last}")
         if self.attention == "authors" and self.prompting != "interleaved":
             raise ValueError(f"prompting is {self.prompting!r}; the authors' attention is interleaved")
         if self.max_tokens < 8 or self.max_prompt_tokens < 8 or self.max_answer_tokens < 2:
