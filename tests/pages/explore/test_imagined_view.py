@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.engine import SystemStatus
-from core.models.language import prompted
-from core.models.language.prompted import PromptedGenerator
+from core.models.language import loading
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
@@ -177,7 +176,7 @@ def scripted_app(
             "pages.session.shared.systems", lambda: [SystemStatus(system, "grounded", (), "Lee et al. 2025", True)]
         )
         model = ScriptedLanguageModel({**RULES, **rules})
-        monkeypatch.setattr(prompted, "load", lambda _: PromptedGenerator(model))
+        monkeypatch.setattr(loading, "_model", lambda _: model)
         st.cache_resource.clear()
         app = open_app()
         keys = [n.key for n in app.number_input if n.key and n.key.startswith("explore.first.top_k")]
