@@ -38,16 +38,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     print(f"{data.name}: licence {data.licence}; {data.source}; {data.homepage}", file=sys.stderr)
     bars: dict[str, Any] = {}
 
-    def progress(url: str, done: int, total: int | None) -> None:
+    def progress(url: str, bytes_read: int, total: int | None) -> None:
         if url not in bars:
-            where = folder_of(settings.home, data.name)
+            folder = folder_of(settings.home, data.name)
             print(
-                f"{url}: {megabytes(total)}{f', {megabytes(done)} already here' if done else ''}, into {where}", file=sys.stderr
+                f"{url}: {megabytes(total)}{f', {megabytes(bytes_read)} already here' if bytes_read else ''}, into {folder}",
+                file=sys.stderr,
             )
             bars[url] = tqdm(
-                total=total, initial=done, unit="B", unit_scale=True, file=sys.stderr, disable=not sys.stderr.isatty()
+                total=total, initial=bytes_read, unit="B", unit_scale=True, file=sys.stderr, disable=not sys.stderr.isatty()
             )
-        bars[url].update(done - bars[url].n)
+        bars[url].update(bytes_read - bars[url].n)
 
     try:
         paths = obtain(data, settings.home, again=args.again, progress=progress)

@@ -56,8 +56,8 @@ def kind_of(folder: Path) -> str:
 
     kind = "fid" if (folder / FID_DETAILS).exists() else str(read_config(folder).get("kind"))
     if kind not in SETTING:
-        what = f"a {kind} model" if kind != "None" else "no checkpoint of Ambiscope"
-        raise CheckpointError(f"{folder} holds {what}; push takes {', '.join(SETTING)} models that `core train` wrote")
+        content = f"a {kind} model" if kind != "None" else "no checkpoint of Ambiscope"
+        raise CheckpointError(f"{folder} holds {content}; push takes {', '.join(SETTING)} models that `core train` wrote")
     return kind
 
 
@@ -84,11 +84,11 @@ def card_of(folder: Path, kind: str, repo: str, licence: str | None) -> str:
     if readme.exists():
         card = ModelCard(readme.read_text(encoding="utf-8"))
     else:
-        described = json.loads((folder / FID_DETAILS).read_text()) if kind == "fid" else read_config(folder)
-        about = json.dumps({name: described.get(name) for name in ("config", "about")}, indent=1, ensure_ascii=False)
+        config = json.loads((folder / FID_DETAILS).read_text()) if kind == "fid" else read_config(folder)
+        details = json.dumps({name: config.get(name) for name in ("config", "about")}, indent=1, ensure_ascii=False)
         card = ModelCard(
             f"# {repo}\n\nA {kind} model of Ambiscope, written by `core train`. Load it with `{SETTING[kind]}={repo}@REVISION`.\n\n"
-            f"```json\n{about}\n```\n"
+            f"```json\n{details}\n```\n"
         )
     head = ModelCardData(**card.data.to_dict())  # type: ignore[no-untyped-call]
     head.license = licence or head.license
