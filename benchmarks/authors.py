@@ -32,6 +32,7 @@ CASES = ROOT / "tests" / "data" / "authors_t5"
 TOLERANCE = 1e-4
 WEIGHTS = "model."  # what the names of a case's weights begin with
 NO_EOI = -1  # nothing here asks for [EOI]
+EQUATIONS = "the paper's equations"  # shown for comparison: they are not the authors' code
 Differences = dict[str, float]
 
 
@@ -63,8 +64,8 @@ def network_of(weights: dict[str, Tensor], config: dict[str, Any], file: str) ->
         path = Path(folder) / file
         torch.save({name: t.clone() for name, t in weights.items()}, path)
         (path.parent / "config.json").write_text(json.dumps(config))
-        model, read = load_t5(path)
-    return FidNetwork(model, read, NO_EOI).eval()
+        model, config = load_t5(path)
+    return FidNetwork(model, config, NO_EOI).eval()
 
 
 def batch_of(tensors: dict[str, Tensor]) -> FidBatch:
@@ -73,31 +74,32 @@ def batch_of(tensors: dict[str, Tensor]) -> FidBatch:
 
 
 def greedy(model: Any, states: Tensor, mask: Tensor, length: int) -> Tensor:
+    """Greedily decoded token ids (1, length), padded with 0."""
     from transformers.modeling_outputs import BaseModelOutput
 
-    return model.generate(
+    tokens = model.generate(
         encoder_outputs=BaseModelOutput(last_hidden_state=states),
         attention_mask=mask.long(),
         max_length=length,
         do_sample=False,
         num_beams=1,
     )
+    return nn.functional.pad(tokens, (0, length))[:, :length]
 
 
-def compared(network: FidNetwork, batch: FidBatch, want: dict[str, Tensor]) -> Differences:
+def compared(network: FidNetwork, batch: FidBatch, expected: dict[str, Tensor]) -> Differences:
     """The largest absolute difference of each reference value; of "generated", the number of tokens that differ."""
     with torch.no_grad():
         states, mask = network.encode(batch)
-        logits = network(batch, want["labels"])
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), want["labels"].flatten())
-        length = want["generated"].shape[1]
-        tokens = nn.functional.pad(greedy(network.model, states, mask, length), (0, length))[:, :length]
-    real = want["encoder_states"].flatten(0, 1)[batch.mask.flatten()]  # of R * L tokens
+        logits = network(batch, expected["labels"])
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), expected["labels"].flatten())
+        tokens = greedy(network.model, states, mask, expected["generated"].shape[1])
+    expected_states = expected["encoder_states"].flatten(0, 1)[batch.mask.flatten()]  # of R * L tokens
     return {
-        "encoder_states": float((states[mask] - real).abs().max()),
-        "decoder_logits": float((logits - want["decoder_logits"]).abs().max()),
-        "loss": float((loss - want["loss"]).abs().max()),
-        "generated": float((tokens != want["generated"]).sum()),
+        "encoder_states": float((states[mask] - expected_states).abs().max()),
+        "decoder_logits": float((logits - expected["decoder_logits"]).abs().max()),
+        "loss": float((loss - expected["loss"]).abs().max()),
+        "generated": float((tokens != expected["generated"]).sum()),
     }
 
 
@@ -118,22 +120,21 @@ def fid(case: dict[str, Any], tensors: dict[str, Tensor]) -> Differences:
     batch = batch_of(tensors)
     with torch.no_grad():
         states = model.encoder(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state
-        joined, mask = states.flatten(0, 1)[None], batch.mask.flatten()[None]
-        out = model(encoder_outputs=(joined,), attention_mask=mask.long(), labels=tensors["labels"])
-        tokens = greedy(model, joined, mask, tensors["generated"].shape[1])
-    length = tensors["generated"].shape[1]
-    want = {
+        all_rows, mask = states.flatten(0, 1)[None], batch.mask.flatten()[None]
+        output = model(encoder_outputs=(all_rows,), attention_mask=mask.long(), labels=tensors["labels"])
+        tokens = greedy(model, all_rows, mask, tensors["generated"].shape[1])
+    expected = {
         "labels": tensors["labels"],
         "encoder_states": states,
-        "decoder_logits": out.logits,
-        "loss": out.loss,
-        "generated": nn.functional.pad(tokens, (0, length))[:, :length],
+        "decoder_logits": output.logits,
+        "loss": output.loss,
+        "generated": tokens,
     }
-    named = {wrapped(name): t for name, t in weights_of(tensors).items()}
-    network = network_of(named, case["config"] | {"architectures": ["FiDT5"]}, "pytorch_model.bin")
+    fid_weights = {wrapped(name): t for name, t in weights_of(tensors).items()}
+    network = network_of(fid_weights, case["config"] | {"architectures": ["FiDT5"]}, "pytorch_model.bin")
     if network.config != FidConfig("separate"):
         raise InputError("weights in FiD's form were not taken for FiD's")
-    return compared(network, batch, want)
+    return compared(network, batch, expected)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -143,26 +144,26 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=Path, default=CASES, help="folder with cases.json and a .safetensors a case")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
-    found: dict[str, dict[str, Differences]] = {}
+    differences_by_case: dict[str, dict[str, Differences]] = {}
     try:
         for case, tensors in read_cases(args.cases):
-            found[case["case"]] = {
+            differences_by_case[case["case"]] = {
                 "AmbigPrompt": ambigprompt(case, tensors),
                 "FiD": fid(case, tensors),
-                "the paper's equations": ambigprompt(case, tensors, "paper"),
+                EQUATIONS: ambigprompt(case, tensors, "paper"),
             }
     except AmbiscopeError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    largest = max(max(d.values()) for kinds in found.values() for kind, d in kinds.items() if kind != "the paper's equations")
+    largest = max(max(d.values()) for kinds in differences_by_case.values() for kind, d in kinds.items() if kind != EQUATIONS)
     if args.json:
-        print(json.dumps({"largest": largest, "cases": found}))
+        print(json.dumps({"largest": largest, "cases": differences_by_case}))
     else:
-        for name, kinds in found.items():
+        for name, kinds in differences_by_case.items():
             for kind, differences in kinds.items():
-                said = ", ".join(f"{what} {value:.1e}" for what, value in differences.items())
-                aside = "  (for comparison)" if kind == "the paper's equations" else ""
-                print(f"{name:22} {kind:22} largest {max(differences.values()):.1e}: {said}{aside}")
+                figures = ", ".join(f"{value_name} {value:.1e}" for value_name, value in differences.items())
+                aside = "  (for comparison)" if kind == EQUATIONS else ""
+                print(f"{name:22} {kind:22} largest {max(differences.values()):.1e}: {figures}{aside}")
         print(f"largest difference {largest:.1e}, at most {TOLERANCE:g} is taken")
     return 0 if largest <= TOLERANCE else 1
 

@@ -12,9 +12,9 @@ from typing import Any
 Call = Callable[[], Any]
 
 
-def seconds(call: Call, repeats: int = 5) -> list[float]:
-    """The seconds of each repetition; one that is not counted goes before."""
-    return seconds_in_turn({"": call}, repeats)[""]
+def median_seconds(call: Call, repeats: int = 5) -> float:
+    """The median of the repetitions, after one that is not counted."""
+    return median(seconds_in_turn({"": call}, repeats)[""])
 
 
 def seconds_in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[float]]:
@@ -25,10 +25,10 @@ def seconds_in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[f
     times: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(repeats + 1):
         for name, call in calls.items():
-            started = time.perf_counter()
+            start = time.perf_counter()
             call()
             if number:
-                times[name].append(time.perf_counter() - started)
+                times[name].append(time.perf_counter() - start)
     return times
 
 

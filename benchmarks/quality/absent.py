@@ -59,22 +59,23 @@ def absent_line(name: str, rows: Sequence[Absent], predictions: Sequence[t.Predi
         **{s: [r.set == s for r in rows] for s in ("developed", "fresh")},
         **{kind: [r.kind == kind for r in rows] for kind in dict.fromkeys(r.kind for r in rows)},
     }
-    before, after = ([bool(p.answers) for p in some] for some in (predictions, [checked(p) for p in predictions]))
+    before = [bool(p.answers) for p in predictions]
+    after = [bool(checked(p).answers) for p in predictions]
 
-    def share(chosen: Sequence[bool]) -> str:
-        of = [(b, a) for b, a, c in zip(before, after, chosen) if c]
-        return f"{sum(b for b, _ in of)} -> {sum(a for _, a in of)} of {len(of)}"
+    def share(in_group: Sequence[bool]) -> str:
+        pairs = [(b, a) for b, a, c in zip(before, after, in_group) if c]
+        return f"{sum(b for b, _ in pairs)} -> {sum(a for _, a in pairs)} of {len(pairs)}"
 
-    return f"{name}: " + "; ".join(f"{group} {share(chosen)}" for group, chosen in groups.items())
+    return f"{name}: " + "; ".join(f"{group} {share(in_group)}" for group, in_group in groups.items())
 
 
 def development_line(name: str, questions: Sequence[t.ReferenceQuestion], predictions: Sequence[t.Prediction]) -> str:
     """F1, all / ambiguous questions, before and after."""
     means = []
-    for some in (predictions, [checked(p) for p in predictions]):
-        examples = [Example(q.question, q.annotations, tuple(a.text for a in p.answers)) for q, p in zip(questions, some)]
-        found = table([values_of(e, [F1]) for e in examples], [q.ambiguous for q in questions], [F1])[F1]
-        means.append(" / ".join(f"{100 * (v or 0):.1f}" for v in found.values()))
+    for variant in (predictions, [checked(p) for p in predictions]):
+        examples = [Example(q.question, q.annotations, tuple(a.text for a in p.answers)) for q, p in zip(questions, variant)]
+        scores = table([values_of(e, [F1]) for e in examples], [q.ambiguous for q in questions], [F1])[F1]
+        means.append(" / ".join(f"{100 * (v or 0):.1f}" for v in scores.values()))
     return f"{name}: F1 on the development set {means[0]} -> {means[1]}, n {len(questions)}"
 
 

@@ -108,7 +108,7 @@ class Walk:
             "upload": list(app.file_uploader),
         }
         # pressing is what does something: the other fields are only set in between
-        weights = [k for k, found in kinds.items() if found for _ in range({"press": 5, "type": 2, "upload": 2}.get(k, 1))]
+        weights = [k for k, widgets in kinds.items() if widgets for _ in range({"press": 5, "type": 2, "upload": 2}.get(k, 1))]
         kind = self.draw(weights)
 
         def run(changed: Any) -> AppTest:
@@ -153,7 +153,7 @@ class Walk:
             return lambda: run(widget.set_value(text))
         option = self.draw(widget.options)
         self._note(f"choose {option!r:.60} {label}")
-        return lambda: run(chosen(widget, option))
+        return lambda: run(choose(widget, option))
 
     @staticmethod
     def _within(widget: Any, number: int) -> Any:
@@ -169,18 +169,18 @@ class Walk:
         try:
             app = act()
         except Exception as error:
-            raise AssertionError(self._told(f"{type(error).__name__}: {error}")) from error
+            raise AssertionError(self._with_steps(f"{type(error).__name__}: {error}")) from error
         wrong = [f"{e.message}\n{''.join(e.stack_trace)}" for e in app.exception] + [
             e.value for e in app.error if UNEXPECTED in e.value
         ]
-        assert not wrong, self._told("\n".join(map(str, wrong)))
+        assert not wrong, self._with_steps("\n".join(map(str, wrong)))
         return app
 
-    def _told(self, what: str) -> str:
-        return f"{what}\nafter:\n  " + "\n  ".join(self.steps)
+    def _with_steps(self, problem: str) -> str:
+        return f"{problem}\nafter:\n  " + "\n  ".join(self.steps)
 
 
-def chosen(widget: Any, option: str) -> Any:
+def choose(widget: Any, option: str) -> Any:
     """Chooses by what is shown, as a browser does: AppTest wants the value behind it, which a list of options does not tell."""
     state = WidgetState(id=widget.id)
     if widget.type in ("button_group", "multiselect"):
