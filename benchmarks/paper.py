@@ -156,7 +156,7 @@ def plan(args: argparse.Namespace, seed: int) -> Plan:
     return seed_plan
 
 
-def needed(seed_plan: Plan, tables: Sequence[str]) -> list[Training]:
+def needed_trainings(seed_plan: Plan, tables: Sequence[str]) -> list[Training]:
     """The trainings of these tables, in the order in which they have to be done."""
     weights_read = {str(t.weights) for judged in seed_plan.judged if judged.table in tables for t in judged.weights.values()}
     for training in reversed(seed_plan.trainings):
@@ -168,7 +168,7 @@ def needed(seed_plan: Plan, tables: Sequence[str]) -> list[Training]:
 def cost(args: argparse.Namespace) -> str:
     """How much computing all trainings take, in words."""
     small = args.init.startswith("small")
-    trainings = {t.out: t for seed in args.seeds for t in needed(plan(args, seed), args.tables)}.values()
+    trainings = {t.out: t for seed in args.seeds for t in needed_trainings(plan(args, seed), args.tables)}.values()
     amount = sum(
         operations(t.steps, PARAMETERS["minilm" if small or t.words[0] != "seq2seq" else "t5-base"], args.batch_tokens)
         for t in trainings
@@ -261,7 +261,7 @@ def submitted(args: argparse.Namespace, pool: Executor) -> dict[str, dict[str, l
     tables: dict[str, dict[str, list[Future[dict[str, Any]]]]] = {name: {} for name in args.tables}
     for name, seed in product(args.tables, args.seeds):
         seed_plan = plan(args, seed)
-        for training in needed(seed_plan, [name]):
+        for training in needed_trainings(seed_plan, [name]):
             if training.out not in work:
                 dependencies = [work[out] for out in work if any(str(out / "last") in word for word in training.words)]
                 work[training.out] = pool.submit(after, dependencies, trained, training, seed, args.device)
@@ -375,7 +375,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.data, args.out = args.data.resolve(), args.out.resolve()
     print(cost(args), flush=True)
     if args.dry_run:
-        for training in needed(plan(args, args.seeds[0]), args.tables):
+        for training in needed_trainings(plan(args, args.seeds[0]), args.tables):
             print(f"core train {' '.join(training.words)}")
         return 0
     for seed in args.seeds:

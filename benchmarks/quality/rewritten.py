@@ -81,11 +81,11 @@ def draw_report(rows: Sequence[dict[str, str]]) -> list[str]:
 
 @dataclass(frozen=True)
 class ProposedEdit:
-    """An edit of a practice question; `written`: the question that was written for the answer."""
+    """An edit of a practice question; `reference`: the question that a person wrote for the answer."""
 
     question: str
     answer: str
-    written: str
+    reference: str
     edit: Edit
     signals: Mapping[str, float]
 
@@ -93,7 +93,7 @@ class ProposedEdit:
     def has_written_words(self) -> bool:
         """Whether all words that the edit adds are in the question that was written; its "film" or "song" beside a year need not be."""
         added = set(content_words(self.edit.question)) - set(content_words(self.question))
-        written_words = set(content_words(self.written))
+        written_words = set(content_words(self.reference))
         return self.edit.kind == "half" or (bool(added & written_words) and added - WORKS <= written_words)
 
 
@@ -107,12 +107,12 @@ def proposed(folder: str, split: str) -> Iterator[ProposedEdit]:
         (annotation,) = question["annotations"]
         if question["split"] != split or annotation["type"] != "multipleQAs":
             continue
-        places = [(pair["question"], *place) for pair in annotation["qaPairs"] if (place := place_of(pair, passages))]
-        for written, answer, place in places:
-            others = [p for _, text, p in places if text != answer]
+        answer_places = [(pair["question"], *place) for pair in annotation["qaPairs"] if (place := place_of(pair, passages))]
+        for reference, answer, place in answer_places:
+            others = [p for _, text, p in answer_places if text != answer]
             for edit in propose_edits(question["question"], answer, place, others):
                 features = signals(question["question"], edit, place, others)
-                yield ProposedEdit(question["question"], answer, written, edit, features)
+                yield ProposedEdit(question["question"], answer, reference, edit, features)
 
 
 def place_of(pair: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[str, AnswerPlace] | None:
@@ -148,7 +148,7 @@ def fit(judged: Sequence[dict[str, str]]) -> list[str]:
     lines = [f"{len(edits)} edits, {len(judgments)} judged", str({n: round(float(w), 2) for n, w in weights.items()})]
     by_answer: dict[tuple[str, str, str], list[int]] = {}
     for i, e in enumerate(edits):
-        by_answer.setdefault((e.question, e.answer, e.written), []).append(i)
+        by_answer.setdefault((e.question, e.answer, e.reference), []).append(i)
     best = [max(indices, key=lambda i: chance[i]) for indices in by_answer.values()]
     for threshold in THRESHOLDS:
         above = [i for i in best if chance[i] >= threshold]

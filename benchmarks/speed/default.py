@@ -35,7 +35,7 @@ def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict
     rows = []
     for text in questions:
         start = time.perf_counter()
-        first_answer, answers, answered = 0.0, 0, 0.0
+        first, answers, answered = 0.0, 0, 0.0
         steps: list[float] = []
         for event in system.run(Question(text)):
             if isinstance(event, StepFinished):
@@ -43,17 +43,9 @@ def whole_runs(engine: Engine, questions: list[str], clarify: bool) -> list[dict
                 steps.append(answered - previous)
                 if event.answer is not None:
                     answers += 1
-                    first_answer = first_answer or answered
-        later_step = statistics.median(steps[1:]) if steps[1:] else 0.0
-        rows.append(
-            {
-                "first": first_answer,
-                "set": answered,
-                "all": time.perf_counter() - start,
-                "answers": answers,
-                "later": later_step,
-            }
-        )
+                    first = first or answered
+        seconds = {"first": first, "set": answered, "all": time.perf_counter() - start}
+        rows.append({**seconds, "answers": answers, "later": statistics.median(steps[1:] or [0.0])})
     return rows
 
 
@@ -120,10 +112,10 @@ def main() -> int:
 
     def timed(*args: Any) -> Any:
         nonlocal model_seconds
-        began = time.perf_counter()
-        passages = run(*args)
-        model_seconds += time.perf_counter() - began
-        return passages
+        start_run = time.perf_counter()
+        output = run(*args)
+        model_seconds += time.perf_counter() - start_run
+        return output
 
     encoder._place.run = timed
     start = time.perf_counter()

@@ -89,10 +89,10 @@ def t5_ways(network: Any, passages: int) -> dict[str, Call]:
         with torch.inference_mode():
             write(network, *fid.encode(t5_batch(1, passages, TOKENS, 0)), SPLICED)
 
-    def loop(later: int) -> None:
+    def loop(reread: int) -> None:
         with torch.inference_mode():
             for step, prompt in enumerate(PROMPT):
-                encoded = network.encode(t5_batch(1, later if step else passages, TOKENS, prompt))
+                encoded = network.encode(t5_batch(1, reread if step else passages, TOKENS, prompt))
                 write(network, *encoded, ANSWER if step < 2 else 1)
 
     return dict(zip(WAYS, (single, lambda: loop(passages), lambda: loop(Rereading().count(passages)))))
@@ -110,8 +110,8 @@ def make_ways(shape: str, questions: int, passages: int) -> list[dict[str, Call]
     answerer, _ = load_answerer(engine.settings.answerer, "cpu")
     texts = [q.question for q in load(ROOT / "data" / "starter" / "questions.json")]
     texts = texts[:: max(1, len(texts) // questions)][:questions]
-    found = engine.corpus("starter").search_many(texts, passages)
-    return [bundled_ways(q, read, answerer) for q, read in zip(texts, found)]
+    retrieved = engine.corpus("starter").search_many(texts, passages)
+    return [bundled_ways(q, passages_of_question, answerer) for q, passages_of_question in zip(texts, retrieved)]
 
 
 def main() -> None:

@@ -67,18 +67,18 @@ def service(batch: int, workers: int) -> Iterator[tuple[httpx.Client, int]]:
 
 def cpu_seconds(pid: int) -> float:
     """Of a process with all its threads so far."""
-    after = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(after[11]) + int(after[12])) / os.sysconf("SC_CLK_TCK")
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def ask(client: httpx.Client, question: str, options: dict[str, Any]) -> tuple[float, float] | None:
     """(seconds in the queue, seconds in all); None if it was lost."""
-    started = time.perf_counter()
+    start = time.perf_counter()
     try:
         response = client.post("/v1/ask", json={"question": question, "corpus": "starter", **options})
     except httpx.TransportError:
         return None
-    return (response.json()["waited"], time.perf_counter() - started) if response.status_code == 200 else None
+    return (response.json()["waited"], time.perf_counter() - start) if response.status_code == 200 else None
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -101,8 +101,8 @@ def main() -> int:
     let_threads_sleep()
     quiet_libraries()
     options = {"system": args.system, "top_k": args.top_k, "clarify": not args.no_clarify}
-    alone, served, asked = list[float](), list[float](), list[tuple[float, float] | None]()
-    cpu = list[tuple[float, float]]()
+    engine_rates, service_rates, replies = list[float](), list[float](), list[tuple[float, float] | None]()
+    cpu_seconds_of_rounds = list[tuple[float, float]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AMBISCOPE_HOME"] = home
         engine = Engine(Settings.from_env())
@@ -114,25 +114,27 @@ def main() -> int:
                 answer(system, Question(text))
             list(clients.map(lambda q: ask(client, q, options), questions[: args.clients]))
             for _ in range(args.rounds):
-                started, before = time.perf_counter(), time.process_time()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 for text in questions:
                     answer(system, Question(text))
-                alone.append(len(questions) / (time.perf_counter() - started))
-                own = time.process_time() - before
-                started, before = time.perf_counter(), cpu_seconds(pid)
-                asked += clients.map(lambda q: ask(client, q, options), questions)
-                served.append(len(questions) / (time.perf_counter() - started))
-                cpu.append((own, cpu_seconds(pid) - before))
-    answered = [a for a in asked if a is not None]
+                engine_rates.append(len(questions) / (time.perf_counter() - start))
+                engine_cpu = time.process_time() - cpu_start
+                start, cpu_start = time.perf_counter(), cpu_seconds(pid)
+                replies += clients.map(lambda q: ask(client, q, options), questions)
+                service_rates.append(len(questions) / (time.perf_counter() - start))
+                cpu_seconds_of_rounds.append((engine_cpu, cpu_seconds(pid) - cpu_start))
+    answered = [a for a in replies if a is not None]
     figures = {
-        "lost": len(asked) - len(answered),
-        "engine_questions_a_second": round(statistics.median(alone), 3),
-        "service_questions_a_second": round(statistics.median(served), 3),
-        "share": round(statistics.median(s / a for s, a in zip(served, alone, strict=True)), 3),
-        "cpu_seconds_a_question": [round(statistics.median(c) / len(questions), 2) for c in zip(*cpu, strict=True)],
-        "share_by_cpu": round(statistics.median(a / b for a, b in cpu), 3),
+        "lost": len(replies) - len(answered),
+        "engine_questions_a_second": round(statistics.median(engine_rates), 3),
+        "service_questions_a_second": round(statistics.median(service_rates), 3),
+        "share": round(statistics.median(s / a for s, a in zip(service_rates, engine_rates, strict=True)), 3),
+        "cpu_seconds_a_question": [
+            round(statistics.median(c) / len(questions), 2) for c in zip(*cpu_seconds_of_rounds, strict=True)
+        ],
+        "share_by_cpu": round(statistics.median(a / b for a, b in cpu_seconds_of_rounds), 3),
         "queue_seconds": percentiles([waited for waited, _ in answered]),
-        "seconds": percentiles([whole for _, whole in answered]),
+        "seconds": percentiles([seconds for _, seconds in answered]),
         "load": [round(x, 1) for x in os.getloadavg()],
     }
     show(figures, args.out)

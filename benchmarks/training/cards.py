@@ -31,9 +31,9 @@ SPLITS = {
     "multi/train.jsonl.gz": "DROP *dev*, Quoref *train*, MultiSpanQA *valid*, QuoteSum *dev*",
     "ambignq/train_light.json": "AmbigNQ *train*",
 }
-OWN = "Apache-2.0, written for this project"  # of data/
-UNKNOWN = "licence: see its source"
-TOLD = ("out", "figure")  # of what a command printed: left out of the card
+OWN_LICENCE = "Apache-2.0, written for this project"  # of data/
+UNKNOWN_LICENCE = "licence: see its source"
+NOT_ON_CARD = ("out", "figure")  # of what a command printed: left out of the card
 
 
 def record_of(
@@ -55,7 +55,7 @@ def record_of(
             }
             for f in files
         ],
-        "figures": {k: v for k, v in last_object(log).items() if k not in TOLD},
+        "figures": {k: v for k, v in last_object(log).items() if k not in NOT_ON_CARD},
         "device": device,
         "seconds": round(seconds, 1),
     }
@@ -89,20 +89,20 @@ def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
         lines += [f"## {record['name']}", "", *([record["note"], ""] if record["note"] else []), "| | |", "|---|---|"]
         lines += [f"| command | `{record['command']}` |", f"| commit | {record['commit']} |"]
         lines += [f"| data | `{d['file']}` ({d['licence']}), sha256 `{d['sha256']}` |" for d in record["data"]]
-        lines += [f"| figures, the held-out ones among them | {_said(record['figures'])} |"]
+        lines += [f"| figures, the held-out ones among them | {_in_words(record['figures'])} |"]
         lines += [f"| device, time | {record['device']}, {record['seconds']} s |", ""]
     lines += ["Nothing of `data/starter` or `data/starter_test`, and no file of held-out questions, was trained on."]
     disk.write_text(folder / "README.md", "\n".join(lines) + "\n")
 
 
-def _said(figures: dict[str, Any], before: str = "") -> str:
+def _in_words(figures: dict[str, Any], prefix: str = "") -> str:
     """Figures in words: `step 250, plain f1 0.608`."""
     parts = []
     for name, value in figures.items():
         if isinstance(value, dict):
-            parts.append(_said(value, f"{before}{name} "))
+            parts.append(_in_words(value, f"{prefix}{name} "))
         elif value is not None:
-            parts.append(f"{before}{name} {f'{value:.4g}' if isinstance(value, float) else value}")
+            parts.append(f"{prefix}{name} {f'{value:.4g}' if isinstance(value, float) else value}")
     return ", ".join(part for part in parts if part)
 
 
@@ -123,7 +123,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _licence(path: Path) -> str:
-    return OWN if path.is_relative_to(ROOT / "data") else LICENCES.get(path.parent.name, UNKNOWN)
+    return OWN_LICENCE if path.is_relative_to(ROOT / "data") else LICENCES.get(path.parent.name, UNKNOWN_LICENCE)
 
 
 @lru_cache
@@ -133,5 +133,5 @@ def _sha256(path: Path, _size: int) -> str:
 
 
 def _commit() -> str:
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    process = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.stdout.strip() or "unknown"

@@ -36,5 +36,5 @@ def run(words: Sequence[str], device: str, log: Path | None = None, **settings: 
     if log is None:
         subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
         return
-    with log.open("a", encoding="utf-8") as said:
-        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=said, stderr=subprocess.STDOUT)
+    with log.open("a", encoding="utf-8") as output:
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)

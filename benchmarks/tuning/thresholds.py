@@ -35,7 +35,7 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-MOST = 8
+MAX_ANSWERS = 8
 Setting = dict[str, Any]
 
 
@@ -56,9 +56,9 @@ class Case:
     def passages(self) -> list[t.RetrievedPassage]:
         return self.pool[: self.top_k]
 
-    def kept(self, candidates: Iterable[t.Candidate], threshold: float) -> list[str]:
-        ordered = sorted(candidates, key=lambda c: -c.probability)
-        return [c.text for c in choose(ordered, self.question, threshold, MOST)]
+    def select(self, candidates: Iterable[t.Candidate], threshold: float) -> list[str]:
+        ranked = sorted(candidates, key=lambda c: -c.probability)
+        return [c.text for c in choose(ranked, self.question, threshold, MAX_ANSWERS)]
 
 
 def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
@@ -66,36 +66,38 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
     for scoring, threshold in itertools.product(scorings, THRESHOLDS):
 
         def run(c: Case, scoring: Scoring = scoring, threshold: float = threshold) -> list[str]:
-            return c.kept(candidates_of(c.readouts[: c.top_k], scoring), threshold)
+            return c.select(candidates_of(c.readouts[: c.top_k], scoring), threshold)
 
         yield {"scoring": scoring, "threshold": threshold}, run
 
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     """With the reader alone (`mix` 1), and with the verifier."""
-    usual, verifier = RectifyOptions(), AnswererEvidence(model)
-    recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], usual.surplus, usual.evidence)[:MAX_VERIFIED] for c in cases}
-    given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
+    defaults, verifier = RectifyOptions(), AnswererEvidence(model)
+    recalled = {
+        id(c): recall(c.passages, c.readouts[: c.top_k], defaults.surplus, defaults.evidence)[:MAX_VERIFIED] for c in cases
+    }
+    verdicts = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
     for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9, 1.0), THRESHOLDS):
 
         def run(c: Case, mix: float = mix, threshold: float = threshold) -> list[str]:
-            read = [r.candidate for r in recalled[id(c)]]
-            read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
-            return c.kept(read, threshold)
+            candidates = [r.candidate for r in recalled[id(c)]]
+            candidates = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(candidates, verdicts[id(c)])]
+            return c.select(candidates, threshold)
 
         yield {"mix": mix, "threshold": threshold}, run
 
 
 def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     for diversity, beta in itertools.product((0.5, 0.9), (0.5, 1.0, 2.0)):
-        picked: dict[int, list[Readout]] = {}
+        decoded: dict[int, list[Readout]] = {}
         for c in cases:
             scorer = ReaderScorer(c.readouts, [p.similarity for p in c.pool], diversity)
-            picked[id(c)] = [c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)]
+            decoded[id(c)] = [c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)]
         for threshold in THRESHOLDS:
 
-            def run(c: Case, picked: dict[int, list[Readout]] = picked, threshold: float = threshold) -> list[str]:
-                return c.kept(candidates_of(picked[id(c)], "dpr"), threshold)
+            def run(c: Case, decoded: dict[int, list[Readout]] = decoded, threshold: float = threshold) -> list[str]:
+                return c.select(candidates_of(decoded[id(c)], "dpr"), threshold)
 
             yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, run
 
@@ -124,13 +126,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
     args = parser.parse_args()
     settings = Settings.from_env()
-    held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
+    held_out, pools = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)
     model, digest = load_answering(settings.answerer, settings.device)
-    pool = POOL if "jpr" in args.only else args.top_k
+    pool_size = POOL if "jpr" in args.only else args.top_k
     cases = [
-        Case(e, pool_, args.top_k, reader.read(e.question, [p.passage for p in pool_[:pool]]))
-        for e, pool_ in zip(held_out, (f[:pool] for f in found))
+        Case(example, pool[:pool_size], args.top_k, reader.read(example.question, [p.passage for p in pool[:pool_size]]))
+        for example, pool in zip(held_out, pools)
     ]
     gold = sum(len(c.example.gold) for c in cases) / len(cases)
     out: dict[str, Any] = {"questions": len(cases), "gold": round(gold, 2), "reader": reader_digest, "answerer": digest}

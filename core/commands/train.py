@@ -31,7 +31,7 @@ class TrainingTarget:
     trains_itself: bool = False
 
     @property
-    def about(self) -> str:
+    def summary(self) -> str:
         return str(self.config.__doc__).partition(".")[0]
 
 
@@ -55,7 +55,7 @@ def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train a part of the systems, such as the reader or the answerer")
     targets = train.add_subparsers(dest="typed", required=True, metavar="TARGET")
     for target in TARGETS.values():
-        command = targets.add_parser(target.name, help=target.about, description=f"{target.about}.")
+        command = targets.add_parser(target.name, help=target.summary, description=f"{target.summary}.")
         hints = get_type_hints(target.config)
         inputs = command.add_argument_group("inputs")
         for field in fields(target.config):
