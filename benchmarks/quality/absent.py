@@ -10,12 +10,12 @@ title of the corpus that tempts, and whether the question was looked at while th
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.quality import read_tsv
 from core import types as t
 from core.datasets import load
 from core.engine import Engine
@@ -36,11 +36,6 @@ class Absent:
     kind: str
     near: str
     set: str
-
-
-def read(path: Path = QUESTIONS) -> list[Absent]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Absent(**row) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
 def checked(prediction: t.Prediction) -> t.Prediction:
@@ -85,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--systems", nargs="+", default=["ambiscope", "dpr-threshold"], metavar="NAME")
     parser.add_argument("--development", action="store_true")
     args = parser.parse_args(argv)
-    engine, rows = Engine(Settings.from_env()), read()
+    engine, rows = Engine(Settings.from_env()), [Absent(**row) for row in read_tsv(QUESTIONS)]
     dev = load(ROOT / "data" / "starter" / "questions.json") if args.development else []
     for name in args.systems:
         system = engine.system(name, "starter", engine.options(clarify=False, check_coverage=False))

@@ -11,12 +11,12 @@ these rows name the passage that supports the answer).  A label that is another 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from benchmarks.quality import read_tsv
 from benchmarks.quality.conflicts import read_from
 from core import types as t
 from core.datasets import load
@@ -33,11 +33,6 @@ GROUPS = {
     "ten written questions": (WRITTEN,),
     "ten practice questions": ("practice_documents", "practice_facts"),
 }
-
-
-def read(path: Path = LIST) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def chips(folder: str, questions: set[str]) -> Iterator[tuple[str, str, str]]:
@@ -65,13 +60,12 @@ def written_chips(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str, st
 
 def main(argv: Sequence[str] | None = None) -> int:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
-    rows, labels_now = read(), dict[tuple[str, str], str]()
+    rows, labels_now = read_tsv(LIST), dict[tuple[str, str], str]()
     for source in dict.fromkeys(r["source"] for r in rows):
         group = [r for r in rows if r["source"] == source]
-        chip_labels = (
-            written_chips(group) if source == WRITTEN else chips(FOLDERS.get(source, source), {r["question"] for r in group})
-        )
-        labels_now |= {(question, answer): label for question, answer, label in chip_labels}
+        folder, questions = FOLDERS.get(source, source), {r["question"] for r in group}
+        rows_now = written_chips(group) if source == WRITTEN else chips(folder, questions)
+        labels_now |= {(question, answer): label for question, answer, label in rows_now}
     for name, sources in GROUPS.items():
         group = [r for r in rows if r["source"] in sources]
         right = sum(r["judgment"] == "right" for r in group)

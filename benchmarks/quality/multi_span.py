@@ -144,9 +144,8 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
     tuning_answers, answers = answers_of_ways(all_ways, tuning, out), answers_of_ways(all_ways, rows, out)
     limits = {way.name: best_limit([row[way.name] for row in tuning_answers], tuning) for way in all_ways}
     kind = "training questions: a rehearsal" if args.rehearse else "test questions"
-    yield f"{len(rows)} {kind}; answering model {digest}, reader {reader_digest}; limits " + ", ".join(
-        f"{name} {limit:.2f}" for name, limit in limits.items()
-    )
+    limits_text = ", ".join(f"{name} {limit:.2f}" for name, limit in limits.items())
+    yield f"{len(rows)} {kind}; answering model {digest}, reader {reader_digest}; limits {limits_text}"
     reports = {name: [report(rows, [above_limit(row[name], limit) for row in answers])] for name, limit in limits.items()}
     yield f"\n{table(reports)}"
     yield from groups(reports, rows)

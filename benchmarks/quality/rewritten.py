@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.quality import read_tsv
 from core.disambiguation.edits import WORKS, Edit, propose_edits
 from core.disambiguation.evidence import AnswerPlace, evidence_sentence
 from core.disambiguation.scoring import signals
@@ -33,11 +34,6 @@ from core.types import Passage
 FOLDER = Path(__file__).parent
 PRACTICE = ("practice", "practice_facts", "practice_documents")
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
-
-
-def read(name: str) -> list[dict[str, str]]:
-    with (FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def report(rows: Sequence[dict[str, str]]) -> list[str]:
@@ -166,12 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.quality.rewritten", description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("report", "fit"))
     args = parser.parse_args(arguments)
-    lines = (
-        fit(read("rewritten_fit.tsv"))
-        if args.what == "fit"
-        else report(read("rewritten_test.tsv")) + draw_report(read("rewritten_drawn.tsv"))
-    )
-    print("\n".join(lines))
+    test, draws, edits = (read_tsv(FOLDER / f"rewritten_{name}.tsv") for name in ("test", "drawn", "fit"))
+    print("\n".join(fit(edits) if args.what == "fit" else report(test) + draw_report(draws)))
     return 0
 
 

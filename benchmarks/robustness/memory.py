@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.timing import peak_mb
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
@@ -27,12 +28,6 @@ from core.systems.base.system import answer
 from core.types import Question
 
 REPORTED = (1, 10, 25, 50, 100, 110, 150, 200, 250, 300, 350, 400, 450, 500)
-
-
-def resident() -> tuple[float, float]:
-    """MB of this process now, and at most so far."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Vm"))
-    return tuple(int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
 
 
 def handles() -> int:
@@ -82,9 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if number <= 10:
             open_then = open_now
         if number in REPORTED or number == len(selected):
-            current, peak = resident()
+            peak = peak_mb()
             seconds = (time.perf_counter() - start) / number
-            print(f"| {number} | {current:.0f} | {peak:.0f} | {open_now} | {seconds:.2f} |", flush=True)
+            print(f"| {number} | {peak_mb(field='VmRSS'):.0f} | {peak:.0f} | {open_now} | {seconds:.2f} |", flush=True)
     for line in failed[:5]:
         print(f"failed: {line}", file=sys.stderr)
     if failed:

@@ -102,7 +102,7 @@ def main() -> int:
     quiet_libraries()
     options = {"system": args.system, "top_k": args.top_k, "clarify": not args.no_clarify}
     engine_rates, service_rates, replies = list[float](), list[float](), list[tuple[float, float] | None]()
-    cpu_seconds_of_rounds = list[tuple[float, float]]()
+    cpu = list[tuple[float, float]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AMBISCOPE_HOME"] = home
         engine = Engine(Settings.from_env())
@@ -122,17 +122,15 @@ def main() -> int:
                 start, cpu_start = time.perf_counter(), cpu_seconds(pid)
                 replies += clients.map(lambda q: ask(client, q, options), questions)
                 service_rates.append(len(questions) / (time.perf_counter() - start))
-                cpu_seconds_of_rounds.append((engine_cpu, cpu_seconds(pid) - cpu_start))
+                cpu.append((engine_cpu, cpu_seconds(pid) - cpu_start))
     answered = [a for a in replies if a is not None]
     figures = {
         "lost": len(replies) - len(answered),
         "engine_questions_a_second": round(statistics.median(engine_rates), 3),
         "service_questions_a_second": round(statistics.median(service_rates), 3),
         "share": round(statistics.median(s / a for s, a in zip(service_rates, engine_rates, strict=True)), 3),
-        "cpu_seconds_a_question": [
-            round(statistics.median(c) / len(questions), 2) for c in zip(*cpu_seconds_of_rounds, strict=True)
-        ],
-        "share_by_cpu": round(statistics.median(a / b for a, b in cpu_seconds_of_rounds), 3),
+        "cpu_seconds_a_question": [round(statistics.median(c) / len(questions), 2) for c in zip(*cpu, strict=True)],
+        "share_by_cpu": round(statistics.median(a / b for a, b in cpu), 3),
         "queue_seconds": percentiles([waited for waited, _ in answered]),
         "seconds": percentiles([seconds for _, seconds in answered]),
         "load": [round(x, 1) for x in os.getloadavg()],

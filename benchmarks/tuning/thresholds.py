@@ -73,9 +73,9 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[S
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
     """With the reader alone (`mix` 1), and with the verifier."""
-    defaults, verifier = RectifyOptions(), AnswererEvidence(model)
+    options, verifier = RectifyOptions(), AnswererEvidence(model)
     recalled = {
-        id(c): recall(c.passages, c.readouts[: c.top_k], defaults.surplus, defaults.evidence)[:MAX_VERIFIED] for c in cases
+        id(c): recall(c.passages, c.readouts[: c.top_k], options.surplus, options.evidence)[:MAX_VERIFIED] for c in cases
     }
     verdicts = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
     for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9, 1.0), THRESHOLDS):

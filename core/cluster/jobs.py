@@ -124,12 +124,7 @@ def answering(
     def ask(questions: Sequence[Question]) -> Generator[tuple[int, Prediction | AmbiscopeError], None, None]:
         kinds = frozenset(question.passages is not None for question in questions)
         load = partial(_load_answers, system, corpus, options, cluster.settings, kinds)
-        yield from spread(
-            cluster,
-            load,
-            _facts_of_kinds({own_passages: build(own_passages) for own_passages in kinds}),
-            questions,
-            len(questions),
-        )
+        facts = _facts_of_kinds({own_passages: build(own_passages) for own_passages in kinds})
+        yield from spread(cluster, load, facts, questions, len(questions))
 
     return ask

@@ -44,7 +44,6 @@ def differences(ours: Facts, theirs: Facts) -> list[str]:
         our_value, their_value = ours.get(name, "none"), theirs.get(name, "none")
         if our_value != their_value:
             is_short = len(our_value) <= _MAX_VALUE_CHARS and len(their_value) <= _MAX_VALUE_CHARS
-            messages.append(
-                f"{name}: {our_value} here, {their_value} there" if is_short else f"{name}: another there than here"
-            )
+            values = f"{our_value} here, {their_value} there" if is_short else "another there than here"
+            messages.append(f"{name}: {values}")
     return messages

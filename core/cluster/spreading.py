@@ -23,6 +23,7 @@ Load = Callable[[], tuple[Callable[[Item], Result], Facts]]  # (what does one it
 
 TRIES = 3  # workers that one item may end
 RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
+SAME_FILES = "Every machine needs the same files (docs/scale.md)"
 WAIT_SECONDS = 20.0  # before it is said that no worker has started
 
 
@@ -49,11 +50,9 @@ class Worker:
         try:
             function, loaded_facts = load()
         except (AmbiscopeError, ImportError, OSError) as error:
-            raise ClusterError(f"{worker} cannot start: {error}. Every machine needs the same files (docs/scale.md)") from error
+            raise ClusterError(f"{worker} cannot start: {error}. {SAME_FILES}") from error
         if faults := differences({n: v for n, v in facts.items() if n not in versions_here}, loaded_facts):
-            raise ClusterError(
-                f"{worker} does not fit: {'; '.join(faults)}. Every machine needs the same files (docs/scale.md)"
-            )
+            raise ClusterError(f"{worker} does not fit: {'; '.join(faults)}. {SAME_FILES}")
         self._function = function
 
     def do(self, job: tuple[Load[Any, Any], Facts], item: Any) -> Any:
@@ -147,9 +146,8 @@ def spread(
                     idle.append(worker)
                 elif workers == [worker]:  # Ray does not start this one again
                     reason = " ".join(str(error).split())[-400:]
-                    raise ClusterError(
-                        f"no worker can be started: {reason}. Every machine needs this folder: {ROOT}"
-                    ) from error
+                    problem = f"no worker can be started: {reason}. Every machine needs this folder: {ROOT}"
+                    raise ClusterError(problem) from error
                 else:
                     workers.remove(worker)
                 while idle:  # those that wait may be gone too: they say so before they get an item

@@ -23,12 +23,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.json:
         rows = [
             {
-                "name": data.name,
-                "summary": data.summary,
-                "layout": data.layout,
-                "licence": data.licence,
-                "source": data.source,
-                "homepage": data.homepage,
+                **{name: getattr(data, name) for name in ("name", "summary", "layout", "licence", "source", "homepage")},
                 "urls": [f.url for f in data.files],
                 "files": files[data.name],
             }

@@ -91,6 +91,10 @@ class Json(JSONResponse):
         return json.dumps(content).encode()
 
 
+def reply(**body: Any) -> Json:
+    return Json(protocol.stamped(body))
+
+
 class ClientLeftError(Exception):
     """Nobody waits for the reply any more."""
 
@@ -194,25 +198,24 @@ class Service:
     async def ask(self, form: AskForm, request: Request) -> Response:
         """The answer set, once it is complete."""
         job = self.start(form)
-        prediction = await self.prediction(form, job, request)
-        reply = prediction_json(prediction)
-        if form.mode == "clarify" and reply["clarification"]:
-            reply |= {"answers": [], "steps": []}
-        return Json(protocol.stamped({**reply, "waited": (job.started or job.submitted) - job.submitted}))
+        body = prediction_json(await self.prediction(form, job, request))
+        if form.mode == "clarify" and body["clarification"]:
+            body |= {"answers": [], "steps": []}
+        return reply(**body, waited=(job.started or job.submitted) - job.submitted)
 
     async def chat(self, form: ChatForm, request: Request) -> Response:
         """The answer set in OpenAI's format, whole or in chunks."""
         ask_form = form.to_ask_form()
-        job, reply = self.start(ask_form), Completion(form.model)
+        job, completion = self.start(ask_form), Completion(form.model)
         passages_url = f"{str(request.base_url).rstrip('/')}/v1/corpora/{ask_form.corpus or self.settings.corpus}/passage"
 
         async def chunks() -> AsyncIterator[bytes]:
-            yield protocol.data(reply.first())
+            yield protocol.data(completion.first())
             pending = asyncio.ensure_future(self.prediction(ask_form, job))
             try:
                 while not (await asyncio.wait([pending], timeout=protocol.ALIVE_SECONDS))[0]:
                     yield protocol.ALIVE
-                for chunk in reply.chunks(*content(pending.result(), passages_url)):
+                for chunk in completion.chunks(*content(pending.result(), passages_url)):
                     yield protocol.data(chunk)
                 yield b"data: [DONE]\n\n"
             except Exception as error:
@@ -223,7 +226,7 @@ class Service:
         if form.stream:
             return StreamingResponse(chunks(), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
         prediction = await self.prediction(ask_form, job, request)
-        return Json(reply.complete(*content(prediction, passages_url)))
+        return Json(completion.complete(*content(prediction, passages_url)))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:
         """Server-sent events as they happen."""
@@ -384,7 +387,7 @@ def make_app(engine: Engine) -> FastAPI:
         info = await service.look_up(
             lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info, needs_models=True
         )
-        return Json(protocol.stamped({"info": to_json(info)}))
+        return reply(info=to_json(info))
 
     # ------------------------------------------------------------ systems and corpora
 
@@ -393,7 +396,7 @@ def make_app(engine: Engine) -> FastAPI:
     )
     async def systems() -> Response:
         rows = await service.look_up(engine.statuses)
-        return Json(protocol.stamped({"systems": [asdict(row) for row in rows]}))
+        return reply(systems=[asdict(row) for row in rows])
 
     @app.get(
         "/v1/corpora",
@@ -402,7 +405,7 @@ def make_app(engine: Engine) -> FastAPI:
     )
     async def corpora() -> Response:
         names, infos = await service.look_up(lambda: (engine.library.names(), engine.library.list()))
-        return Json(protocol.stamped({"names": names, "corpora": [asdict(info) for info in infos]}))
+        return reply(names=names, corpora=[asdict(info) for info in infos])
 
     @app.get(
         "/v1/corpora/{corpus}/passages", response_model=replies.PassagesReply, summary="Some passages of a corpus, in its order"
@@ -415,23 +418,23 @@ def make_app(engine: Engine) -> FastAPI:
             rows = source.passages(offset, limit)
             return {"total": len(source), "digest": source.digest, "passages": [to_json(p) for p in rows]}
 
-        return Json(protocol.stamped(await service.look_up(read)))
+        return reply(**await service.look_up(read))
 
     @app.get("/v1/corpora/{corpus}/passage", response_model=replies.PassageReply, summary="One passage by its id")
     async def passage(corpus: CorpusName, id: str) -> Response:
         row = await service.look_up(lambda: engine.corpus(corpus).store.get(id))
-        return Json(protocol.stamped({"passage": to_json(row)}))
+        return reply(passage=to_json(row))
 
     @app.post("/v1/search", response_model=replies.SearchReply, summary="The best passages for a query")
     async def search(form: SearchForm) -> Response:
         query = one_line(form.query, "the query", settings.max_question_chars)
         hits = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode), needs_models=True)
-        return Json(protocol.stamped({"passages": [to_json(p) for p in hits]}))
+        return reply(passages=[to_json(p) for p in hits])
 
     @app.post("/v1/embed", response_model=replies.EmbedReply, summary="Unit vectors of texts, by the encoder of the corpora")
     async def embed(form: EmbedForm) -> Response:
         vectors = await service.look_up(lambda: engine.embed(form.texts), needs_models=True)
-        return Json(protocol.stamped({"vectors": vectors.tolist()}))
+        return reply(vectors=vectors.tolist())
 
     # ------------------------------------------------------------ the service itself
 
@@ -441,8 +444,7 @@ def make_app(engine: Engine) -> FastAPI:
         pool = service.questions
         # who has no key is told that there is a problem, not what it reveals about this machine
         problem = "the models could not be loaded; see the log" if service.problem and settings.serve_key else service.problem
-        body = {"status": status, "problem": problem, "waiting": pool.waiting, "running": pool.running}
-        return Json(protocol.stamped(body))
+        return reply(status=status, problem=problem, waiting=pool.waiting, running=pool.running)
 
     in_json = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
     fails = {status: {"description": row["description"], "content": in_json} for status, row in FAILS.items()}

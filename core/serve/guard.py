@@ -25,7 +25,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, on_refusal: Callable[[int], None]) -> None:
         self._app, self._on_refusal = app, on_refusal
-        self._key, self._max_bytes = settings.serve_key.encode(), settings.serve_max_request_kb * 1024
+        self._key, self._max_kb = settings.serve_key.encode(), settings.serve_max_request_kb
         self._any_host = bool(settings.serve_key or settings.open_to_all)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,11 +59,9 @@ class Guard:
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body.  Raises RefusedError for one that is too large or too slow, as soon as that is known."""
-        too_large = RefusedError(
-            413, f"the request has more than {self._max_bytes // 1024} kB; ask with fewer or shorter passages"
-        )
+        too_large = RefusedError(413, f"the request has more than {self._max_kb} kB; ask with fewer or shorter passages")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._max_bytes:
+        if not length.isdecimal() or int(length) > self._max_kb * 1024:
             raise too_large
         parts, size = [], 0
         try:
@@ -74,7 +72,7 @@ class Guard:
                         raise RefusedError(400, "the connection ended within the request")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self._max_bytes:
+                    if size > self._max_kb * 1024:
                         raise too_large
                     if not message.get("more_body", False):
                         return b"".join(parts)

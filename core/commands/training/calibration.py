@@ -38,20 +38,16 @@ def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str,
         SYSTEMS[name]
     engine = Engine(settings)
     report: dict[str, Any] = {}
-    questions_by_corpus = _questions_by_corpus(engine, options)
+    questions = _questions_by_corpus(engine, options)
     for name in options.systems:
         runs = []
-        for corpus, questions in questions_by_corpus.items():
+        for corpus, corpus_questions in questions.items():
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
             key = getattr(system, "stopping").key  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
             file = out / "runs" / f"{name}-{corpus or 'own'}-{key.weights}.jsonl"
-            runs += record_runs(system, questions, file, say)
-        origin = (
-            f"{', '.join(questions_by_corpus)} held out from training"
-            if options.annotated
-            else ", ".join(f.name for f in options.multi)
-        )
-        description = f"{len(runs)} questions of {origin}"
+            runs += record_runs(system, corpus_questions, file, say)
+        sources = [f.name for f in options.multi] or [f"{', '.join(questions)} held out from training"]
+        description = f"{len(runs)} questions of {', '.join(sources)}"
         folder = find_checkpoint(getattr(settings, key.kind), key.kind).name
         write_calibration(out / folder, key.name, fit_calibration(runs, description, key.weights))
         report[key.name] = reliable(runs, cross_fitted(runs))

@@ -71,8 +71,7 @@ def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, co
     rows = mixtures.in_shares([(single, 0.45), (multi, 0.2), (annotated, 0.25), (statements, 0.1)], rng)
     dev_reading = mixtures.load_reading(options.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
-    held_out = rng.sample(held_out, min(HELD_OUT_ROWS, len(held_out))) + mixtures.reader_rows(
-        dev_reading, index, cache, seed, say
-    )
+    held_out = rng.sample(held_out, min(HELD_OUT_ROWS, len(held_out)))
+    held_out += mixtures.reader_rows(dev_reading, index, cache, seed, say)
     say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held_out)} held out")
     return ReaderTask(rows, held_out, config, options.batch_tokens)
