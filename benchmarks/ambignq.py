@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,11 @@ def answerable(questions: Sequence[ReferenceQuestion], corpus: Corpus, file: Pat
     if file.exists():
         return set(json_io.read(file))
     text = "\n".join(f" {normalize_answer(p.text)} " for p in corpus.passages(0, len(corpus)))
-    occurrences: dict[str, bool] = {}
 
+    @cache
     def occurs(alias: str) -> bool:
         key = normalize_answer(alias)
-        if key not in occurrences:
-            occurrences[key] = bool(key) and f" {key} " in text
-        return occurrences[key]
+        return bool(key) and f" {key} " in text
 
     ids = {q.id for q in questions if any(a.pairs and all(any(map(occurs, p.answers)) for p in a.pairs) for a in q.annotations)}
     disk.write_json(file, sorted(ids), "free some space")
@@ -133,21 +132,16 @@ def table(reports: dict[str, Report], answerable_ids: set[str], data: str) -> st
 
 def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Iterator[str]:
     """What has to stand beside the table: the commits of the runs, what differs from the published figures, and what the weights have seen."""
-    provenances = [report["provenance"] for report in reports.values()]
-    commits = sorted(
-        {f"{p['commit'][:10]}{' with changes' if p['changed_since_commit'] else ''}" for p in provenances if p["commit"]}
-    )
+    provenances = [report["provenance"] for report in reports.values() if report["provenance"]["commit"]]
+    commits = sorted({f"{p['commit'][:10]}{' with changes' if p['changed_since_commit'] else ''}" for p in provenances})
     yield f"Commit {', '.join(commits) or 'unknown'}" + (": these runs are not of one commit." if len(commits) > 1 else ".")
     yield (
         f"The published figures are of models of 220 million to 6 billion parameters over all of Wikipedia (21 million passages), on {differ}: "
         "for orientation, not for comparison."
     )
     folders = (data, ROOT / "data", ROOT / "var")
-    faults = [
-        fault
-        for config in sorted((ROOT / "checkpoints").glob("*/config.json"))
-        for fault in training_faults(config.parent, folders)
-    ]
+    configs = sorted((ROOT / "checkpoints").glob("*/config.json"))
+    faults = [fault for config in configs for fault in training_faults(config.parent, folders)]
     if reported := [fault for fault in faults if f" of {file} " in fault or " questions of " not in fault]:
         names = ", ".join(dict.fromkeys(f"`{fault.partition(':')[0]}`" for fault in reported))
         yield f"**Systems that use {names} are not to be reported**: `benchmarks.overlap` finds {len(reported)} faults there, such as: {reported[0]}."

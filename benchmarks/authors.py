@@ -58,14 +58,18 @@ def wrapped(name: str) -> str:
     return re.sub(r"^encoder\.", "encoder.encoder.", re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.block.\1.module.", name))
 
 
-def network_of(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> FidNetwork:
-    """The network of weights that lie in a file of an author's name and form.  Raises CheckpointError."""
+def loaded(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> tuple[Any, FidConfig]:
+    """What the loader makes of weights in a file of this name.  Raises CheckpointError."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / file
         torch.save({name: t.clone() for name, t in weights.items()}, path)
         (path.parent / "config.json").write_text(json.dumps(config))
-        model, config = load_t5(path)
-    return FidNetwork(model, config, NO_EOI).eval()
+        return load_t5(path)
+
+
+def network_of(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> FidNetwork:
+    """The network of weights in a file of an author's name and form.  Raises CheckpointError."""
+    return FidNetwork(*loaded(weights, config, file), NO_EOI).eval()
 
 
 def batch_of(tensors: dict[str, Tensor]) -> FidBatch:
@@ -113,10 +117,7 @@ def ambigprompt(case: dict[str, Any], tensors: dict[str, Tensor], attention: str
 
 def fid(case: dict[str, Any], tensors: dict[str, Tensor]) -> Differences:
     """A case's weights in FiD's form against transformers' T5, whose encoder reads each row for itself."""
-    with tempfile.TemporaryDirectory() as folder:
-        torch.save({name: t.clone() for name, t in weights_of(tensors).items()}, Path(folder) / "plain.bin")
-        (Path(folder) / "config.json").write_text(json.dumps(case["config"]))
-        model = load_t5(Path(folder) / "plain.bin")[0]  # transformers' names, transformers' own attention
+    model, _ = loaded(weights_of(tensors), case["config"], "plain.bin")  # transformers' names, transformers' own attention
     batch = batch_of(tensors)
     with torch.no_grad():
         states = model.encoder(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state

@@ -20,9 +20,9 @@ from core.settings import Settings, quiet_ray
 
 ANSWER_SECONDS = 15.0  # in which a cluster has to answer
 LOCAL_STORE = 256 * 2**20  # bytes of shared memory for results on their way, with `--ray local`
-# Ray's head speaks gRPC, that is HTTP/2: a client's greeting, and where the frame that answers it says SETTINGS (RFC 9113, 3.4 and 4.1)
+# Ray's head speaks gRPC, that is HTTP/2: a client's greeting, and the byte of the answering frame that says SETTINGS (RFC 9113, 3.4 and 4.1)
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-_SETTINGS = (3, 4)
+_TYPE, _SETTINGS = 3, 4
 _INSTALL = "Ray is not installed; run: pip install -r requirements-scale.txt"
 _START = "start one with `ray start --head` (docs/scale.md)"
 
@@ -101,16 +101,13 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory
-            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {_line(error)}") from error
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {reason}") from error
         cpus = settings.threads or 1
         gpus = int(settings.device != "cpu" and ray.cluster_resources().get("GPU", 0) >= 1)
         workers = worker_count(ray.nodes(), cpus, gpus)
         device = "cuda" if settings.device.startswith("cuda") else settings.device  # Ray shows a worker its own GPU only
         yield Cluster(ray, replace(settings, threads=cpus, device=device, database_url=""), workers, cpus, gpus)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _answering_address(address: str) -> str:
@@ -139,14 +136,11 @@ def _silence(host: str, port: int) -> str:
     try:
         with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as connection:
             connection.sendall(_GREETING)
-            connection.settimeout(ANSWER_SECONDS)
             frame = b""
             with suppress(ConnectionError):
-                while len(frame) < 9 and (part := connection.recv(9 - len(frame))):
-                    frame += part
+                frame = connection.makefile("rb").read(9)
     except TimeoutError:
         return f"no answer within {ANSWER_SECONDS:.0f} s"
     except OSError as error:
         return error.strerror or str(error)
-    type_index, settings_type = _SETTINGS
-    return "" if len(frame) == 9 and frame[type_index] == settings_type else "something else than Ray answers"
+    return "" if len(frame) == 9 and frame[_TYPE] == _SETTINGS else "something else than Ray answers"

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.datasets import load
     from core.disk import write_json
     from core.engine import Engine
-    from core.evaluation.folder import REPORT, RUN
+    from core.evaluation.folder import ABOUT, REPORT, RUN
     from core.evaluation.retrieval import RETRIEVERS, evaluate_retrieval
 
     retrievers = [name.strip() for name in args.retrievers.split(",")]
@@ -59,10 +59,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.out:
         for name, report in reports.items():
             folder = args.out / f"retrieval-{name}"
-            write_json(
-                folder / RUN, {"system": report.provenance["system"], "questions": report.provenance["questions_digest"]}
-            )
-            write_json(folder / "about.json", {"system": f"retrieval {name}", "total": report.n})
+            provenance = report.provenance
+            write_json(folder / RUN, {"system": provenance["system"], "questions": provenance["questions_digest"]})
+            write_json(folder / ABOUT, {"system": f"retrieval {name}", "total": report.n})
             write_json(folder / REPORT, report.to_json())
     if args.json:
         print(json.dumps({name: report.to_json() for name, report in reports.items()}, ensure_ascii=False))

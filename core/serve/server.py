@@ -50,7 +50,6 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, grace: float, give_up: Callable[[], None]) -> None:
         super().__init__(config)
-        self._limits = connections.limits()
         self._grace, self._give_up = grace, give_up
 
     @contextmanager
@@ -64,7 +63,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        connections.bound(self.config, self._limits, _refusal)
+        connections.bound(self.config, connections.limits(), _refusal)
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
