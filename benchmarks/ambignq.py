@@ -33,7 +33,7 @@ from core.systems import SYSTEMS, remark
 from core.text import normalize_answer
 from core.types import ReferenceQuestion
 
-CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 hold a NUL character and are refused, 8 are long and become two
+CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 have a NUL character and are refused, 8 are long and become two
 BASELINE = "dpr-threshold"
 # file, questions in it, how many of them are asked (0: all), the published table's data set, how its questions differ, and the file's layout
 QUESTIONS = {
@@ -52,7 +52,7 @@ Report = dict[str, Any]
 
 
 def answerable(questions: Sequence[ReferenceQuestion], corpus: Corpus, file: Path) -> set[str]:
-    """The ids of the questions all of whose answers occur in the corpus, kept in `file`."""
+    """The ids of the questions all of whose answers occur in the corpus, cached in `file`."""
     if file.exists():
         return set(json_io.read(file))
     text = "\n".join(f" {normalize_answer(p.text)} " for p in corpus.passages(0, len(corpus)))
@@ -131,7 +131,7 @@ def table(reports: dict[str, Report], answerable_ids: set[str], data: str) -> st
 
 
 def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Iterator[str]:
-    """What has to stand beside the table: the commits of the runs, what differs from the published figures, and what the weights have seen."""
+    """The notes below the table: the commits of the runs, how the published figures differ, and what the weights have seen."""
     provenances = [report["provenance"] for report in reports.values() if report["provenance"]["commit"]]
     commits = sorted({f"{p['commit'][:10]}{' with changes' if p['changed_since_commit'] else ''}" for p in provenances})
     yield f"Commit {', '.join(commits) or 'unknown'}" + (": these runs are not of one commit." if len(commits) > 1 else ".")
@@ -191,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"{table(reports, answerable_ids, data)}\n")
     print("\n\n".join(notes(reports, name, args.data, differ)))
     if broken := [system for system in args.systems if system not in reports]:
-        print(f"not evaluated: {', '.join(broken)}; the same command goes on with these", file=sys.stderr)
+        print(f"not evaluated: {', '.join(broken)}; the same command continues with these", file=sys.stderr)
     return 1 if broken else 0
 
 

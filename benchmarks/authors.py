@@ -1,9 +1,9 @@
 """`python -m benchmarks.authors --cases FOLDER`: do weights in the authors' formats give the numbers of the authors' code?
 
-AmbigPrompt: each case holds a small T5, inputs, and what the authors' released code made of them (tests/data/authors_t5/README.md tells which version,
+AmbigPrompt: each case has a small T5, inputs, and the outputs of the authors' released code (tests/data/authors_t5/README.md says which version,
 and how).  The weights are written as the authors save them, read as every checkpoint is, and compared in encoder states, logits, loss and greedy tokens.
 FiD: the same weights in FiD's released form, compared with transformers' own T5: each row encoded for itself, the decoder over all rows joined.
-Beside them, for comparison alone, how far the paper's equations are from the authors' code.
+For comparison alone: how far the paper's equations are from the authors' code.
 
 Exit code 1 where the largest difference of a case is above 1e-4, or a greedy token differs.
 """
@@ -30,14 +30,14 @@ from core.settings import ROOT
 
 CASES = ROOT / "tests" / "data" / "authors_t5"
 TOLERANCE = 1e-4
-WEIGHTS = "model."  # what the names of a case's weights begin with
+WEIGHTS = "model."  # prefix of the names of a case's weights
 NO_EOI = -1  # nothing here asks for [EOI]
 EQUATIONS = "the paper's equations"  # shown for comparison: they are not the authors' code
 Differences = dict[str, float]
 
 
 def read_cases(folder: Path) -> list[tuple[dict[str, Any], dict[str, Tensor]]]:
-    """(description, tensors) of each case.  Raises InputError where the folder holds none."""
+    """(description, tensors) of each case.  Raises InputError where the folder has none."""
     try:
         described = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
         return [(case, load_file(folder / f"{case['case']}.safetensors")) for case in described]

@@ -56,7 +56,7 @@ class Source:
     commit: str
     licence: str
     folders: tuple[str, ...]
-    dev: bool = False  # held out whole
+    dev: bool = False  # held out entirely
 
     def git(self, mirrors: Path, *words: str) -> bytes:
         """What git prints.  Raises CalledProcessError."""
@@ -198,7 +198,7 @@ def compile_draft(source: Source, mirrors: Path, draft: Path) -> tuple[list[dict
 
 
 def check(source: Source, mirrors: Path, path: Path) -> list[str]:
-    """What is wrong with the rows of a project: offsets that are not one of the names, answers that a passage does not hold."""
+    """What is wrong with the rows of a project: offsets that are not one of the names, answers that are in no passage."""
     documents, problems = Documents(source, mirrors), []
     for line, row in json_io.read_lines(path):
         for answer in row["answers"]:

@@ -4,13 +4,15 @@ and decoding (Table 5), less training data (Figure 4b), and the loop against one
     python -m benchmarks.paper --data DATA --device cuda [--seeds 0 1 2] [--steps 5000] [--tables ablations zero-shot ...] [--init small:READER] [--dry-run]
 
 Everything starts from one reader that is trained from the untrained base on single-answer data alone (DATA/reading), so that no encoder has seen the
-multi-answer data before it is tuned on it; all else is trained once for each seed.  Each variant of Table 3 is post-pretrained and tuned with its own mechanism: `learned` prompts, one a
-step, whose row sees no passage (no prompting model), or rows encoded apart (no interleaving).  What is not post-pretrained is tuned for as many steps as
-the others take in both stages.  Post-pretraining teaches [EOI] too, so that the zero-shot model stops, and no row has a bias of [EOI] that was chosen for other weights.  The loop (`ambigprompt-seq2seq`) and one pass (`fid`) share encoder, decoder shape, data, steps
-and seed; `--init t5-base` takes the paper's model in place of the small one.  Judged on --questions; the loop against one pass also on the multi-span
+multi-answer data before it is tuned on it; everything else is trained once per seed.  Each variant of Table 3 is post-pretrained and tuned with its
+own mechanism: `learned` prompts, one per step, whose row sees no passage (no prompting model), or rows encoded apart (no interleaving).  What is not post-pretrained is tuned for as many steps as
+the others take in both stages.  Post-pretraining teaches [EOI] too, so that the zero-shot model stops, and no row has an [EOI] bias that was chosen for
+other weights.  The loop (`ambigprompt-seq2seq`) and one pass (`fid`) share encoder, decoder shape, data, steps and seed; `--init t5-base` takes
+the paper's model in place of the small one.  Judged on --questions; the loop against one pass also on the multi-span
 questions of DATA/multi/dev, by the number of answers in one passage.  A figure is the mean over seeds; its interval is a
 bootstrap over questions; differences and p-values are paired, against the first row of a table, p-values corrected by Holm.  What is trained or judged already is not repeated.
-Tables are made one after the other, each printed when it is complete; with --at-once, what doesn't wait for other weights is done side by side.  `--dry-run` says what would be done and how much computing it takes.
+Tables are made one after the other, each printed when it is complete; with --at-once, what doesn't wait for other weights runs in parallel.  `--dry-run` prints the
+trainings and how much computing they take.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ TABLES = {
     "multi-span": "The loop against one pass, multi-span questions",
 }
 MULTI_SPAN = ("quoref-dev", "multispanqa")  # sources of DATA/multi/dev whose questions have one passage
-NOT_ALONE = ("qamr", "policyqa")  # single-answer questions that make sense beside their passage only
+NOT_ALONE = ("qamr", "policyqa")  # single-answer questions that make sense only with their passage
 T = TypeVar("T")
-LIMIT = 20_000  # single-answer questions whose passages are looked for
+LIMIT = 20_000  # single-answer questions whose passages are retrieved
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def needed_trainings(seed_plan: Plan, tables: Sequence[str]) -> list[Training]:
 
 
 def cost(args: argparse.Namespace) -> str:
-    """How much computing all trainings take, in words."""
+    """How much computing all trainings take, as text."""
     small = args.init.startswith("small")
     trainings = {t.out: t for seed in args.seeds for t in needed_trainings(plan(args, seed), args.tables)}.values()
     amount = sum(
@@ -295,7 +297,7 @@ def multi_span(args: argparse.Namespace) -> Path:
 
 
 def by_answers(rows: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
-    """The ids of questions by how many of their answers stand in one of their passages."""
+    """The ids of questions by how many of their answers one of their passages has."""
     ids_by_group: dict[str, set[str]] = {}
     for row in rows:
         count = max(covered([p["text"]], row["answers"]) for p in row["passages"])
@@ -352,7 +354,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=5000, help="of each training (default: %(default)s, as in the paper)")
-    parser.add_argument("--reader-steps", type=int, default=0, help="of the reader that all begin with (default: as many)")
+    parser.add_argument("--reader-steps", type=int, default=0, help="of the reader that all start from (default: as many)")
     parser.add_argument("--batch-tokens", type=int, default=BATCH_TOKENS, help="of a step (default: %(default)s)")
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES), metavar="TABLE")
     parser.add_argument(

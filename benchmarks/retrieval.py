@@ -1,10 +1,10 @@
-"""What training brings to finding and ranking passages, on practice questions held out from training, each asked of its own folder's corpus.
+"""What training gains in retrieving and ranking passages, on practice questions held out from training, each asked of its own folder's corpus.
 
     python -m benchmarks.retrieval [--annotated FOLDER ...] [--retriever NAME] [--limit N]         # R@k and MRecall@k of retrievers
     python -m benchmarks.retrieval --rerank --joint FOLDER [--pool 20] [--limit N]                 # MRecall@5 of what ranks a pool
 
 The first compares the base encoder with a retriever of `core train retriever`, alone and in hybrid search.  The second ranks the same pools: as retrieved, by the
-reader passage by passage, jointly by the reader with a discount for what is said already, and by the reranker of `core train passages`.  Intervals
+reader passage by passage, jointly by the reader with a discount for answers given already, and by the reranker of `core train passages`.  Intervals
 are 95% bootstraps over questions; p-values are paired, against the first row.
 """
 

@@ -4,9 +4,9 @@
         [--again NAME ...] [--limit N] [--out FILE]
 
 Each run is a process of its own (`python -m core evaluate --traces`), so that its peak memory is its own, with disambiguated questions and the
-references as judge.  A run that was broken off goes on where it was; one that has its report is not run again: give another --work, or delete the folder,
+references as judge.  An interrupted run continues; one that has its report is not repeated: name another --work, or delete the folder,
 after a change.  Where a change touches few systems, --again NAME ... runs only these and keeps the others' runs.  Systems that need a language model
-are left out.  The file has at most 3 MB; a test says when the weights are others by now.
+are left out.  The file has at most 3 MB; a test fails where the weights have changed since.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LZMA = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size
 
 
 def bundled() -> list[str]:
-    """The systems that can run with what is in the repository alone, whatever is set here."""
+    """The systems that can run with what is in the repository alone, whatever the settings are."""
     return [s.name for s in statuses(Settings()) if s.ready]
 
 
@@ -64,7 +64,7 @@ def weights() -> dict[str, str]:
 
 
 def out_of_date(packed_weights: Mapping[str, str]) -> list[str]:
-    """The checkpoints that changed since, that came, and that went."""
+    """The checkpoints that changed since, are new, or are gone."""
     now = weights()
     return sorted(name for name in now.keys() | packed_weights.keys() if now.get(name) != packed_weights.get(name))
 
@@ -72,7 +72,7 @@ def out_of_date(packed_weights: Mapping[str, str]) -> list[str]:
 def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, unchanged: Iterable[Body] = ()) -> int:
     """Packs run folders of `python -m core evaluate --traces`, after those that stay `unchanged`; returns the bytes of the file.
 
-    Their questions lie below `root`, beside a passages.tsv.  Raises StorageError for more than MAX_BYTES, and as `read_report` and
+    Their questions are below `root`, beside a passages.tsv.  Raises StorageError for more than MAX_BYTES, and as `read_report` and
     `read_traces`.
     """
     lines: list[Body] = [asdict(about), *unchanged]
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "questions", type=Path, nargs="+", help="question files below the repository, each beside its passages.tsv"
     )
-    parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "shipped", help="where the run folders lie")
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "shipped", help="folder of the run folders")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--systems", nargs="+", metavar="NAME", default=None)
     choice.add_argument(

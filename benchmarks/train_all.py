@@ -2,13 +2,14 @@
 
     python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
 
-The stages go in the order in which one reads what another made: the two networks that read and answer (over MiniLM, over MPNet),
+The order of the stages is that in which they read each other's weights: the two networks that read and answer (over MiniLM, over MPNet),
 passage reranker, calibration, retriever, ambiguity, the encoder-decoders.  Each is a `python -m core train ...` with the data that the model cards in
 checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
-there (the only way for ambiguity/).  The best weights by the held-out practice questions are taken.
+there (the only way for ambiguity/).  Of each run, the best weights by the held-out practice questions are taken.
 
-A stage that is done (OUT/records) is not done again; one that is done anew undoes the stages that read its weights.  A broken stage stops the
-plan; the same command goes on there.  `--tiny` rehearses everything in seconds a stage, over a few rows of the data.  `--dry-run` says what would be done and how much computing it takes.
+A finished stage (OUT/records) is not repeated; one that is repeated invalidates the stages that read its weights.  A failed stage stops the
+plan; the same command continues there.  `--tiny` rehearses everything in seconds per stage, over a few rows of the data.  `--dry-run` prints the stages
+and how much computing they take.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ FILES = {
     "ambignq": "ambignq/train_light.json",
     "passages": "passages/wiki.tsv.gz",
 }
-QUESTION_OPERATIONS = 5e11  # operations of one question of a fit: ten passages read a few times
-LAST_LINES = 20  # of a broken stage's log
+QUESTION_OPERATIONS = 5e11  # of one question of a fit: ten passages read a few times
+LAST_LINES = 20  # of a failed stage's log
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Plan:
 
 
 def plan(args: argparse.Namespace) -> list[Stage]:
-    """What is done, in the order in which it has to be done."""
+    """The stages, in the order in which they have to run."""
     stages, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
     batch, workers = (512, 0) if tiny else (32_768, args.workers)
     all_data = ("reading", "multi", "ambignq", "passages", "annotated")
@@ -134,7 +135,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         ["mpnet"],
         QUESTION_OPERATIONS * 650,  # reading the pools; the network itself is small
     )
-    if not tiny:  # a network that learned for two steps says nothing that could be calibrated
+    if not tiny:  # a network trained for two steps has no probabilities worth calibrating
         stages.fit("calibration", "mpnet", "calibration --limit 440", ("annotated",), 440, ".", ["mpnet"])
     stages.train(
         "retriever",
@@ -189,7 +190,7 @@ def is_done(out: Path, stage: Stage) -> bool:
 
 
 def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
-    """Forgets that the stages were done that read this one's weights, and those that read theirs."""
+    """Forgets the stages that read this one's weights, and those that read theirs."""
     for stage in stages:
         if name in stage.reads and record_file(out, stage).exists():
             record_file(out, stage).unlink()
@@ -197,16 +198,16 @@ def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
 
 
 def settings_of(out: Path) -> dict[str, str]:
-    """With what systems use the weights of OUT."""
+    """The settings with which systems use the weights of OUT."""
     return dict.fromkeys(("reader", "answerer"), str(out / "mpnet"))
 
 
 def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, Any]:
-    """The record of a stage that was done.  Raises CalledProcessError."""
+    """Runs a stage; returns its record.  Raises CalledProcessError."""
     out: Path = args.out
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    # a home of its own: corpora are known by their folder's name, and small ones must not stand for whole ones
+    # a home of its own: corpora are known by their folder's name, and small ones must not replace complete ones
     run(stage.words, args.device, log, home=str(out / "home"), encoder="minilm", **settings_of(out))
     if stage.published:
         shutil.rmtree(out / stage.kind, ignore_errors=True)
@@ -266,7 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except subprocess.CalledProcessError as error:
             last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
             print(
-                f"{last}\nthe stage '{stage.name}' ended with exit status {error.returncode}; all it said is in {log}",
+                f"{last}\nthe stage '{stage.name}' ended with exit status {error.returncode}; its output is in {log}",
                 file=sys.stderr,
             )
             return 1

@@ -5,7 +5,7 @@
 `chips.tsv` beside this file: the reference answers of a question, the label that each gets from the passage that supports it (no model is asked), and
 whether it is what distinguishes this meaning: "right", or "wrong" (also where there is none, and the chip shows the answer).  The questions are the
 examples of Explore, ten drawn from data/starter, ten from held-out practice questions, and ten written for this over the bundled corpora ("written":
-these rows name the passage that supports the answer).  A label that is another one now counts as changed.
+these rows name the passage that supports the answer).  A label that differs now counts as changed.
 """
 
 from __future__ import annotations

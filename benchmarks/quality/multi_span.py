@@ -1,14 +1,14 @@
-"""The loop against one pass of the same network, everything else equal, on questions whose answers stand in one passage (Quoref, MultiSpanQA).
+"""The loop against one pass of the same network, everything else equal, on questions whose answers are in one passage (Quoref, MultiSpanQA).
 
     python -m benchmarks.quality.multi_span --data DATA [--limit N] [--tune 150] [--rehearse] [--out FILE]
 
 The answering model (AMBISCOPE_ANSWERER) runs once through its loop, up to 8 answers, for each question of DATA/multi/dev of these sources, in random
 order.  `one pass` takes the spans of the first step alone, without any answer in the prompt; `one pass of the reader` those of the passage read by
-AMBISCOPE_READER, which can be the same network.  Each has one number that says when it stops ([EOI]'s bias, or the probability that an answer needs),
-chosen in the same way: for the best F1 on --tune questions of DATA/multi/train of these sources, half of them with several answers, which the network may have been trained on.  No answer
-shares words with an earlier one.  F1 answer with bootstrap intervals over questions, paired differences from `one pass`, by the number of answers that
-the passage holds.  The test questions are to be asked once, with final weights: --rehearse asks further questions of multi/train instead.  What was
-asked is kept in --out, and not asked again.
+AMBISCOPE_READER, which can be the same network.  Each stops by one limit ([EOI]'s bias, or the probability that an answer needs), chosen in the same way:
+for the best F1 on --tune questions of DATA/multi/train of these sources, half of them with several answers, which the network may have been trained
+on.  No answer shares words with an earlier one.  F1 answer with bootstrap intervals over questions, paired differences from `one pass`, by the number of answers in
+the passage.  The test questions are to be asked once, with final weights: --rehearse asks further questions of multi/train instead.  Answers are
+kept in --out, and no question is asked twice.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 `rewritten_test.tsv` beside this file: answers of `ambiscope` to ambiguous questions of which it found two or more, whether each is right, its rewritten
 question and label, whether the app confirms it, and the judgment: "right" if by the evidence it has this answer and no other one, and a person could
 have written it; "before": the same of the templates of de7e07a.  "seen" rows were looked at while the rules were made, "fresh" ones were not.
-`rewritten_drawn.tsv`: the reference answers of practice questions that are held out and were not looked at before, in four draws, the same way; "before" is 6c36da8.
+`rewritten_drawn.tsv`: the reference answers of practice questions that are held out and were not looked at before, in four draws, in the same columns; "before" is 6c36da8.
 `rewritten_fit.tsv`: judged edits of practice questions.  `fit` takes all edits that are proposed for the answers of the training questions of `PRACTICE`, in their
 supporting passages.  An edit is right if its new words are in the question that was written for this answer, or if it was judged so.
 """

@@ -110,7 +110,7 @@ def process(url: str, project: str, names: list[str], interval: float, seconds: 
 
 
 def manage(url: str, project: str, count: int, start: Any, results: Any) -> None:
-    """Adds many questions, then puts them in another order; tells the seconds of both, or the error."""
+    """Adds many questions, then reorders them; puts the seconds of both, and errors, into `results`."""
     times: dict[str, float] = {}
     errors: list[str] = []
     with Store(url) as store:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.robustness.kill_saves [--kills 200] [--url URL] [--out FILE]
 
-A writer takes items, saves drafts and submits without a pause, and says after each call what was acknowledged, over a pipe.  It is killed
-after a time drawn anew for each kill, from the first moments of a save to many saves later, so that kills fall at every point: the report
+A writer takes items, saves drafts and submits without a pause, and reports over a pipe after each call what was acknowledged.  It is killed
+after a random time, from the first moments of a save to many saves later, so that kills fall at every point: the report
 counts in which call.  After each kill the database is opened again and everything acknowledged so far by this writer is looked up; the
 integrity check runs after each kill too (SQLite).  A save that was under way may be there or not, but never half.
 """
@@ -28,7 +28,7 @@ from storage.store import Store
 
 
 def write(url: str, project: str, name: str, pipe: Any) -> None:
-    """Saves for ever.  Sends (call, item, text) before each call as `begin` and after it as `done`."""
+    """Saves until it is killed.  Sends (call, item, text) before each call as `begin` and after it as `done`."""
     with Store(url) as store:
         number = 0
         while True:
@@ -53,7 +53,7 @@ def write(url: str, project: str, name: str, pipe: Any) -> None:
 def check(
     store: Store, name: str, drafts: dict[str, list[str]], submitted: dict[str, str], last_call: tuple[str, str, str]
 ) -> int:
-    """How much is missing of what was acknowledged; the last call begun may have happened."""
+    """The number of acknowledged saves that are missing; the last call may have happened."""
     missing = 0
     for item, texts in drafts.items():
         expected = [texts[-1]] + ([last_call[2]] if last_call[:2] == ("draft", item) else [])
@@ -79,7 +79,7 @@ def main() -> int:
         url = args.url or f"sqlite:///{folder}/kills.db"
         with Store(url) as store:
             project = make_project(store, "kills", args.items)
-        # forked from a small process: starting Python anew for each kill would take most of the time
+        # forked from a small process: starting Python again for each kill would take most of the time
         context = multiprocessing.get_context("fork")
         for kill in range(args.kills):
             name = f"writer {kill}"

@@ -1,9 +1,9 @@
-"""What a process holds after many different questions: memory and open handles.
+"""Memory and open handles of a process after many different questions.
 
     python -m benchmarks.robustness.memory [--system ambiscope] [--questions 500] [--corpus practice]
 
 Each question is asked in a thread of its own, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
-passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or held more handles
+passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or had more handles
 at the end than after the tenth question.
 """
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--corpus", default="practice", help="practice (built where it is missing), starter, or another one's name"
     )
     parser.add_argument("--no-clarify", action="store_true")
-    parser.add_argument("--most", type=float, default=2500, help="MB that the process may hold")
+    parser.add_argument("--most", type=float, default=2500, help="most MB that the process may have")
     args = parser.parse_args(argv)
     settings = Settings.from_env()
     engine = Engine(settings)
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if failed:
         print(f"{len(failed)} questions failed", file=sys.stderr)
     if peak > args.most:
-        print(f"the process held {peak:.0f} MB; at most {args.most:.0f} are meant", file=sys.stderr)
+        print(f"the process had {peak:.0f} MB, more than {args.most:.0f}", file=sys.stderr)
     if open_now > open_then:
         print(f"{open_now} handles are open, after the tenth question there were {open_then}", file=sys.stderr)
     return int(peak > args.most or open_now > open_then or len(failed) == len(selected))

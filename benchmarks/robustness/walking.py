@@ -167,7 +167,7 @@ class Walk:
 
 
 def choose(widget: Any, option: str) -> Any:
-    """Chooses by what is shown, as a browser does: AppTest wants the value behind it, which a list of options does not tell."""
+    """Chooses by what is shown, as a browser does: AppTest wants the value behind it, which a list of options does not have."""
     state = WidgetState(id=widget.id)
     if widget.type in ("button_group", "multiselect"):
         state.string_array_value.data[:] = [option]

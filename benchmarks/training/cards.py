@@ -1,4 +1,4 @@
-"""What is remembered of a training, and the model card that is made of it: command, commit, seed, data with digests and licences, figures."""
+"""The record of a training, and the model card made of it: command, commit, seed, data with digests and licences, figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LICENCES = {
     "ambignq": "CC BY-SA 3.0",
     "passages": "CC BY-SA 3.0 and 4.0 (Wikipedia)",
 }
-# what a training file holds of published data sets, with the split where the file's source says it
+# the published data sets in a training file, with the split where the file's source says it
 SPLITS = {
     "reading/train.jsonl.gz": "SQuAD 1.1 *train*, NQ, TyDi QA, SQuADShifts-wiki, Quoref, QAMR, PolicyQA, NQ-swap, TimeQA, HotpotQA",
     "multi/train.jsonl.gz": "DROP *dev*, Quoref *train*, MultiSpanQA *valid*, QuoteSum *dev*",
@@ -39,7 +39,7 @@ NOT_ON_CARD = ("out", "figure")  # of what a command printed: left out of the ca
 def record_of(
     name: str, words: Sequence[str], out: Path, data: Sequence[Path], log: Path, device: str, seconds: float
 ) -> dict[str, Any]:
-    """What a card says of one stage; paths are shortened, because they are private."""
+    """The facts of one stage for its card; paths are shortened, because they are private."""
     files = [f for path in data for f in _files(path)]
     return {
         "name": name,
@@ -73,7 +73,7 @@ def last_object(log: Path) -> dict[str, Any]:
 
 
 def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
-    """The README.md of a checkpoint: what its stages did, in their order."""
+    """Writes the README.md of a checkpoint: its stages in order."""
     splits = dict.fromkeys(d["splits"] for record in records for d in record["data"] if d["splits"])
     lines = [
         f"# Model card: `{folder.name}`",
@@ -96,7 +96,7 @@ def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
 
 
 def _in_words(figures: dict[str, Any], prefix: str = "") -> str:
-    """Figures in words: `step 250, plain f1 0.608`."""
+    """Figures as text: `step 250, plain f1 0.608`."""
     parts = []
     for name, value in figures.items():
         if isinstance(value, dict):

@@ -3,7 +3,7 @@
     python -m benchmarks.tuning.decoding [--answerer FOLDER] [--limit 60]       # of ambiscope
     python -m benchmarks.tuning.decoding --paper [--limit 60]                    # of ambigprompt: the bias of [EOI] alone, nothing kept
 
-The network's scores are kept for each (question, previous answers), so that a further setting costs little.  Questions and passages: those that
+The network's scores are kept for each (question, previous answers), so that another setting costs little.  Questions and passages: those that
 calibrations are fitted on (core.training.data.held_out_passages).
 """
 

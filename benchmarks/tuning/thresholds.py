@@ -2,8 +2,8 @@
 
     python -m benchmarks.tuning.thresholds [--annotated FOLDER ...] [--limit 200] [--only SYSTEM ...] [--out FILE]
 
-Everything is read once (readouts, verdicts); the settings are then tried on what was read.  Chosen is what has the highest sum of
-F1 over all and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
+Passages are read once (readouts, verdicts), and every setting is tried on these readings.  The best has the highest sum of F1 over all
+and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Setting = dict[str, Any]
 
 @dataclass
 class Case:
-    """A held-out question with its passages and what was read of them."""
+    """A held-out question with its passages and their readouts."""
 
     example: MultiExample
     pool: list[t.RetrievedPassage]

@@ -40,7 +40,7 @@ class Cluster:
     workers: int  # that fit into it
     cpus: int  # of a worker
     gpus: int  # of a worker, 0 or 1
-    say: Callable[[str], None] = _print_to_stderr  # shows progress to a person
+    say: Callable[[str], None] = _print_to_stderr  # reports progress
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def worker_count(nodes: Sequence[Mapping[str, Any]], cpus: int, gpus: int) -> in
 
 @contextmanager
 def connected(address: str | None, settings: Settings) -> Iterator[Cluster | None]:
-    """The cluster at `address` (`auto`, `local`, HOST:PORT); None without one.  What Ray prints meanwhile goes to stderr.
+    """The cluster at `address` (`auto`, `local`, HOST:PORT); None without one.  What Ray prints goes to stderr.
 
     Raises ClusterError: Ray is missing, nothing answers in time, another version answers, or no worker fits.  Raises InputError for a
     word that is no address.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.training.answerer import Elsewhere
     from core.training.data.examples import MultiExample
 
-AHEAD = 4  # shards for each worker that may be done before an earlier one: what is kept in memory
+AHEAD = 4  # shards per worker that may be finished before an earlier one, and are kept in memory
 
 
 def _encoder_facts(encoder: Encoder) -> Facts:
@@ -96,7 +96,7 @@ def reading(cluster: Cluster, reader: str) -> Elsewhere:
 
 
 def _facts_of_kinds(systems: dict[bool, AnsweringSystem]) -> Facts:
-    """`systems`: by whether the questions bring their own passages."""
+    """`systems`: by whether the questions have their own passages."""
     return {
         f"{name}, own passages" if own_passages else name: value
         for own_passages, system in systems.items()

@@ -1,4 +1,4 @@
-"""Items in, results out: the workers of a cluster take one item after another, and what a lost worker had is done again.
+"""Items in, results out: the workers of a cluster take one item after another, and the item of a lost worker is repeated.
 
 Ray places the workers, sees which died and starts them again where there is room.  An item does not wait for its worker to come back
 (Ray's own retries would: for ever, if no machine has room): it goes to the next that is free.
@@ -19,12 +19,14 @@ from core.settings import ROOT
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Load = Callable[[], tuple[Callable[[Item], Result], Facts]]  # (what does one item, what it is made of); run on each worker
+Load = Callable[
+    [], tuple[Callable[[Item], Result], Facts]
+]  # (function of one item, facts about what it loaded); run on each worker
 
-TRIES = 3  # workers that one item may end
+TRIES = 3  # workers that may be lost with one item
 RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
 SAME_FILES = "Every machine needs the same files (docs/scale.md)"
-WAIT_SECONDS = 20.0  # before it is said that no worker has started
+WAIT_SECONDS = 20.0  # before it is reported that no worker has started
 
 
 class Worker:
@@ -56,7 +58,7 @@ class Worker:
         self._function = function
 
     def do(self, job: tuple[Load[Any, Any], Facts], item: Any) -> Any:
-        self.start(job)  # where the process is a new one
+        self.start(job)  # does nothing unless the process is new
         assert self._function is not None
         return self._function(item)
 
@@ -150,7 +152,7 @@ def spread(
                     raise ClusterError(problem) from error
                 else:
                     workers.remove(worker)
-                while idle:  # those that wait may be gone too: they say so before they get an item
+                while idle:  # idle ones may be lost too: starting them shows it before they get an item
                     start(idle.pop())
                 continue
             has_started = True

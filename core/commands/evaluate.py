@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add_question_options(parser: argparse.ArgumentParser) -> None:
-    """What every evaluation over a question file takes."""
+    """The question file, its layout, the limit and the seed."""
     parser.add_argument(
         "--questions",
         type=Path,

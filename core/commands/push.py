@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def kind_of(folder: Path) -> str:
-    """What a folder holds.  Raises CheckpointError where it is no checkpoint of ours, or one that is not loaded by a hub name."""
+    """The kind of checkpoint in a folder.  Raises CheckpointError where it is no checkpoint of Ambiscope, or one that cannot be loaded by a hub name."""
     kind = "fid" if (folder / FID_DETAILS).exists() else str(read_config(folder).get("kind"))
     if kind not in SETTING:
         content = f"a {kind} model" if kind != "None" else "no checkpoint of Ambiscope"
@@ -58,7 +58,7 @@ def kind_of(folder: Path) -> str:
 
 
 def files_of(folder: Path) -> dict[str, Path | bytes]:
-    """What goes to the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
+    """The files for the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
     files: dict[str, Path | bytes] = {p.name: p for pattern in hub.FETCHED for p in folder.glob(pattern) if p.is_file()}
     if not any(name.endswith(".safetensors") for name in files):
         raise CheckpointError(f"{folder} has no {WEIGHTS}; only weights as safetensors go to the hub")

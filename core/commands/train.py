@@ -21,8 +21,8 @@ class TrainingTarget:
     """One sub-command; the docstring of `config` is its help text.
 
     `run`: "module:function" in core, imported when it is needed, so that `--help` loads no torch.  The function takes (options, settings) and
-    returns the network, the task and how to save, where the options are those of a TrainConfig; else, and where the target
-    `trains_itself`, it takes the output folder too and returns the figures to print.
+    returns the network, the task and the function that saves, where the options are a TrainConfig; otherwise, and where the
+    target `trains_itself`, it takes the output folder too and returns the figures to print.
     """
 
     name: str

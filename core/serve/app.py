@@ -340,7 +340,7 @@ def make_app(engine: Engine) -> FastAPI:
         response = failed(reportable(error))
         response.headers[protocol.API_HEADER] = str(
             protocol.API
-        )  # Starlette answers this outside the guard, which sets it else
+        )  # Starlette answers this outside the guard, which otherwise sets it
         return response
 
     # ------------------------------------------------------------ questions

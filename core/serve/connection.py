@@ -1,7 +1,7 @@
 """HTTP to a service: every failure becomes one clear message, every wait and every size is bounded.
 
 No redirect is followed, cookies are refused, and the environment's proxies and `.netrc` are ignored, so that the key goes to the configured
-address only.  Replies are asked for and read without compression: what arrives is what is counted.
+address only.  Replies are requested and read without compression, so that the size limit applies to what is parsed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Connection:
         headers = {"accept-encoding": "identity"}
         if settings.engine_key:
             headers["authorization"] = f"Bearer {settings.engine_key}"
-        # an answer may take as long as it likes: the service says every second that it is there
+        # an answer may take any time: the service sends a keep-alive line every second
         seconds = httpx.Timeout(self._seconds, connect=min(CONNECT_SECONDS, self._seconds))
         self._http = httpx.Client(
             headers=headers,
@@ -133,7 +133,7 @@ class Connection:
             yield part
 
     def _json(self, response: httpx.Response) -> Any:
-        """The JSON of a response that comes in time, even from a service that sends a byte at a time."""
+        """The JSON of a response that arrives in time; a service that sends a byte at a time is given up."""
         end, body = time.monotonic() + 4 * self._seconds, bytearray()
         for part in self._parts(response):
             body += part

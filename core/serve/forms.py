@@ -19,7 +19,7 @@ MAX_MESSAGES = 64
 CORPUS_SEPARATOR = "/"  # in a chat model's name: SYSTEM, or SYSTEM/CORPUS
 
 
-# what OpenAPI says of values; the messages for others are the engine's
+# what OpenAPI shows of values; the engine refuses others with its own messages
 NAME: dict[str, Any] = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # that are not white space
 LINE: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*$"}

@@ -76,7 +76,7 @@ class Job:
             except TimeoutError:
                 yield None
                 continue
-            if self.cancelled():  # what came after the deadline is no answer any more
+            if self.cancelled():  # a result after the deadline does not count
                 continue
             if not isinstance(result, _End):
                 yield result
@@ -98,7 +98,7 @@ class Pool:
         self.workers, self.queue, self._on_start = workers, queue, on_start
         self._threads = ThreadPoolExecutor(workers, name)
         self._lock = threading.Lock()
-        self._jobs: dict[Job, None] = {}  # that wait or run, in the order in which they came
+        self._jobs: dict[Job, None] = {}  # that wait or run, in the order of arrival
         self.running, self._mean_seconds = 0, ASSUMED_SECONDS
         self._closed = False
 

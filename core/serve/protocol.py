@@ -32,7 +32,7 @@ _STATUS: tuple[tuple[type[AmbiscopeError], int], ...] = (  # the first class tha
 
 
 class RefusedError(ServiceError):
-    """The service does not take a request, or gives it up.  `retry_after`: seconds; 0: trying again does not help."""
+    """The service refuses a request, or gives it up.  `retry_after`: seconds; 0: trying again does not help."""
 
     def __init__(self, status: int, message: str, retry_after: int = 0) -> None:
         super().__init__(message)

@@ -62,7 +62,7 @@ class RemoteEngine(Asking):
         return RemoteCorpus(name, self._service)
 
     def forget(self, name: str) -> None:
-        """Nothing is held open here."""
+        """Nothing is open here."""
 
     def system(
         self,

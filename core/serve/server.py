@@ -72,7 +72,7 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, host: str, port: int) -> int:
-    """Serves until it is told to stop.  Raises InputError for a port in use, and for an address of other machines without a key."""
+    """Serves until it is stopped.  Raises InputError for a port in use, and for an address of other machines without a key."""
     if not is_local(host) and not (settings.serve_key or settings.open_to_all):
         raise InputError(
             f"the service does not listen on {host}, which other machines may reach, without a key: set AMBISCOPE_SERVE_KEY, "
