@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,16 +36,22 @@ from core.types import ReferenceQuestion
 
 CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 have a NUL character and are refused, 8 are long and become two
 BASELINE = "dpr-threshold"
-# file, questions in it, how many of them are asked (0: all), the published table's data set, how its questions differ, and the file's layout
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    file: str  # below DATA
+    total: int  # questions in the file
+    limit: int  # questions asked by default; 0: all
+    published: str  # data set of the published table
+    difference: str  # what that table was measured on instead
+    layout: str | None = None
+
+
 QUESTIONS = {
-    "ambignq": ("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions", None),
-    "webquestions": (
-        "open/webquestions.jsonl",
-        5810,
-        300,
-        "WebQSP",
-        "the questions of WebQSP's test set, not these",
-        "web-questions",
+    "ambignq": QuestionSet("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions"),
+    "webquestions": QuestionSet(
+        "open/webquestions.jsonl", 5810, 300, "WebQSP", "the questions of WebQSP's test set, not these", "web-questions"
     ),
 }
 METRICS = ("F1 bleu4", "F1 edit-f1", "R@10", "MRecall@10")
@@ -147,49 +154,48 @@ def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Ite
         yield f"**Systems that use {names} are not to be reported**: `benchmarks.overlap` finds {len(reported)} faults there, such as: {reported[0]}."
 
 
-def question_limit(args: argparse.Namespace) -> int:
-    """The number of questions to ask; 0: all."""
-    return args.limit or QUESTIONS[args.questions][2]
-
-
 def checked(args: argparse.Namespace) -> tuple[Path, list[ReferenceQuestion], Corpus]:
     """The question file, its questions and the corpus.  Raises InputError for files that are missing or of another version."""
-    name, total, *_, layout = QUESTIONS[args.questions]
-    file, passages = args.data / name, args.data / "passages" / "wiki.tsv.gz"
+    question_set = QUESTIONS[args.questions]
+    file, passages = args.data / question_set.file, args.data / "passages" / "wiki.tsv.gz"
     if missing := [str(path) for path in (file, passages) if not path.is_file()]:
         raise InputError(
             f"{', '.join(missing)}: there is no such file; --data names the folder of ambignq/, open/ and passages/"
         )
-    questions = load(file, layout)
-    if len(questions) != total:
-        raise InputError(f"{file} has {len(questions):,} questions and not {total:,}: it is another version of the data")
+    questions = load(file, question_set.layout)
+    if len(questions) != question_set.total:
+        raise InputError(
+            f"{file} has {len(questions):,} questions and not {question_set.total:,}: it is another version of the data"
+        )
     library = CorpusLibrary(Settings.from_env())
     print(f"the corpus {CORPUS}: built where it is not there", file=sys.stderr, flush=True)
     library.create(CORPUS, [passages])
     corpus = library.open(CORPUS)
     if len(corpus) != PASSAGES:
         raise InputError(f"{passages} has {len(corpus):,} passages and not {PASSAGES:,}: it is another version of the data")
-    return file, questions[: question_limit(args) or None], corpus
+    return file, questions, corpus
 
 
 def run(args: argparse.Namespace) -> int:
     """Raises AmbiscopeError."""
-    name, *_, data, differ, layout = QUESTIONS[args.questions]
+    question_set = QUESTIONS[args.questions]
+    limit = args.limit or question_set.limit
     for system in args.systems:
         SYSTEMS[system]  # an unknown name fails before anything is built
     file, questions, corpus = checked(args)
-    part = f"{args.questions}-{question_limit(args) or 'all'}"
+    questions, part = questions[: limit or None], f"{args.questions}-{limit or 'all'}"
     answerable_ids = answerable(questions, corpus, args.work / f"answerable-{part}.json")
     reports: dict[str, Report] = {}
     for system in args.systems:
         print(f"{system} over {len(questions)} questions", file=sys.stderr, flush=True)
         folder = args.work / f"{part}{'' if args.clarify else '-plain'}" / system
-        words = [*(["--layout", layout] if layout else []), *([] if args.clarify else ["--no-clarify"])]
-        if (report := evaluate(system, file, folder, CORPUS, words, question_limit(args))) is not None:
+        words = ["--layout", question_set.layout] if question_set.layout else []
+        words += [] if args.clarify else ["--no-clarify"]
+        if (report := evaluate(system, file, folder, CORPUS, words, limit)) is not None:
             reports[system] = report
-    print(f"{len(questions)} questions of {name}, {len(answerable_ids)} answerable\n")
-    print(f"{table(reports, answerable_ids, data)}\n")
-    print("\n\n".join(notes(reports, name, args.data, differ)))
+    print(f"{len(questions)} questions of {question_set.file}, {len(answerable_ids)} answerable\n")
+    print(f"{table(reports, answerable_ids, question_set.published)}\n")
+    print("\n\n".join(notes(reports, question_set.file, args.data, question_set.difference)))
     if broken := [system for system in args.systems if system not in reports]:
         print(f"not evaluated: {', '.join(broken)}; the same command continues with these", file=sys.stderr)
     return 1 if broken else 0

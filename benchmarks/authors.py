@@ -139,9 +139,7 @@ def fid(case: dict[str, Any], tensors: dict[str, Tensor]) -> Differences:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.authors", description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path, default=CASES, help="folder with cases.json and a .safetensors a case")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,12 +40,8 @@ class Absent:
 
 def checked(prediction: t.Prediction) -> t.Prediction:
     """A prediction that was made without the check, with the check applied to its events."""
-
-    def events() -> Generator[t.Event, None, None]:
-        yield from prediction.events
-
     coverage = Coverage(as_read(prediction.question, prediction.passages), ())
-    return fold(prediction.question, prediction.system, coverage.checked(events()))
+    return fold(prediction.question, prediction.system, coverage.checked(event for event in prediction.events))
 
 
 def absent_line(name: str, rows: Sequence[Absent], predictions: Sequence[t.Prediction]) -> str:

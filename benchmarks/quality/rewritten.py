@@ -159,7 +159,7 @@ def fit(judged: Sequence[dict[str, str]]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks.quality.rewritten", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("report", "fit"))
     args = parser.parse_args(arguments)
     test, draws, edits = (read_tsv(FOLDER / f"rewritten_{name}.tsv") for name in ("test", "drawn", "fit"))

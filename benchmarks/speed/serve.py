@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.speed.start import free_port
+from benchmarks.speed.start import free_port, wait_for
 from benchmarks.timing import show
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep, quiet_libraries
@@ -51,14 +51,7 @@ def service(batch: int, workers: int) -> Iterator[tuple[httpx.Client, int]]:
     process = subprocess.Popen(command, cwd=ROOT, env=child_environment(**changes), stdout=subprocess.DEVNULL)
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600, trust_env=False, limits=httpx.Limits()) as client:
         try:
-            while True:
-                try:
-                    if client.get("/health").json()["status"] == "ok":
-                        break
-                except httpx.TransportError:
-                    if process.poll() is not None:
-                        raise RuntimeError("the service did not start") from None
-                time.sleep(0.2)
+            wait_for(process, lambda: client.get("/health").json()["status"] == "ok")
             yield client, process.pid
         finally:
             process.terminate()

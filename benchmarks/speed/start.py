@@ -17,12 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from benchmarks.timing import peak_mb, show
 from core.settings import ROOT
@@ -41,25 +41,30 @@ def free_port() -> int:
         return int(s.getsockname()[1])
 
 
+def wait_for(process: subprocess.Popen[bytes], answers: Callable[[], bool], limit: float = 600) -> None:
+    """Returns once `answers`, which may raise httpx.TransportError until then.  Raises RuntimeError if the process ends, or takes `limit` seconds."""
+    start = time.perf_counter()
+    while True:
+        with suppress(httpx.TransportError):
+            if answers():
+                return
+        if process.poll() is not None or time.perf_counter() - start > limit:
+            raise RuntimeError("the server did not start")
+        time.sleep(0.1)
+
+
 @contextmanager
 def running(home: Path, **more: str) -> Iterator[tuple[str, int]]:
     """The app over this AMBISCOPE_HOME: (address, process id), as soon as it answers.  `more`: further settings.
 
     Raises RuntimeError if it does not start.
     """
-    port, start = free_port(), time.perf_counter()
+    port = free_port()
     command = [sys.executable, "-m", "pages.server.launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "AMBISCOPE_HOME": str(home), **more}, **quiet)
     try:
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1)
-                break
-            except (urllib.error.URLError, OSError):
-                if time.perf_counter() - start > 120 or server.poll() is not None:
-                    raise RuntimeError("the app did not start") from None
-                time.sleep(0.1)
+        wait_for(server, lambda: httpx.get(f"http://127.0.0.1:{port}/_stcore/health", timeout=1, trust_env=False).is_success)
         yield f"http://127.0.0.1:{port}/", server.pid
     finally:
         server.terminate()

@@ -12,7 +12,7 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,58 +61,51 @@ class Case:
         return [c.text for c in choose(ranked, self.question, threshold, MAX_ANSWERS)]
 
 
-def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+Tried = Iterable[tuple[Setting, list[list[str]]]]  # a setting with the answers to each case
+
+
+def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
     scorings: tuple[Scoring, Scoring] = ("passage", "dpr")
     for scoring, threshold in itertools.product(scorings, THRESHOLDS):
-
-        def run(c: Case, scoring: Scoring = scoring, threshold: float = threshold) -> list[str]:
-            return c.select(candidates_of(c.readouts[: c.top_k], scoring), threshold)
-
-        yield {"scoring": scoring, "threshold": threshold}, run
+        answers = [c.select(candidates_of(c.readouts[: c.top_k], scoring), threshold) for c in cases]
+        yield {"scoring": scoring, "threshold": threshold}, answers
 
 
-def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
     """With the reader alone (`mix` 1), and with the verifier."""
     options, verifier = RectifyOptions(), AnswererEvidence(model)
-    recalled = {
-        id(c): recall(c.passages, c.readouts[: c.top_k], options.surplus, options.evidence)[:MAX_VERIFIED] for c in cases
-    }
-    verdicts = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
+    recalled = [recall(c.passages, c.readouts[: c.top_k], options.surplus, options.evidence)[:MAX_VERIFIED] for c in cases]
+    verdicts = [verifier.judge(c.example.question, spans) for c, spans in zip(cases, recalled)]
     for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9, 1.0), THRESHOLDS):
+        answers = []
+        for c, spans, supports in zip(cases, recalled, verdicts):
+            candidates = [r.candidate for r in spans]
+            candidates = [t.Candidate(r.text, mixed(s, r.probability, mix)) for r, s in zip(candidates, supports)]
+            answers.append(c.select(candidates, threshold))
+        yield {"mix": mix, "threshold": threshold}, answers
 
-        def run(c: Case, mix: float = mix, threshold: float = threshold) -> list[str]:
-            candidates = [r.candidate for r in recalled[id(c)]]
-            candidates = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(candidates, verdicts[id(c)])]
-            return c.select(candidates, threshold)
 
-        yield {"mix": mix, "threshold": threshold}, run
-
-
-def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
     for diversity, beta in itertools.product((0.5, 0.9), (0.5, 1.0, 2.0)):
-        decoded: dict[int, list[Readout]] = {}
+        decoded: list[list[Readout]] = []
         for c in cases:
             scorer = ReaderScorer(c.readouts, [p.similarity for p in c.pool], diversity)
-            decoded[id(c)] = [c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)]
+            decoded.append([c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)])
         for threshold in THRESHOLDS:
-
-            def run(c: Case, decoded: dict[int, list[Readout]] = decoded, threshold: float = threshold) -> list[str]:
-                return c.select(candidates_of(decoded[id(c)], "dpr"), threshold)
-
-            yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, run
+            answers = [c.select(candidates_of(readouts, "dpr"), threshold) for c, readouts in zip(cases, decoded)]
+            yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, answers
 
 
 TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr}
 
 
-def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, float]:
-    runs = [run(c) for c in cases]
-    values = [f1(c.example.gold, a) for a, c in zip(runs, cases)]
+def score(cases: Sequence[Case], answers: Sequence[Sequence[str]]) -> dict[str, float]:
+    values = [f1(c.example.gold, a) for a, c in zip(answers, cases)]
     multi = [v for v, c in zip(values, cases) if len(c.example.gold) > 1]
     return {
         "f1": round(sum(values) / len(values), 4),
         "f1_multi": round(sum(multi) / max(1, len(multi)), 4),
-        "answers": round(sum(map(len, runs)) / len(runs), 2),
+        "answers": round(sum(map(len, answers)) / len(answers), 2),
     }
 
 
@@ -138,7 +131,7 @@ def main() -> int:
     out: dict[str, Any] = {"questions": len(cases), "gold": round(gold, 2), "reader": reader_digest, "answerer": digest}
     print(json.dumps(out), flush=True)
     for name in args.only:
-        rows = [setting | score(cases, run) for setting, run in TUNED[name](cases, model)]
+        rows = [setting | score(cases, answers) for setting, answers in TUNED[name](cases, model)]
         rows.sort(key=lambda r: -(r["f1"] + r["f1_multi"]))
         for row in rows[:5]:
             print(f"{name:14} {json.dumps(row)}", flush=True)

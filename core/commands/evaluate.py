@@ -90,9 +90,14 @@ def add_system_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P (default: when [EOI] beats every answer)"
     )
-    parser.add_argument("--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster")
     parser.add_argument(
-        "--no-coverage-check", action="store_true", help="keep answers whose document lacks what the question names"
+        "--no-clarify", dest="clarify", action="store_false", help="do not write disambiguated questions; several times faster"
+    )
+    parser.add_argument(
+        "--no-coverage-check",
+        dest="check_coverage",
+        action="store_false",
+        help="keep answers whose document lacks what the question names",
     )
     parser.add_argument(
         "--set",
@@ -105,16 +110,8 @@ def add_system_options(parser: argparse.ArgumentParser) -> None:
 
 def system_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options of `add_system_options` as arguments of Engine.ask and EvaluationPlan.  Raises InputError."""
-    return {
-        "system": args.system,
-        "corpus": args.corpus,
-        "top_k": args.top_k,
-        "max_answers": args.max_answers,
-        "stop_above": args.stop_above,
-        "clarify": not args.no_clarify,
-        "check_coverage": not args.no_coverage_check,
-        "extra": read_pairs(args.set, "--set"),
-    }
+    names = ("system", "corpus", "top_k", "max_answers", "stop_above", "clarify", "check_coverage")
+    return {**{name: getattr(args, name) for name in names}, "extra": read_pairs(args.set, "--set")}
 
 
 def read_pairs(pairs: list[str], flag: str) -> dict[str, Any]:
@@ -139,6 +136,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         raise InputError("--batch and --ray cannot be combined: each worker of a cluster asks one question at a time")
     if not 1 <= args.repeat <= MAX_REPEATS:
         raise InputError(f"--repeat is {args.repeat}; it must be 1 to {MAX_REPEATS}")
+    from core.cluster.jobs import evaluating
     from core.evaluation.plan import EvaluationPlan, run_plan
     from core.evaluation.report import over_repeats
     from core.serve.choice import make_engine
@@ -157,19 +155,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     bar = tqdm(unit=" questions", file=sys.stderr, disable=not sys.stderr.isatty())
     with bar, connected(args.ray, settings) as cluster:
 
-        def say(text: str) -> None:
-            print(text, file=sys.stderr)
-
         def progress(finished: int, total: int) -> None:
             bar.total = total
             bar.update(finished - bar.n)
 
-        elsewhere = None
-        if cluster is not None:
-            from core.cluster.jobs import evaluating
-
-            elsewhere = partial(evaluating, cluster)
-        engine = make_engine(settings)
+        elsewhere = None if cluster is None else partial(evaluating, cluster)
+        engine, say = make_engine(settings), partial(print, file=sys.stderr)
         reports = []
         for number in range(1, args.repeat + 1):
             folder = args.out / f"repeat-{number}" if args.out and args.repeat > 1 else args.out

@@ -54,6 +54,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.cluster.jobs import encoding
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
     from core.retrieval.vectors import Given
@@ -68,11 +69,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     vectors = Given(vector_files(args.vectors), args.ids) if args.vectors else None
     library = CorpusLibrary(settings)
     with shown_progress() as progress, connected(args.ray, settings) as cluster:
-        encode = None
-        if cluster is not None:
-            from core.cluster.jobs import encoding
-
-            encode = encoding(cluster, library.encoder())
+        encode = None if cluster is None else encoding(cluster, library.encoder())
         report = library.create(
             name,
             args.passages,
@@ -92,13 +89,14 @@ def shown_progress() -> Iterator[Progress]:
     """A bar on a terminal, else an occasional line."""
     from tqdm import tqdm
 
-    last_print = [time.monotonic()]
+    last_print = time.monotonic()
     with tqdm(file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
 
         def progress(count: int, total: int, stage: str) -> None:
+            nonlocal last_print
             if bar.disable:
-                if time.monotonic() - last_print[0] >= SAY_SECONDS:
-                    last_print[0] = time.monotonic()
+                if time.monotonic() - last_print >= SAY_SECONDS:
+                    last_print = time.monotonic()
                     print(f"{stage}: {count}{f' of {total}' if total else ''}", file=sys.stderr, flush=True)
                 return
             if bar.desc != f"{stage}: ":

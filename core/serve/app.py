@@ -114,12 +114,9 @@ class Service:
         """Loads the models, in a thread of its own."""
         try:
             self.engine.warm()
-        except AmbiscopeError as error:
-            self.problem = str(error)
-            log.warning("%s", error)
         except Exception as error:
-            self.problem = f"an unexpected error occurred ({type(error).__name__}); the log has the details"
-            log.exception("the models could not be loaded")
+            self.problem = str(reportable(error))
+            log.warning("the models could not be loaded: %s", self.problem)
         finally:
             self.ready.set()
 
