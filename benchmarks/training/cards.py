@@ -50,7 +50,7 @@ def record_of(
             {
                 "file": _short(str(f), out),
                 "sha256": _sha256(f, f.stat().st_size),
-                "licence": _licence(f),
+                "licence": OWN_LICENCE if f.is_relative_to(ROOT / "data") else LICENCES.get(f.parent.name, UNKNOWN_LICENCE),
                 "splits": SPLITS.get(f"{f.parent.name}/{f.name}", ""),
             }
             for f in files
@@ -120,10 +120,6 @@ def _short(word: str, out: Path) -> str:
 def _files(path: Path) -> list[Path]:
     """The file itself, or those of an annotated folder that are read."""
     return [disk.plain_or_gz(path / name) for name in ("questions.json", "passages.tsv")] if path.is_dir() else [path]
-
-
-def _licence(path: Path) -> str:
-    return OWN_LICENCE if path.is_relative_to(ROOT / "data") else LICENCES.get(path.parent.name, UNKNOWN_LICENCE)
 
 
 @lru_cache

@@ -85,16 +85,16 @@ class RemoteEngine(Asking):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (n, d) of the service's encoder."""
-        parts = [self._embed(texts[i : i + MAX_TEXTS]) for i in range(0, len(texts), MAX_TEXTS)]
+        parts = []
+        for start in range(0, len(texts), MAX_TEXTS):
+            batch = list(texts[start : start + MAX_TEXTS])
+            rows = self._service.post("/v1/embed", {"texts": batch}, EmbedReply).vectors
+            if len(rows) != len(batch) or len({len(row) for row in rows}) > 1:
+                raise self._service.unreadable(f"{len(rows)} vectors for {len(batch)} texts, or some of another length")
+            parts.append(np.asarray(rows, np.float32))
         if len({part.shape[1] for part in parts}) > 1:
             raise self._service.unreadable("vectors of several lengths")
         return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = self._service.post("/v1/embed", {"texts": list(texts)}, EmbedReply).vectors
-        if len(rows) != len(texts) or len({len(row) for row in rows}) > 1:
-            raise self._service.unreadable(f"{len(rows)} vectors for {len(texts)} texts, or some of another length")
-        return np.asarray(rows, np.float32)
 
     def warm(self, corpus: str | None = None) -> None:
         """Asks whether the service is there."""
