@@ -61,17 +61,17 @@ class Case:
         return [c.text for c in choose(ranked, self.question, threshold, MAX_ANSWERS)]
 
 
-Tried = Iterable[tuple[Setting, list[list[str]]]]  # a setting with the answers to each case
+SettingsTried = Iterable[tuple[Setting, list[list[str]]]]  # each setting with the answers to each case
 
 
-def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
+def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
     scorings: tuple[Scoring, Scoring] = ("passage", "dpr")
     for scoring, threshold in itertools.product(scorings, THRESHOLDS):
         answers = [c.select(candidates_of(c.readouts[: c.top_k], scoring), threshold) for c in cases]
         yield {"scoring": scoring, "threshold": threshold}, answers
 
 
-def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
+def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
     """With the reader alone (`mix` 1), and with the verifier."""
     options, verifier = RectifyOptions(), AnswererEvidence(model)
     recalled = [recall(c.passages, c.readouts[: c.top_k], options.surplus, options.evidence)[:MAX_VERIFIED] for c in cases]
@@ -85,7 +85,7 @@ def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
         yield {"mix": mix, "threshold": threshold}, answers
 
 
-def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Tried:
+def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
     for diversity, beta in itertools.product((0.5, 0.9), (0.5, 1.0, 2.0)):
         decoded: list[list[Readout]] = []
         for c in cases:

@@ -335,9 +335,8 @@ def make_app(engine: Engine) -> FastAPI:
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
         response = failed(reportable(error))
-        response.headers[protocol.API_HEADER] = str(
-            protocol.API
-        )  # Starlette answers this outside the guard, which otherwise sets it
+        # Starlette answers this outside the guard, which otherwise sets the header
+        response.headers[protocol.API_HEADER] = str(protocol.API)
         return response
 
     # ------------------------------------------------------------ questions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -156,18 +156,15 @@ class RemoteCorpus:
         return list(self._service.post("/v1/search", body, SearchReply).passages)
 
 
+@dataclass(eq=False)
 class RemoteSystem:
     """A system of the service: its events come as they happen there."""
 
-    def __init__(
-        self,
-        info: t.SystemInfo,
-        request: dict[str, Any],
-        service: Connection,
-        settings: Settings,
-        cancelled: Callable[[], bool],
-    ) -> None:
-        self.info, self._request, self._service, self._settings, self._cancelled = info, request, service, settings, cancelled
+    info: t.SystemInfo
+    _request: dict[str, Any]  # of /v1/system, and with a question of /v1/ask
+    _service: Connection
+    _settings: Settings
+    _cancelled: Callable[[], bool]
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
         """Raises InputError for a bad question, and what the service reports."""
