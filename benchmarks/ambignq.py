@@ -15,35 +15,43 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evaluating import evaluate, points
-from benchmarks.overlap import seen
+from benchmarks.evaluating import evaluate, markdown_table, mean_points, points
+from benchmarks.overlap import training_faults
 from benchmarks.shipped_runs import bundled
 from core import disk, json_io
 from core.datasets import load
 from core.errors import AmbiscopeError, InputError
 from core.evaluation.published import published
-from core.metrics.significance.bootstrap import compare, interval
+from core.metrics.significance.bootstrap import compare
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS, remark
 from core.text import normalize_answer
 from core.types import ReferenceQuestion
 
-CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 hold a NUL character and are refused, 8 are long and become two
+CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 have a NUL character and are refused, 8 are long and become two
 BASELINE = "dpr-threshold"
-# file, questions in it, how many of them are asked (0: all), the published table's data set, how its questions differ, and the file's layout
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    file: str  # below DATA
+    total: int  # questions in the file
+    limit: int  # questions asked by default; 0: all
+    published: str  # data set of the published table
+    difference: str  # what that table was measured on instead
+    layout: str | None = None
+
+
 QUESTIONS = {
-    "ambignq": ("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions", None),
-    "webquestions": (
-        "open/webquestions.jsonl",
-        5810,
-        300,
-        "WebQSP",
-        "the questions of WebQSP's test set, not these",
-        "web-questions",
+    "ambignq": QuestionSet("ambignq/dev_light.json", 1001, 0, "AmbigNQ", "all 2,002 development questions"),
+    "webquestions": QuestionSet(
+        "open/webquestions.jsonl", 5810, 300, "WebQSP", "the questions of WebQSP's test set, not these", "web-questions"
     ),
 }
 METRICS = ("F1 bleu4", "F1 edit-f1", "R@10", "MRecall@10")
@@ -51,17 +59,15 @@ Report = dict[str, Any]
 
 
 def answerable(questions: Sequence[ReferenceQuestion], corpus: Corpus, file: Path) -> set[str]:
-    """The ids of the questions all of whose answers occur in the corpus, kept in `file`."""
+    """The ids of the questions all of whose answers occur in the corpus, cached in `file`."""
     if file.exists():
         return set(json_io.read(file))
     text = "\n".join(f" {normalize_answer(p.text)} " for p in corpus.passages(0, len(corpus)))
-    known: dict[str, bool] = {}
 
+    @cache
     def occurs(alias: str) -> bool:
         key = normalize_answer(alias)
-        if key not in known:
-            known[key] = bool(key) and f" {key} " in text
-        return known[key]
+        return bool(key) and f" {key} " in text
 
     ids = {q.id for q in questions if any(a.pairs and all(any(map(occurs, p.answers)) for p in a.pairs) for a in q.annotations)}
     disk.write_json(file, sorted(ids), "free some space")
@@ -74,33 +80,29 @@ def f1(report: Report, ids: set[str] | None = None, multi: bool = False) -> dict
     return {r["id"]: (r.get("metrics") or {}).get("F1 answer") or 0.0 for r in rows}
 
 
-def mean(values: dict[str, float]) -> str:
-    of = list(values.values())
-    return points(sum(of) / len(of), interval(of)) if of else "undefined"
-
-
-def difference(own: dict[str, float], base: dict[str, float]) -> str:
+def difference(scores: dict[str, float], base_scores: dict[str, float]) -> str:
     """Paired, over the questions of both, with its interval."""
-    common = [i for i in own if i in base]
+    common = [i for i in scores if i in base_scores]
     if not common:
         return "undefined"
-    found = compare([own[i] for i in common], [base[i] for i in common])
-    return points(found.difference, found.interval)
+    comparison = compare([scores[i] for i in common], [base_scores[i] for i in common])
+    return points(comparison.difference, comparison.interval)
 
 
 def published_f1(data: str) -> dict[str, str]:
     """System -> `all / multi` of the published table of these data."""
     return {
-        system: f"{points(one.value(row, 'F1 answer'))} / {points(one.value(row, 'F1 answer', 'multi'))}"
-        for one in published()
-        if one.data == data and one.where == "Table 2"
-        for row, system in one.systems.items()
+        system: f"{points(source.value(row, 'F1 answer'))} / {points(source.value(row, 'F1 answer', 'multi'))}"
+        for source in published()
+        if source.data == data and source.where == "Table 2"
+        for row, system in source.systems.items()
     }
 
 
-def table(reports: dict[str, Report], inside: set[str], data: str) -> Iterator[str]:
-    """The lines of the Markdown table, best system first; below them those that are a mechanism only."""
+def table(reports: dict[str, Report], answerable_ids: set[str], data: str) -> str:
+    """The table in Markdown, best system first; below them those that are a mechanism only."""
     heads = (
+        "system",
         "F1 all",
         "multi",
         "answerable",
@@ -110,87 +112,92 @@ def table(reports: dict[str, Report], inside: set[str], data: str) -> Iterator[s
         "EDIT-F1",
         "R@10",
         "MRecall@10",
+        "s",
+        "published F1",
     )
-    yield f"| system | {' | '.join(heads)} | s | published F1 |"
-    yield "|---|" + "--:|" * (len(heads) + 2)
-    base, printed = reports.get(BASELINE), published_f1(data)
+    base, published_figures, rows = reports.get(BASELINE), published_f1(data), []
     means = {name: report["scores"]["F1 answer"]["all"] or 0.0 for name, report in reports.items()}
     for name in sorted(reports, key=lambda n: (bool(SYSTEMS[n].mechanism_only), -means[n])):
-        report, of = reports[name], [None, inside]
+        report = reports[name]
         note = ", ".join(n for n in (remark(name), report["failed"] and f"{report['failed']} failed") if n)
-        cells = [
-            mean(f1(report)),
-            mean(f1(report, multi=True)),
-            mean(f1(report, inside)),
-            *("" if base is None or name == BASELINE else difference(f1(report, ids), f1(base, ids)) for ids in of),
-            *(points(report["scores"].get(m, {}).get("all")) for m in METRICS),
-            f"{report['timings']['seconds_median'] or 0:.2f}",
-            printed.get(name, ""),
-        ]
-        yield f"| `{name}`{f' ({note})' if note else ''} | {' | '.join(cells)} |"
+        groups = f1(report), f1(report, multi=True), f1(report, answerable_ids)
+        rows.append(
+            [
+                f"`{name}`{f' ({note})' if note else ''}",
+                *(mean_points(list(scores.values())) for scores in groups),
+                *(
+                    "" if base is None or name == BASELINE else difference(f1(report, ids), f1(base, ids))
+                    for ids in (None, answerable_ids)
+                ),
+                *(points(report["scores"].get(m, {}).get("all")) for m in METRICS),
+                f"{report['timings']['seconds_median'] or 0:.2f}",
+                published_figures.get(name, ""),
+            ]
+        )
+    return markdown_table(heads, rows)
 
 
 def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Iterator[str]:
-    """What has to stand beside the table: the commits of the runs, what differs from the published figures, and what the weights have seen."""
-    made = [report["provenance"] for report in reports.values()]
-    commits = sorted({f"{p['commit'][:10]}{' with changes' if p['changed_since_commit'] else ''}" for p in made if p["commit"]})
+    """The notes below the table: the commits of the runs, how the published figures differ, and what the weights have seen."""
+    provenances = [report["provenance"] for report in reports.values() if report["provenance"]["commit"]]
+    commits = sorted({f"{p['commit'][:10]}{' with changes' if p['changed_since_commit'] else ''}" for p in provenances})
     yield f"Commit {', '.join(commits) or 'unknown'}" + (": these runs are not of one commit." if len(commits) > 1 else ".")
     yield (
         f"The published figures are of models of 220 million to 6 billion parameters over all of Wikipedia (21 million passages), on {differ}: "
         "for orientation, not for comparison."
     )
     folders = (data, ROOT / "data", ROOT / "var")
-    found = [fault for c in sorted((ROOT / "checkpoints").glob("*/config.json")) for fault in seen(c.parent, folders)]
-    if faults := [fault for fault in found if f" of {file} " in fault or " questions of " not in fault]:
-        names = ", ".join(dict.fromkeys(f"`{fault.partition(':')[0]}`" for fault in faults))
-        yield f"**Systems that use {names} are not to be reported**: `benchmarks.overlap` finds {len(faults)} faults there, such as: {faults[0]}."
-
-
-def asked(args: argparse.Namespace) -> int:
-    """How many questions; 0: all."""
-    return args.limit or QUESTIONS[args.questions][2]
+    configs = sorted((ROOT / "checkpoints").glob("*/config.json"))
+    faults = [fault for config in configs for fault in training_faults(config.parent, folders)]
+    if reported := [fault for fault in faults if f" of {file} " in fault or " questions of " not in fault]:
+        names = ", ".join(dict.fromkeys(f"`{fault.partition(':')[0]}`" for fault in reported))
+        yield f"**Systems that use {names} are not to be reported**: `benchmarks.overlap` finds {len(reported)} faults there, such as: {reported[0]}."
 
 
 def checked(args: argparse.Namespace) -> tuple[Path, list[ReferenceQuestion], Corpus]:
     """The question file, its questions and the corpus.  Raises InputError for files that are missing or of another version."""
-    name, total, *_, layout = QUESTIONS[args.questions]
-    file, passages = args.data / name, args.data / "passages" / "wiki.tsv.gz"
+    question_set = QUESTIONS[args.questions]
+    file, passages = args.data / question_set.file, args.data / "passages" / "wiki.tsv.gz"
     if missing := [str(path) for path in (file, passages) if not path.is_file()]:
         raise InputError(
             f"{', '.join(missing)}: there is no such file; --data names the folder of ambignq/, open/ and passages/"
         )
-    questions = load(file, layout)
-    if len(questions) != total:
-        raise InputError(f"{file} has {len(questions):,} questions and not {total:,}: it is another version of the data")
+    questions = load(file, question_set.layout)
+    if len(questions) != question_set.total:
+        raise InputError(
+            f"{file} has {len(questions):,} questions and not {question_set.total:,}: it is another version of the data"
+        )
     library = CorpusLibrary(Settings.from_env())
     print(f"the corpus {CORPUS}: built where it is not there", file=sys.stderr, flush=True)
     library.create(CORPUS, [passages])
     corpus = library.open(CORPUS)
     if len(corpus) != PASSAGES:
         raise InputError(f"{passages} has {len(corpus):,} passages and not {PASSAGES:,}: it is another version of the data")
-    return file, questions[: asked(args) or None], corpus
+    return file, questions, corpus
 
 
 def run(args: argparse.Namespace) -> int:
     """Raises AmbiscopeError."""
-    name, *_, data, differ, layout = QUESTIONS[args.questions]
+    question_set = QUESTIONS[args.questions]
+    limit = args.limit or question_set.limit
     for system in args.systems:
         SYSTEMS[system]  # an unknown name fails before anything is built
     file, questions, corpus = checked(args)
-    part = f"{args.questions}-{asked(args) or 'all'}"
-    inside = answerable(questions, corpus, args.work / f"answerable-{part}.json")
+    questions, part = questions[: limit or None], f"{args.questions}-{limit or 'all'}"
+    answerable_ids = answerable(questions, corpus, args.work / f"answerable-{part}.json")
     reports: dict[str, Report] = {}
     for system in args.systems:
         print(f"{system} over {len(questions)} questions", file=sys.stderr, flush=True)
         folder = args.work / f"{part}{'' if args.clarify else '-plain'}" / system
-        words = [*(["--layout", layout] if layout else []), *([] if args.clarify else ["--no-clarify"])]
-        if (report := evaluate(system, file, folder, CORPUS, words, asked(args))) is not None:
+        words = ["--layout", question_set.layout] if question_set.layout else []
+        words += [] if args.clarify else ["--no-clarify"]
+        if (report := evaluate(system, file, folder, CORPUS, words, limit)) is not None:
             reports[system] = report
-    print(f"{len(questions)} questions of {name}, {len(inside)} answerable\n")
-    print("\n".join(table(reports, inside, data)) + "\n")
-    print("\n\n".join(notes(reports, name, args.data, differ)))
+    print(f"{len(questions)} questions of {question_set.file}, {len(answerable_ids)} answerable\n")
+    print(f"{table(reports, answerable_ids, question_set.published)}\n")
+    print("\n\n".join(notes(reports, question_set.file, args.data, question_set.difference)))
     if broken := [system for system in args.systems if system not in reports]:
-        print(f"not evaluated: {', '.join(broken)}; the same command goes on with these", file=sys.stderr)
+        print(f"not evaluated: {', '.join(broken)}; the same command continues with these", file=sys.stderr)
     return 1 if broken else 0
 
 

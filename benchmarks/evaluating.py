@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.metrics.significance.bootstrap import interval
 from core.settings import ROOT, child_environment
 
 
@@ -28,8 +29,19 @@ def evaluate(
     return json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
 
 
-def points(share: float | None, interval: Sequence[float] | None = None) -> str:
-    """A share in points, with its interval: `72.7 [69.0, 76.5]`."""
+def points(share: float | None, ends: Sequence[float] | None = None) -> str:
+    """A share in points, with the ends of its interval: `72.7 [69.0, 76.5]`."""
     if share is None:
         return "undefined"
-    return f"{100 * share:.1f}" + (f" [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]" if interval else "")
+    return f"{100 * share:.1f}" + (f" [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else "")
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown: the first column to the left, all others to the right."""
+    lines = (heads, ["---", *["--:"] * (len(heads) - 1)], *rows)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def mean_points(shares: Sequence[float]) -> str:
+    """The mean of a share per question in points, with its 95% bootstrap interval."""
+    return points(sum(shares) / len(shares), interval(shares)) if shares else "undefined"

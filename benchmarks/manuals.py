@@ -31,7 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import bm25s
+import Stemmer
 
+from core import json_io
 from core.errors import FormatError
 from core.settings import ROOT
 from core.text import find_spans, normalize_answer
@@ -54,7 +56,7 @@ class Source:
     commit: str
     licence: str
     folders: tuple[str, ...]
-    dev: bool = False  # held out whole
+    dev: bool = False  # held out entirely
 
     def git(self, mirrors: Path, *words: str) -> bytes:
         """What git prints.  Raises CalledProcessError."""
@@ -108,9 +110,9 @@ class Piece:
 
 def pieces(path: str, text: str) -> list[Piece]:
     """A document in passages of up to PASSAGE_WORDS words, cut between lines and at headings; a title is the document's with its headings."""
-    out: list[Piece] = []
+    result: list[Piece] = []
     headings: dict[int, str] = {}
-    begin = at = words = 0
+    piece_start = line_end = words = 0
     fenced = False
     lines = text.splitlines(keepends=True)
 
@@ -118,25 +120,25 @@ def pieces(path: str, text: str) -> list[Piece]:
         return " > ".join(dict.fromkeys(headings[level] for level in sorted(headings))) or Path(path).stem
 
     def flush(end: int) -> None:
-        nonlocal begin, words
-        body = text[begin:end]
+        nonlocal piece_start, words
+        body = text[piece_start:end]
         if body.strip():
-            out.append(Piece(path, begin, end, title(), body))
-        begin, words = end, 0
+            result.append(Piece(path, piece_start, end, title(), body))
+        piece_start, words = end, 0
 
     if text.startswith("---\n") and (end := text.find("\n---", 4)) > 0:  # front matter
-        if found := re.search(r"^title:\s*[\"']?(.+?)[\"']?\s*$", text[:end], re.MULTILINE):
-            headings[0] = found.group(1)
-        begin = text.find("\n", end + 1) + 1 or len(text)
+        if match := re.search(r"^title:\s*[\"']?(.+?)[\"']?\s*$", text[:end], re.MULTILINE):
+            headings[0] = match.group(1)
+        piece_start = text.find("\n", end + 1) + 1 or len(text)
     for number, line in enumerate(lines):
-        start, at = at, at + len(line)
-        if start < begin:
+        start, line_end = line_end, line_end + len(line)
+        if start < piece_start:
             continue
         fenced ^= bool(_FENCE.match(line))
         level = 0
         name = ""
-        if not fenced and (found := _HEADING.match(line.rstrip("\n"))):
-            level, name = len(found.group(1)), found.group(2)
+        if not fenced and (match := _HEADING.match(line.rstrip("\n"))):
+            level, name = len(match.group(1)), match.group(2)
         elif (
             path.endswith((".rst", ".txt")) and number + 1 < len(lines) and line.strip() and _UNDERLINE.match(lines[number + 1])
         ):
@@ -145,66 +147,60 @@ def pieces(path: str, text: str) -> list[Piece]:
             flush(start)
             headings = {k: v for k, v in headings.items() if k < level} | {level: name}
         words += len(line.split())
-        if words > PASSAGE_WORDS and text[begin:start].strip():
+        if words > PASSAGE_WORDS and text[piece_start:start].strip():
             flush(start)
             words = len(line.split())
     flush(len(text))
-    return out
+    return result
 
 
-def written(known: dict[str, Source]) -> list[tuple[Source, Path]]:
+def question_files(projects: dict[str, Source]) -> list[tuple[Source, Path]]:
     """The projects that have questions, with their files."""
-    return [(source, path) for source in known.values() if (path := FOLDER / f"{source.project}.jsonl").exists()]
+    return [(source, path) for source in projects.values() if (path := FOLDER / f"{source.project}.jsonl").exists()]
 
 
-def rows_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
-            yield number, json.loads(line)
-
-
-def _located(documents: Documents, given: dict[str, Any], draft: Path, line: int) -> dict[str, Any]:
+def _located(documents: Documents, answer: dict[str, Any], draft: Path, line: int) -> dict[str, Any]:
     """A draft's quotation as offsets.  Raises FormatError."""
-    text = documents.text(given["file"])
-    before, mark, rest = given["quote"].partition("«")
-    answer, close, after = rest.partition("»")
-    if not mark or not close or not answer:
+    text = documents.text(answer["file"])
+    before, opening, tail = answer["quote"].partition("«")
+    span, closing, after = tail.partition("»")
+    if not opening or not closing or not span:
         raise FormatError("a quote has its answer between « and »", file=draft, line=line, field="quote")
-    quote = before + answer + after
+    quote = before + span + after
     if text.count(quote) != 1:
         raise FormatError(
-            f"{quote!r} occurs {text.count(quote)} times in {given['file']}", file=draft, line=line, field="quote"
+            f"{quote!r} occurs {text.count(quote)} times in {answer['file']}", file=draft, line=line, field="quote"
         )
     start = text.index(quote) + len(before)
-    return {"file": given["file"], "start": start, "end": start + len(answer)}
+    return {"file": answer["file"], "start": start, "end": start + len(span)}
 
 
 def compile_draft(source: Source, mirrors: Path, draft: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """(rows, problems) of a draft."""
     documents, out, problems = Documents(source, mirrors), [], []
-    for line, row in rows_of(draft):
+    for line, row in json_io.read_lines(draft):
         try:
             answers = []
-            for given in row.get("answers", ()):
-                place = _located(documents, given, draft, line)
+            for answer in row.get("answers", ()):
+                place = _located(documents, answer, draft, line)
                 text = documents.text(place["file"])[place["start"] : place["end"]]
-                names = list(dict.fromkeys([text, *given.get("names", ())]))
-                answers.append({"names": names, "when": given.get("when", ""), **place})
-            kept = {"question": row["question"].strip(), "answers": answers}
+                names = list(dict.fromkeys([text, *answer.get("names", ())]))
+                answers.append({"names": names, "when": answer.get("when", ""), **place})
+            compiled = {"question": row["question"].strip(), "answers": answers}
             if not answers:
-                kept["near"] = _located(documents, row["near"], draft, line)
+                compiled["near"] = _located(documents, row["near"], draft, line)
             if len({normalize_answer(a["names"][0]) for a in answers}) < len(answers):
                 raise FormatError("two answers are the same", file=draft, line=line, field="answers")
-            out.append(kept)
+            out.append(compiled)
         except (KeyError, FormatError) as error:
             problems.append(f"line {line}: {error!r}" if isinstance(error, KeyError) else str(error))
     return out, problems
 
 
 def check(source: Source, mirrors: Path, path: Path) -> list[str]:
-    """What is wrong with the rows of a project: offsets that are not one of the names, answers that a passage does not hold."""
+    """What is wrong with the rows of a project: offsets that are not one of the names, answers that are in no passage."""
     documents, problems = Documents(source, mirrors), []
-    for line, row in rows_of(path):
+    for line, row in json_io.read_lines(path):
         for answer in row["answers"]:
             text = documents.text(answer["file"])
             piece = _piece(documents, answer)
@@ -221,28 +217,34 @@ def _pieces(documents: Documents, path: str) -> tuple[Piece, ...]:
 
 
 def _piece(documents: Documents, place: dict[str, Any]) -> Piece | None:
-    held = (p for p in _pieces(documents, place["file"]) if p.start <= place["start"] and place["end"] <= p.end)
-    return next(held, None)
+    matches = (p for p in _pieces(documents, place["file"]) if p.start <= place["start"] and place["end"] <= p.end)
+    return next(matches, None)
+
+
+def most_similar(queries: Sequence[str], texts: Sequence[str], k: int) -> list[list[int]]:
+    """For each query, the indices of the k texts that share most words with it (BM25), best first."""
+
+    def tokens(strings: Sequence[str]) -> Any:
+        return bm25s.tokenize(list(strings), stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+
+    index = bm25s.BM25()
+    index.index(tokens(texts), show_progress=False)
+    indices: list[list[int]] = index.retrieve(tokens(queries), k=min(k, len(texts)), show_progress=False)[0].tolist()
+    return indices
 
 
 def cut(source: Source, mirrors: Path, path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a project in the layout of `multi` files."""
-    import Stemmer
-
-    documents, stemmer = Documents(source, mirrors), Stemmer.Stemmer("english")
+    documents = Documents(source, mirrors)
     everything = [p for file in documents.paths() for p in _pieces(documents, file)]
-    index = bm25s.BM25()
-    titled = [f"{p.title}\n{p.text}" for p in everything]
-    index.index(bm25s.tokenize(titled, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
-    rows = list(rows_of(path))
-    tokens = bm25s.tokenize([row["question"] for _, row in rows], stopwords="en", stemmer=stemmer, show_progress=False)
-    nearest, _ = index.retrieve(tokens, k=min(30, len(everything)), show_progress=False)
+    rows = list(json_io.read_lines(path))
+    nearest = most_similar([row["question"] for _, row in rows], [f"{p.title}\n{p.text}" for p in everything], 30)
     for (line, row), near in zip(rows, nearest):
-        own = [_piece(documents, place) for place in (row["answers"] or [row["near"]])]
-        supporting = list(dict.fromkeys(p for p in own if p is not None))
+        supporting_pieces = [_piece(documents, place) for place in (row["answers"] or [row["near"]])]
+        supporting = list(dict.fromkeys(p for p in supporting_pieces if p is not None))
         names = [name for answer in row["answers"] for name in answer["names"]]
         # a passage that also holds an answer may or may not answer the question: it is left out
-        others = [everything[int(i)] for i in near if everything[int(i)] not in supporting]
+        others = [everything[i] for i in near if everything[i] not in supporting]
         others = [p for p in others if not any(find_spans(p.text, name) for name in names)]
         passages = [*supporting, *others[: max(2, CONTEXT - len(supporting))]]
         yield {
@@ -266,7 +268,7 @@ def write_corpus(source: Source, mirrors: Path, path: Path, out: Path) -> None:
         file.write_text(documents.text(name), encoding="utf-8")
     rows = (
         {"id": f"{source.project}-{line}", "question": row["question"], "answers": [a["names"] for a in row["answers"]]}
-        for line, row in rows_of(path)
+        for line, row in json_io.read_lines(path)
         if row["answers"]
     )
     (out / f"{source.project}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
@@ -280,33 +282,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--projects", nargs="+", metavar="NAME")
     args = parser.parse_args(argv)
-    known = sources()
+    projects = sources()
     if args.what == "compile":
-        rows, problems = compile_draft(known[args.out.stem], args.mirrors, args.draft)
+        rows, problems = compile_draft(projects[args.out.stem], args.mirrors, args.draft)
         args.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        print(
-            "\n".join(
-                [
-                    *problems,
-                    f"{len(rows)} questions, {sum(len(r['answers']) > 1 for r in rows)} with several answers,"
-                    f" {sum(not r['answers'] for r in rows)} without; {len(problems)} problems",
-                ]
-            )
-        )
+        several, none = (sum(len(r["answers"]) > 1 for r in rows), sum(not r["answers"] for r in rows))
+        summary = f"{len(rows)} questions, {several} with several answers, {none} without; {len(problems)} problems"
+        print(*problems, summary, sep="\n")
         return 1 if problems else 0
     if args.what == "check":
-        problems = [problem for source, path in written(known) for problem in check(source, args.mirrors, path)]
+        problems = [problem for source, path in question_files(projects) for problem in check(source, args.mirrors, path)]
         print("\n".join(problems) or "all answers are where they are said to be")
         return 1 if problems else 0
     args.out.mkdir(parents=True, exist_ok=True)
     if args.what == "corpora":
-        for source, path in written(known):
+        for source, path in question_files(projects):
             if source.project in args.projects if args.projects else source.dev:
                 write_corpus(source, args.mirrors, path, args.out)
         return 0
     for name, held_out in (("train", False), ("dev", True)):
         with gzip.open(args.out / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
-            rows = (row for source, path in written(known) if source.dev == held_out for row in cut(source, args.mirrors, path))
+            rows = (
+                row
+                for source, path in question_files(projects)
+                if source.dev == held_out
+                for row in cut(source, args.mirrors, path)
+            )
             count = sum(file.write(json.dumps(row, ensure_ascii=False) + "\n") > 0 for row in rows)
         print(f"{name}: {count} questions")
     return 0

@@ -18,10 +18,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import bm25s
 import numpy as np
-import Stemmer
 
+from benchmarks.manuals import most_similar
 from core.disk import plain_or_gz
 from core.models.encoders.sentence_encoder import load_encoder
 from core.settings import ROOT, Settings
@@ -59,7 +58,7 @@ def find(name: str, folders: Sequence[Path]) -> Path | None:
     return None
 
 
-def seen(checkpoint: Path, folders: Sequence[Path]) -> Iterator[str]:
+def training_faults(checkpoint: Path, folders: Sequence[Path]) -> Iterator[str]:
     """What is wrong with a checkpoint: test questions that it was trained on, and training files that are unknown."""
     arguments = json.loads((checkpoint / "config.json").read_text(encoding="utf-8")).get("about", {}).get("arguments", {})
     if not arguments:
@@ -83,25 +82,20 @@ def seen(checkpoint: Path, folders: Sequence[Path]) -> Iterator[str]:
 
 def paraphrases(tests: Sequence[str], train: Sequence[str]) -> list[tuple[str, str, float, float]]:
     """(test question, training question, share of common content words, cosine) of each suspicious pair."""
-    stemmer = Stemmer.Stemmer("english")
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(train), stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
-    tokens = bm25s.tokenize(list(tests), stopwords="en", stemmer=stemmer, show_progress=False)
-    found, _ = index.retrieve(tokens, k=min(20, len(train)), show_progress=False)
+    nearest = most_similar(tests, train, 20)
     encoder = load_encoder(Settings.from_env())
-    near = sorted({int(i) for row in found for i in row})
-    place = {i: n for n, i in enumerate(near)}
-    a, b = encoder.encode(list(tests), "query"), encoder.encode([train[i] for i in near], "query")
-    out = []
-    for test, row, vector in zip(tests, found, a):
+    candidates = sorted({i for row in nearest for i in row})
+    vectors = dict(zip(candidates, encoder.encode([train[i] for i in candidates], "query")))
+    pairs = []
+    for test, row, vector in zip(tests, nearest, encoder.encode(list(tests), "query")):
         for i in row:
-            mine, theirs = set(content_words(test)), set(content_words(train[int(i)]))
+            mine, theirs = set(content_words(test)), set(content_words(train[i]))
             shared = len(mine & theirs) / max(1, len(mine | theirs))
-            cosine = float(np.dot(vector, b[place[int(i)]]))
-            same = word_tokens(test) == word_tokens(train[int(i)])
-            if same or (shared >= SAME_WORDS and cosine >= 0.8) or cosine >= SAME_MEANING:
-                out.append((test, train[int(i)], shared, cosine))
-    return out
+            cosine = float(np.dot(vector, vectors[i]))
+            is_equal = word_tokens(test) == word_tokens(train[i])
+            if is_equal or (shared >= SAME_WORDS and cosine >= 0.8) or cosine >= SAME_MEANING:
+                pairs.append((test, train[i], shared, cosine))
+    return pairs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,19 +114,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error("--data is needed: the folder of reading/, multi/ and ambignq/")
         folders = (args.data, ROOT / "data", args.manuals.parent)
         files = sorted(args.checkpoints.glob("*/config.json"))
-        faults = [fault for file in files for fault in seen(file.parent, folders)]
+        faults = [fault for file in files for fault in training_faults(file.parent, folders)]
         missing = [test for test in TESTS if find(test, folders) is None]
         print("\n".join([*faults, *(f"{test}: not found, so not compared" for test in missing)]))
         print(f"{len(faults)} faults in {len(files)} checkpoints over {len(TESTS) - len(missing)} test sets")
         return 1 if faults or missing else 0
     tests = [row["question"] for row in json.loads(args.questions.read_text(encoding="utf-8"))]
     train = list(dict.fromkeys(q for path in args.train for q in questions_of(path)))
-    found = paraphrases(tests, train)
-    for test, other, shared, cosine in found:
+    pairs = paraphrases(tests, train)
+    for test, other, shared, cosine in pairs:
         print(f"{shared:.2f} {cosine:.2f}  {test}  <->  {other}")
-    hit = {t for t, *_ in found}
-    print(f"{len(hit)} of {len(tests)} questions have a paraphrase among {len(train)} training questions")
-    return 1 if found else 0
+    questions = {t for t, *_ in pairs}
+    print(f"{len(questions)} of {len(tests)} questions have a paraphrase among {len(train)} training questions")
+    return 1 if pairs else 0
 
 
 if __name__ == "__main__":

@@ -3,14 +3,16 @@ and decoding (Table 5), less training data (Figure 4b), and the loop against one
 
     python -m benchmarks.paper --data DATA --device cuda [--seeds 0 1 2] [--steps 5000] [--tables ablations zero-shot ...] [--init small:READER] [--dry-run]
 
-Everything begins with one reader that is trained from the untrained base on single-answer data alone (DATA/reading), so that no encoder has seen the
-multi-answer data before it is tuned on it; all else is trained once for each seed.  Each variant of Table 3 is post-pretrained and tuned with its own mechanism: `learned` prompts, one a
-step, whose row sees no passage (no prompting model), or rows encoded apart (no interleaving).  What is not post-pretrained is tuned for as many steps as
-the others take in both stages.  Post-pretraining teaches [EOI] too, so that the zero-shot model stops, and no row has a bias of [EOI] that was chosen for other weights.  The loop (`ambigprompt-seq2seq`) and one pass (`fid`) share encoder, decoder shape, data, steps
-and seed; `--init t5-base` takes the paper's model in place of the small one.  Judged on --questions; the loop against one pass also on the multi-span
+Everything starts from one reader that is trained from the untrained base on single-answer data alone (DATA/reading), so that no encoder has seen the
+multi-answer data before it is tuned on it; everything else is trained once per seed.  Each variant of Table 3 is post-pretrained and tuned with its
+own mechanism: `learned` prompts, one per step, whose row sees no passage (no prompting model), or rows encoded apart (no interleaving).  What is not post-pretrained is tuned for as many steps as
+the others take in both stages.  Post-pretraining teaches [EOI] too, so that the zero-shot model stops, and no row has an [EOI] bias that was chosen for
+other weights.  The loop (`ambigprompt-seq2seq`) and one pass (`fid`) share encoder, decoder shape, data, steps and seed; `--init t5-base` takes
+the paper's model in place of the small one.  Judged on --questions; the loop against one pass also on the multi-span
 questions of DATA/multi/dev, by the number of answers in one passage.  A figure is the mean over seeds; its interval is a
-bootstrap over questions; differences and p-values are paired, against the first row of a table, p-values corrected by Holm.  What is trained or judged already is not done again.
-Tables are made one after the other, each printed when it is complete; with --at-once, what doesn't wait for other weights is done side by side.  `--dry-run` says what would be done and how much computing it takes.
+bootstrap over questions; differences and p-values are paired, against the first row of a table, p-values corrected by Holm.  What is trained or judged already is not repeated.
+Tables are made one after the other, each printed when it is complete; with --at-once, what doesn't wait for other weights runs in parallel.  `--dry-run` prints the
+trainings and how much computing they take.
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar
 
-from benchmarks.evaluating import evaluate
+from benchmarks.evaluating import evaluate, markdown_table, mean_points, points
 from benchmarks.training.plans import BATCH_TOKENS, PARAMETERS, computing, operations, run
 from core import disk, json_io
 from core.metrics.retrieval import covered
-from core.metrics.significance.bootstrap import Comparison, interval
+from core.metrics.significance.bootstrap import Comparison
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT
 from core.training.data.examples import MultiExample
@@ -49,9 +52,9 @@ TABLES = {
     "multi-span": "The loop against one pass, multi-span questions",
 }
 MULTI_SPAN = ("quoref-dev", "multispanqa")  # sources of DATA/multi/dev whose questions have one passage
-NOT_ALONE = ("qamr", "policyqa")  # single-answer questions that make sense beside their passage only
+NOT_ALONE = ("qamr", "policyqa")  # single-answer questions that make sense only with their passage
 T = TypeVar("T")
-LIMIT = 20_000  # single-answer questions whose passages are looked for
+LIMIT = 20_000  # single-answer questions whose passages are retrieved
 
 
 @dataclass(frozen=True)
@@ -94,80 +97,80 @@ class Plan:
 
 def plan(args: argparse.Namespace, seed: int) -> Plan:
     """What one seed trains and judges; a training comes after those whose weights it reads."""
-    out, made = args.out / f"seed-{seed}", Plan()
+    out, seed_plan = args.out / f"seed-{seed}", Plan()
     common = ["--evaluate-every", "1000000", "--precision", args.precision, "--batch-tokens", str(args.batch_tokens)]
     length = ["--steps", str(args.steps), "--seed", str(seed), *common]
     passages = ["--passages", str(args.out / "passages.tsv")]
     reading = ["--reading", str(out / "reading.jsonl"), *passages]
 
-    def several(share: float = 100) -> list[str]:
+    def multi_options(share: float = 100) -> list[str]:
         return ["--multi", str(out / f"multi-{share:g}.jsonl"), "--ambignq", str(out / f"ambignq-{share:g}.json")]
 
-    multi = several()  # all of it
-    once = ["--steps", str(args.reader_steps or args.steps), "--seed", str(args.seeds[0]), *common]
-    reader = made.train(args.out / "reader", "reader", "--reading", str(single_answers(args)), *passages, *once)
-    named = str(reader.weights)
+    all_multi = multi_options()
+    reader_length = ["--steps", str(args.reader_steps or args.steps), "--seed", str(args.seeds[0]), *common]
+    reader = seed_plan.train(args.out / "reader", "reader", "--reading", str(single_answers(args)), *passages, *reader_length)
+    reader_weights = str(reader.weights)
 
     def pretrain(prompting: str) -> Training:
-        words = ["--stage", "pretrain", "--prompting", prompting, "--init", named, "--reader", named]
-        return made.train(out / f"pretrained-{prompting}", "answerer", *words, *reading, *length)
+        words = ["--stage", "pretrain", "--prompting", prompting, "--init", reader_weights, "--reader", reader_weights]
+        return seed_plan.train(out / f"pretrained-{prompting}", "answerer", *words, *reading, *length)
 
     def answerer(name: str, start: Training, *words: str, prompting: str = "interleaved") -> dict[str, Training]:
-        how = ["--prompting", prompting, "--init", str(start.weights)]
-        tuned = made.train(out / name, "answerer", *how, *reading, *length, *words)
+        start_words = ["--prompting", prompting, "--init", str(start.weights)]
+        tuned = seed_plan.train(out / name, "answerer", *start_words, *reading, *length, *words)
         return {"answerer": tuned, "reader": reader}
 
     def judge(table: str, row: str, system: str, weights: dict[str, Training], *tags: str) -> None:
-        made.judged.append(Judged(table, row, system, weights, tags))
+        seed_plan.judged.append(Judged(table, row, system, weights, tags))
 
     pretrained = pretrain("interleaved")
-    full = answerer("ambigprompt", pretrained, *multi)
-    judge("ablations", "AmbigPrompt", args.system, full)
+    ambigprompt = answerer("ambigprompt", pretrained, *all_multi)
+    judge("ablations", "AmbigPrompt", args.system, ambigprompt)
     for row, name, prompting in (
         ("w/o prompting model", "no-prompting", "learned"),
         ("w/o interleaving", "no-interleaving", "separate"),
     ):
-        judge("ablations", row, args.system, answerer(name, pretrain(prompting), *multi, prompting=prompting))
-    longer = answerer("no-pretraining", reader, *multi, "--steps", str(2 * args.steps))
+        judge("ablations", row, args.system, answerer(name, pretrain(prompting), *all_multi, prompting=prompting))
+    longer = answerer("no-pretraining", reader, *all_multi, "--steps", str(2 * args.steps))
     judge("ablations", "w/o post-pretraining", args.system, longer)
 
-    init = args.init.replace("READER", named)
-    one = ["--init", init, *reading]
-    zero = {"answerer": pretrained, "reader": reader}
-    single = made.train(
-        out / "fid-single", "seq2seq", "--stage", "pretrain", "--reader", named, "--target", "spliced", *one, *length
-    )
-    judge("zero-shot", "AmbigPrompt", args.system, zero, "zero-shot=true")
+    init = args.init.replace("READER", reader_weights)
+
+    def seq2seq(name: str, target: str, *words: str) -> Training:
+        return seed_plan.train(out / name, "seq2seq", "--target", target, "--init", init, *reading, *words, *length)
+
+    zero_shot = {"answerer": pretrained, "reader": reader}
+    single = seq2seq("fid-single", "spliced", "--stage", "pretrain", "--reader", reader_weights)
+    judge("zero-shot", "AmbigPrompt", args.system, zero_shot, "zero-shot=true")
     judge("zero-shot", "DPR", "dpr-threshold", {"reader": reader}, "zero-shot=true")
-    judge("decoding", "AmbigPrompt", args.system, zero, "zero-shot=true")
+    judge("decoding", "AmbigPrompt", args.system, zero_shot, "zero-shot=true")
     for name in ("fid", "fid-nucleus", "fid-top-k", "fid-diverse-beam"):
         judge("decoding", name, name, {"seq2seq": single, "reader": reader}, "zero-shot=true")
 
     for share in sorted(args.shares, reverse=True):
-        weights = full if share == 100 else answerer(f"share-{share:g}", pretrained, *several(share))
+        weights = ambigprompt if share == 100 else answerer(f"share-{share:g}", pretrained, *multi_options(share))
         judge("low-resource", f"{share:g}%", args.system, weights)
 
-    step = made.train(out / "loop", "seq2seq", "--target", "step", *one, *multi, *length)
-    spliced = made.train(out / "one-pass", "seq2seq", "--target", "spliced", *one, *multi, *length)
+    step, spliced = seq2seq("loop", "step", *all_multi), seq2seq("one-pass", "spliced", *all_multi)
     for table in ("loop", "multi-span"):
         judge(table, "loop", "ambigprompt-seq2seq", {"answerer": step, "reader": reader})
         judge(table, "one pass", "fid", {"seq2seq": spliced, "reader": reader})
-    return made
+    return seed_plan
 
 
-def needed(made: Plan, tables: Sequence[str]) -> list[Training]:
+def needed_trainings(seed_plan: Plan, tables: Sequence[str]) -> list[Training]:
     """The trainings of these tables, in the order in which they have to be done."""
-    wanted = {str(t.weights) for judged in made.judged if judged.table in tables for t in judged.weights.values()}
-    for training in reversed(made.trainings):
-        if str(training.weights) in wanted:
-            wanted |= {word.removeprefix("small:") for word in training.words}
-    return [t for t in made.trainings if str(t.weights) in wanted]
+    weights_read = {str(t.weights) for judged in seed_plan.judged if judged.table in tables for t in judged.weights.values()}
+    for training in reversed(seed_plan.trainings):
+        if str(training.weights) in weights_read:
+            weights_read |= {word.removeprefix("small:") for word in training.words}
+    return [t for t in seed_plan.trainings if str(t.weights) in weights_read]
 
 
 def cost(args: argparse.Namespace) -> str:
-    """How much computing all trainings take, in words."""
+    """How much computing all trainings take, as text."""
     small = args.init.startswith("small")
-    trainings = {t.out: t for seed in args.seeds for t in needed(plan(args, seed), args.tables)}.values()
+    trainings = {t.out: t for seed in args.seeds for t in needed_trainings(plan(args, seed), args.tables)}.values()
     amount = sum(
         operations(t.steps, PARAMETERS["minilm" if small or t.words[0] != "seq2seq" else "t5-base"], args.batch_tokens)
         for t in trainings
@@ -215,17 +218,17 @@ def write_data(args: argparse.Namespace, seed: int) -> None:
     if not (file := args.out / "passages.tsv").exists():
         with gzip.open(args.data / "passages" / "wiki.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
             head, *others = lines.read().removesuffix("\n").split("\n")
-        kept = portion(others, 100 * args.passages / len(others), args.seeds[0]) if args.passages else others
-        disk.write_text(file, "\n".join([head, *kept]) + "\n")
+        rows_kept = portion(others, 100 * args.passages / len(others), args.seeds[0]) if args.passages else others
+        disk.write_text(file, "\n".join([head, *rows_kept]) + "\n")
     examples, pairs = several_answers(args.data, tuple(args.annotated))
     part = min(1.0, (args.several or len(examples) + len(pairs)) / (len(examples) + len(pairs)))
-    told: dict[str, Any] = {"reading": len(reading)}
+    counts: dict[str, Any] = {"reading": len(reading)}
     for share in {100.0, *args.shares}:
-        chosen, asked = (portion(of, share * part, seed) for of in (examples, pairs))
-        disk.write_text(folder / f"multi-{share:g}.jsonl", "".join(json.dumps(as_row(e)) + "\n" for e in chosen))
-        disk.write_json(folder / f"ambignq-{share:g}.json", asked)
-        told[f"{share:g}%"] = {**Counter(e.source for e in chosen), "ambignq": len(asked)}
-    disk.write_json(folder / "rows.json", told)
+        examples_part, pairs_part = (portion(source, share * part, seed) for source in (examples, pairs))
+        disk.write_text(folder / f"multi-{share:g}.jsonl", "".join(json.dumps(as_row(e)) + "\n" for e in examples_part))
+        disk.write_json(folder / f"ambignq-{share:g}.json", pairs_part)
+        counts[f"{share:g}%"] = {**Counter(e.source for e in examples_part), "ambignq": len(pairs_part)}
+    disk.write_json(folder / "rows.json", counts)
 
 
 def trained(training: Training, seed: int, device: str) -> None:
@@ -237,8 +240,8 @@ def trained(training: Training, seed: int, device: str) -> None:
 
 def folder_of(args: argparse.Namespace, judged: Judged) -> Path:
     """The run folder of a judged row; rows of two tables can be one evaluation."""
-    of = ["-".join(t.out.relative_to(args.out).parts) for t in judged.weights.values()]
-    return Path(args.out / "judged" / "-".join([judged.system, *of, questions_of(args, judged.table).stem, *judged.tags]))
+    weights = ["-".join(t.out.relative_to(args.out).parts) for t in judged.weights.values()]
+    return Path(args.out / "judged" / "-".join([judged.system, *weights, questions_of(args, judged.table).stem, *judged.tags]))
 
 
 def report_of(args: argparse.Namespace, judged: Judged) -> dict[str, Any]:
@@ -259,23 +262,23 @@ def submitted(args: argparse.Namespace, pool: Executor) -> dict[str, dict[str, l
     work: dict[Path, Future[Any]] = {}
     tables: dict[str, dict[str, list[Future[dict[str, Any]]]]] = {name: {} for name in args.tables}
     for name, seed in product(args.tables, args.seeds):
-        made = plan(args, seed)
-        for training in needed(made, [name]):
+        seed_plan = plan(args, seed)
+        for training in needed_trainings(seed_plan, [name]):
             if training.out not in work:
-                read = [work[out] for out in work if any(str(out / "last") in word for word in training.words)]
-                work[training.out] = pool.submit(after, read, trained, training, seed, args.device)
-        for judged in (j for j in made.judged if j.table == name):
+                dependencies = [work[out] for out in work if any(str(out / "last") in word for word in training.words)]
+                work[training.out] = pool.submit(after, dependencies, trained, training, seed, args.device)
+        for judged in (j for j in seed_plan.judged if j.table == name):
             if (folder := folder_of(args, judged)) not in work:
                 work[folder] = pool.submit(after, [work[t.out] for t in judged.weights.values()], report_of, args, judged)
             tables[name].setdefault(judged.row, []).append(work[folder])
     return tables
 
 
-def after(others: Sequence[Future[Any]], do: Callable[..., T], *words: Any) -> T:
-    """What `do` returns, once the others are done: they were submitted earlier, so that one of them is always running.  Raises what they raise."""
-    for other in others:
-        other.result()
-    return do(*words)
+def after(dependencies: Sequence[Future[Any]], call: Callable[..., T], *arguments: Any) -> T:
+    """What `do` returns, once its dependencies are done: they were submitted earlier, so that one of them is always running.  Raises what they raise."""
+    for dependency in dependencies:
+        dependency.result()
+    return call(*arguments)
 
 
 def questions_of(args: argparse.Namespace, table: str) -> Path:
@@ -288,62 +291,59 @@ def multi_span(args: argparse.Namespace) -> Path:
     file: Path = args.out / "multi-span.jsonl"
     if not file.exists():
         with gzip.open(args.data / "multi" / "dev.jsonl.gz", "rt", encoding="utf-8") as lines:
-            kept = [line for line in lines if json.loads(line)["source"] in MULTI_SPAN]
-        disk.write_text(file, "".join(kept))
+            rows = [line for line in lines if json.loads(line)["source"] in MULTI_SPAN]
+        disk.write_text(file, "".join(rows))
     return file
 
 
 def by_answers(rows: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
-    """The ids of questions by how many of their answers stand in one of their passages."""
-    found: dict[str, set[str]] = {}
+    """The ids of questions by how many of their answers one of their passages has."""
+    ids_by_group: dict[str, set[str]] = {}
     for row in rows:
-        most = max(covered([p["text"]], row["answers"]) for p in row["passages"])
-        name = "three or more answers" if most > 2 else "two answers" if most == 2 else "one answer, or none"
-        found.setdefault(name, set()).add(row["id"])
-    return found
+        count = max(covered([p["text"]], row["answers"]) for p in row["passages"])
+        name = "three or more answers" if count > 2 else "two answers" if count == 2 else "one answer, or none"
+        ids_by_group.setdefault(name, set()).add(row["id"])
+    return ids_by_group
 
 
 def values(reports: Sequence[dict[str, Any]], multi: bool) -> list[float]:
     """F1 of each question, the mean over the seeds' reports; a failed question has 0."""
     rows = zip(*([r for r in report["rows"] if r["ambiguous"] or not multi] for report in reports))
-    return [sum((r.get("metrics") or {}).get("F1 answer") or 0.0 for r in same) / len(same) for same in rows]
+    return [fmean((r.get("metrics") or {}).get("F1 answer") or 0.0 for r in same_question) for same_question in rows]
 
 
-def difference(found: Comparison) -> str:
+def difference(comparison: Comparison) -> str:
     """In points, with its interval: `+1.2 [-0.9, +3.3]`."""
-    between = f" [{100 * found.interval[0]:+.1f}, {100 * found.interval[1]:+.1f}]" if found.interval else ""
-    return f"{100 * (found.difference or 0):+.1f}{between}"
+    interval_text = (
+        f" [{100 * comparison.interval[0]:+.1f}, {100 * comparison.interval[1]:+.1f}]" if comparison.interval else ""
+    )
+    return f"{100 * (comparison.difference or 0):+.1f}{interval_text}"
 
 
 def table(rows: Mapping[str, Sequence[dict[str, Any]]]) -> str:
     """A table in Markdown: F1 over all and ambiguous questions with intervals, each seed, and the difference from the first row."""
-    first = values(next(iter(rows.values())), False)
-    against = {name: compare_values(values(of, False), first) for name, of in list(rows.items())[1:]}
-    found = corrected(against)
-    heads = ["row", "F1 all", "F1 multi", *(["seeds, all"] if len(next(iter(rows.values()))) > 1 else [])]
-    heads += ["from the first row", "p (Holm)"]
-    lines = [f"| {' | '.join(heads)} |", f"|---|{'--:|' * (len(heads) - 1)}"]
+    first_reports = next(iter(rows.values()))
+    first, has_seeds = values(first_reports, False), len(first_reports) > 1
+    differences = corrected({name: compare_values(values(row, False), first) for name, row in list(rows.items())[1:]})
+    heads = ["row", "F1 all", "F1 multi", *(["seeds, all"] if has_seeds else []), "from the first row", "p (Holm)"]
+    lines = []
     for name, reports in rows.items():
-        cells = [name]
-        for multi in (False, True):
-            own = values(reports, multi)
-            ends = interval(own)
-            between = f" [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
-            cells.append(f"{100 * sum(own) / max(1, len(own)):.1f}{between}")
-        seeds = [100 * sum(own) / max(1, len(own)) for own in (values([r], False) for r in reports)]
-        cells += [", ".join(f"{value:.1f}" for value in seeds)] if len(seeds) > 1 else []
-        d = found.get(name)
-        cells += [difference(d.comparison), f"{d.holm:.4f}"] if d else ["", ""]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        cells = [name, mean_points(values(reports, False)), mean_points(values(reports, True))]
+        if has_seeds:
+            cells.append(", ".join(points(fmean(values([report], False))) for report in reports))
+        d = differences.get(name)
+        lines.append([*cells, *([difference(d.comparison), f"{d.holm:.4f}"] if d else ["", ""])])
+    return markdown_table(heads, lines)
 
 
 def groups(rows: Mapping[str, Sequence[dict[str, Any]]], questions: Iterable[dict[str, Any]]) -> Iterator[str]:
     """The table once more for each number of answers in one passage."""
     for group, ids in sorted(by_answers(questions).items()):
-        part = {n: [{"rows": [r for r in of["rows"] if r["id"] in ids]} for of in many] for n, many in rows.items()}
-        if asked := len(next(iter(part.values()))[0]["rows"]):
-            yield f"\n### {group} in the passage, {asked} questions\n\n{table(part)}"
+        part = {
+            n: [{"rows": [r for r in report["rows"] if r["id"] in ids]} for report in reports] for n, reports in rows.items()
+        }
+        if count := len(next(iter(part.values()))[0]["rows"]):
+            yield f"\n### {group} in the passage, {count} questions\n\n{table(part)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -354,7 +354,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=5000, help="of each training (default: %(default)s, as in the paper)")
-    parser.add_argument("--reader-steps", type=int, default=0, help="of the reader that all begin with (default: as many)")
+    parser.add_argument("--reader-steps", type=int, default=0, help="of the reader that all start from (default: as many)")
     parser.add_argument("--batch-tokens", type=int, default=BATCH_TOKENS, help="of a step (default: %(default)s)")
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES), metavar="TABLE")
     parser.add_argument(
@@ -377,15 +377,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.data, args.out = args.data.resolve(), args.out.resolve()
     print(cost(args), flush=True)
     if args.dry_run:
-        for training in needed(plan(args, args.seeds[0]), args.tables):
+        for training in needed_trainings(plan(args, args.seeds[0]), args.tables):
             print(f"core train {' '.join(training.words)}")
         return 0
     for seed in args.seeds:
         write_data(args, seed)
     pool = ThreadPoolExecutor(args.at_once)
     try:
-        for name, futures in submitted(args, pool).items():
-            rows = {row: [f.result() for f in of] for row, of in futures.items()}
+        for name, futures_by_row in submitted(args, pool).items():
+            rows = {row: [future.result() for future in futures] for row, futures in futures_by_row.items()}
             print(f"\n## {TABLES[name]}\n\n{table(rows)}", flush=True)
             if name == "multi-span":
                 print("\n".join(groups(rows, (row for _, row in json_io.read_lines(multi_span(args))))))

@@ -1,10 +1,10 @@
-"""What training brings to finding and ranking passages, on practice questions held out from training, each asked of its own folder's corpus.
+"""What training gains in retrieving and ranking passages, on practice questions held out from training, each asked of its own folder's corpus.
 
     python -m benchmarks.retrieval [--annotated FOLDER ...] [--retriever NAME] [--limit N]         # R@k and MRecall@k of retrievers
     python -m benchmarks.retrieval --rerank --joint FOLDER [--pool 20] [--limit N]                 # MRecall@5 of what ranks a pool
 
 The first compares the base encoder with a retriever of `core train retriever`, alone and in hybrid search.  The second ranks the same pools: as retrieved, by the
-reader passage by passage, jointly by the reader with a discount for what is said already, and by the reranker of `core train passages`.  Intervals
+reader passage by passage, jointly by the reader with a discount for answers given already, and by the reranker of `core train passages`.  Intervals
 are 95% bootstraps over questions; p-values are paired, against the first row.
 """
 
@@ -18,10 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.evaluating import markdown_table, mean_points
 from core.disk import plain_or_gz
 from core.engine import Engine
 from core.metrics.retrieval import mrecall_at_k, recall_at_k
-from core.metrics.significance.bootstrap import interval
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT, Settings, quiet_libraries
 from core.training.data.examples import MultiExample
@@ -31,47 +31,40 @@ from core.training.data.mixtures import annotated_examples
 KS = (1, 5, 10)
 
 
-def shown(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    ends = interval(values)
-    between = f" [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
-    return f"{100 * sum(values) / len(values):.1f}{between}"
-
-
 def table(rows: dict[str, dict[str, list[float]]], several: Sequence[bool]) -> str:
     """`rows[name][metric]`: a value a question; the p-value of the last metric is shown."""
     metrics = list(next(iter(rows.values())))
-    head = [*(f"{m} all" for m in metrics), *(f"{m} multi" for m in metrics), f"p (Holm), {metrics[-1]} all"]
+    heads = ["ranking", *(f"{m} all" for m in metrics), *(f"{m} multi" for m in metrics), f"p (Holm), {metrics[-1]} all"]
     first = next(iter(rows.values()))[metrics[-1]]
-    found = corrected({n: compare_values(r[metrics[-1]], first) for n, r in list(rows.items())[1:]})
-    lines = [f"| ranking | {' | '.join(head)} |", f"|---|{'--:|' * len(head)}"]
-    for name, of in rows.items():
-        cells = [shown(of[m]) for m in metrics] + [shown([v for v, s in zip(of[m], several) if s]) for m in metrics]
-        p = found[name].holm if name in found else None
-        lines.append(f"| {name} | {' | '.join(cells)} | {'' if p is None else f'{p:.4f}'} |")
-    return "\n".join(lines)
+    differences = corrected({n: compare_values(r[metrics[-1]], first) for n, r in list(rows.items())[1:]})
+    lines = []
+    for name, scores in rows.items():
+        multi = (mean_points([v for v, s in zip(scores[m], several) if s]) for m in metrics)
+        p = differences[name].holm if name in differences else None
+        lines.append([name, *(mean_points(scores[m]) for m in metrics), *multi, "" if p is None else f"{p:.4f}"])
+    return markdown_table(heads, lines)
 
 
-def held_out(folder: Path, whole: bool) -> list[MultiExample]:
-    train, held = annotated_examples(folder, 0.2, context=2)
-    return train + held if whole else held
+def held_out(folder: Path, include_training: bool) -> list[MultiExample]:
+    """The held-out questions of a practice folder, or all of them."""
+    train, dev = annotated_examples(folder, 0.2, context=2)
+    return train + dev if include_training else dev
 
 
 def retrievers(args: argparse.Namespace, settings: Settings) -> str:
-    asked = [(folder.resolve().name, e) for folder in args.annotated for e in held_out(folder, args.whole)]
+    questions = [(folder.resolve().name, e) for folder in args.annotated for e in held_out(folder, args.whole)]
     if args.limit:
-        asked = random.Random(args.seed).sample(asked, min(args.limit, len(asked)))
-    several = [len(e.gold) > 1 for _, e in asked]
+        questions = random.Random(args.seed).sample(questions, min(args.limit, len(questions)))
+    several = [len(e.gold) > 1 for _, e in questions]
     rows: dict[str, dict[str, list[float]]] = {}
     for encoder in dict.fromkeys((settings.encoder, args.retriever)):
         engine = Engine(replace(settings, encoder=encoder))
         for folder in args.annotated:
             engine.library.create(folder.resolve().name, [plain_or_gz(folder / "passages.tsv")])
         for mode in args.modes:
-            texts = [[p.passage.text for p in engine.corpus(name).search(e.question, max(KS), mode)] for name, e in asked]
+            texts = [[p.passage.text for p in engine.corpus(name).search(e.question, max(KS), mode)] for name, e in questions]
             rows[f"{mode}, {Path(encoder).name}"] = {
-                f"{name}@{k}": [measure(t, e.gold, k) for t, (_, e) in zip(texts, asked)]
+                f"{name}@{k}": [measure(t, e.gold, k) for t, (_, e) in zip(texts, questions)]
                 for name, measure in (("R", recall_at_k), ("MRecall", mrecall_at_k))
                 for k in KS
             }
@@ -86,20 +79,20 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
 
     reader, digest = load_reader(settings.reader, settings.device)
     network, _ = load_joint(args.joint, digest)
-    _, held = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or 200, args.seed, args.whole)
+    _, dev_pools = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or 200, args.seed, args.whole)
 
-    def alone(p: Pool) -> list[int]:
+    def by_worth(p: Pool) -> list[int]:
         worth = p.reader.log_worth(())
         return sorted(range(len(worth)), key=lambda j: -worth[j])
 
-    ways: dict[str, Any] = {
+    rankings: dict[str, Any] = {
         "as retrieved": lambda p: list(range(len(p.holds))),
-        "reader, each passage alone": alone,
+        "reader, each passage alone": by_worth,
         "reader, jointly": lambda p: picks(p, p.reader),
         "trained, jointly": lambda p: picks(p, TrainedScorer(network, p.tensor, p.reader)),
     }
-    rows = {name: {f"MRecall@{K}": [mrecall(p, way(p)) for p in held]} for name, way in ways.items()}
-    return f"{len(held)} questions, pools of {args.pool}\n\n{table(rows, [p.answers > 1 for p in held])}"
+    rows = {name: {f"MRecall@{K}": [mrecall(p, ranking(p)) for p in dev_pools]} for name, ranking in rankings.items()}
+    return f"{len(dev_pools)} questions, pools of {args.pool}\n\n{table(rows, [p.answers > 1 for p in dev_pools])}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

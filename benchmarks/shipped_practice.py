@@ -19,7 +19,7 @@ from core.types import Question
 from storage.shipped import practice
 from storage.shipped.traces import passages
 
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     settings = Settings.from_env()
     system = Engine(settings).system(args.system, "starter", Options(max_answers=settings.max_answers))
-    known, rows = passages(practice.STARTER), []
+    known_passages, rows = passages(practice.STARTER), []
     for reference in practice.questions():
         question = Question(reference.question, id=reference.id)
         prediction = fold(question, system.info, system.run(question))
-        rows.append(slim(to_json(prediction), known))
+        rows.append(slim(to_json(prediction), known_passages))
         print(f"{question.text} {', '.join(a.text for a in prediction.answers)}", flush=True)
-    print(f"{len(rows)} predictions, {write(rows, args.out, MOST_BYTES):,} bytes: {args.out}")
+    print(f"{len(rows)} predictions, {write(rows, args.out, MAX_BYTES):,} bytes: {args.out}")
     return 0
 
 

@@ -4,9 +4,9 @@
         [--again NAME ...] [--limit N] [--out FILE]
 
 Each run is a process of its own (`python -m core evaluate --traces`), so that its peak memory is its own, with disambiguated questions and the
-references as judge.  A run that was broken off goes on where it was; one that has its report is not run again: give another --work, or delete the folder,
+references as judge.  An interrupted run continues; one that has its report is not repeated: name another --work, or delete the folder,
 after a change.  Where a change touches few systems, --again NAME ... runs only these and keeps the others' runs.  Systems that need a language model
-are left out.  The file has at most 3 MB; a test says when the weights are others by now.
+are left out.  The file has at most 3 MB; a test fails where the weights have changed since.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from storage.shipped import runs
 from storage.shipped.runs import About
 from storage.shipped.traces import Body, passages, passages_as
 
-MOST_BYTES = 3_000_000
+MAX_BYTES = 3_000_000
 _LZMA = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 64 * 1024 * 1024}]
 
 
 def bundled() -> list[str]:
-    """The systems that can run with what is in the repository alone, whatever is set here."""
+    """The systems that can run with what is in the repository alone, whatever the settings are."""
     return [s.name for s in statuses(Settings()) if s.ready]
 
 
@@ -54,43 +54,41 @@ def corpus_of(questions: Path, library: CorpusLibrary) -> str:
 
 def weights() -> dict[str, str]:
     """Checkpoint -> digest of what is read of it: its card does not count."""
-    found = {}
+    digests = {}
     for folder in sorted(p.parent for p in BUNDLED.glob("*/config.json")):
         digest = hashlib.sha256()
         for path in sorted(p for p in folder.iterdir() if p.suffix != ".md"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-        found[folder.name] = digest.hexdigest()[:16]
-    return found
+        digests[folder.name] = digest.hexdigest()[:16]
+    return digests
 
 
-def out_of_date(made: Mapping[str, str]) -> list[str]:
-    """The checkpoints that changed since, that came, and that went."""
+def out_of_date(packed_weights: Mapping[str, str]) -> list[str]:
+    """The checkpoints that changed since, are new, or are gone."""
     now = weights()
-    return sorted(name for name in now.keys() | made.keys() if now.get(name) != made.get(name))
+    return sorted(name for name in now.keys() | packed_weights.keys() if now.get(name) != packed_weights.get(name))
 
 
-def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, kept: Iterable[Body] = ()) -> int:
-    """Packs run folders of `python -m core evaluate --traces`, after those that are `kept` as they were packed; returns the bytes of the file.
+def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, unchanged: Iterable[Body] = ()) -> int:
+    """Packs run folders of `python -m core evaluate --traces`, after those that stay `unchanged`; returns the bytes of the file.
 
-    Their questions lie below `root`, beside a passages.tsv.  Raises StorageError for more than MOST_BYTES, and as `read_report` and
+    Their questions are below `root`, beside a passages.tsv.  Raises StorageError for more than MAX_BYTES, and as `read_report` and
     `read_traces`.
     """
-    lines: list[Body] = [asdict(about), *kept]
+    lines: list[Body] = [asdict(about), *unchanged]
     for folder in runs:
-        where = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
-        known, report = passages(root / where), read_report(folder)
-        report["provenance"]["questions"] = where.name  # each file is called questions.json
-        traces = [[name, slim(trace, known)] for name, trace in dict(read_traces(folder)).items()]
-        lines.append({"folder": where.as_posix(), "report": report, "traces": traces})
-    return write(lines, out, MOST_BYTES)
+        folder_of_questions = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
+        known_passages, report = passages(root / folder_of_questions), read_report(folder)
+        report["provenance"]["questions"] = folder_of_questions.name  # each file is called questions.json
+        traces = [[name, slim(trace, known_passages)] for name, trace in dict(read_traces(folder)).items()]
+        lines.append({"folder": folder_of_questions.as_posix(), "report": report, "traces": traces})
+    return write(lines, out, MAX_BYTES)
 
 
-def slim(trace: Body, known: Mapping[str, Body]) -> Body:
-    """Of core.trace.to_json of a prediction; `known`: passages that need not be in it."""
-    kept = {name: trace[name] for name in ("question", "system", "events")}
-    slimmed: Body = passages_as(
-        kept, lambda found: found["id"] if isinstance(found, dict) and known.get(found["id"]) == found else found
-    )
+def slim(trace: Body, known_passages: Mapping[str, Body]) -> Body:
+    """Of core.trace.to_json of a prediction; `known_passages`: those that need not be in it."""
+    fields = {name: trace[name] for name in ("question", "system", "events")}
+    slimmed: Body = passages_as(fields, lambda p: p["id"] if isinstance(p, dict) and known_passages.get(p["id"]) == p else p)
     return slimmed
 
 
@@ -102,13 +100,13 @@ def rounded(value: Any) -> Any:
     return [rounded(part) for part in value] if isinstance(value, list) else value
 
 
-def write(rows: Iterable[Body], out: Path, most: int) -> int:
+def write(rows: Iterable[Body], out: Path, max_bytes: int) -> int:
     """Writes a file of at most `most` bytes; returns how many it has.  Raises StorageError for more."""
     text = "\n".join(json.dumps(rounded(row), ensure_ascii=False, separators=(",", ":")) for row in rows)
     data = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=_LZMA)
-    if len(data) > most:
+    if len(data) > max_bytes:
         raise StorageError(
-            f"{out} would have {len(data):,} bytes; at most {most:,} are shipped: ask fewer systems or questions"
+            f"{out} would have {len(data):,} bytes; at most {max_bytes:,} are shipped: ask fewer systems or questions"
         )
     write_bytes(out, data)
     return len(data)
@@ -124,10 +122,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "questions", type=Path, nargs="+", help="question files below the repository, each beside its passages.tsv"
     )
-    parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "shipped", help="where the run folders lie")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--systems", nargs="+", metavar="NAME", default=None)
-    which.add_argument(
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "shipped", help="folder of the run folders")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--systems", nargs="+", metavar="NAME", default=None)
+    choice.add_argument(
         "--again", nargs="+", metavar="NAME", default=None, help="only these; the runs of the others stay as they are in FILE"
     )
     parser.add_argument("--limit", type=int, default=0, help="the first so many questions of each file (0: all)")
@@ -145,10 +143,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"not evaluated, nothing was packed: {', '.join(f.name for f in broken)}", file=sys.stderr)
         return 1
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    kept = [run for run in runs.packed(args.out) if system_of(run) not in args.again] if args.again else []
-    systems = list(dict.fromkeys([*map(system_of, kept), *systems]))
-    about = About(commit, weights(), systems, args.limit, len(kept) + len(folders))
-    size = pack(folders, about, args.out, kept=kept)
+    unchanged = [run for run in runs.packed(args.out) if system_of(run) not in args.again] if args.again else []
+    systems = list(dict.fromkeys([*map(system_of, unchanged), *systems]))
+    about = About(commit, weights(), systems, args.limit, len(unchanged) + len(folders))
+    size = pack(folders, about, args.out, unchanged=unchanged)
     print(f"{about.runs} runs, {size:,} bytes: {args.out}")
     return 0
 

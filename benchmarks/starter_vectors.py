@@ -1,4 +1,4 @@
-"""Makes data/starter/vectors.safetensors anew, after passages of the starter corpus or the encoder changed.
+"""Recomputes data/starter/vectors.safetensors after the starter corpus or the encoder changed.
 
 python -m benchmarks.starter_vectors
 """

@@ -12,9 +12,9 @@ from typing import Any
 Call = Callable[[], Any]
 
 
-def seconds(call: Call, repeats: int = 5) -> list[float]:
-    """The seconds of each repetition; one that is not counted goes before."""
-    return seconds_in_turn({"": call}, repeats)[""]
+def median_seconds(call: Call, repeats: int = 5) -> float:
+    """The median of the repetitions, after one that is not counted."""
+    return median(seconds_in_turn({"": call}, repeats)[""])
 
 
 def seconds_in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[float]]:
@@ -25,24 +25,17 @@ def seconds_in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[f
     times: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(repeats + 1):
         for name, call in calls.items():
-            started = time.perf_counter()
+            start = time.perf_counter()
             call()
             if number:
-                times[name].append(time.perf_counter() - started)
+                times[name].append(time.perf_counter() - start)
     return times
 
 
-def ratio(times: list[float], base: list[float]) -> float:
-    """The median ratio of one turn."""
-    return median(a / b for a, b in zip(times, base, strict=True))
-
-
-def peak_mb(pid: int | str = "self") -> float:
-    """Peak resident memory of a process (Linux)."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return 0.0
+def peak_mb(pid: int | str = "self", field: str = "VmHWM") -> float:
+    """Peak resident memory of a process, or another field of its status in MB (Linux)."""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(lines[field].split()[0]) / 1024
 
 
 def show(figures: Any, out: Path | None = None) -> None:

@@ -2,13 +2,14 @@
 
     python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
 
-The stages go in the order in which one reads what another made: the two networks that read and answer (over MiniLM, over MPNet),
+The order of the stages is that in which they read each other's weights: the two networks that read and answer (over MiniLM, over MPNet),
 passage reranker, calibration, retriever, ambiguity, the encoder-decoders.  Each is a `python -m core train ...` with the data that the model cards in
 checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
-there (the only way for ambiguity/).  The best weights by the held-out practice questions are taken.
+there (the only way for ambiguity/).  Of each run, the best weights by the held-out practice questions are taken.
 
-A stage that is done (OUT/records) is not done again; one that is done anew undoes the stages that read its weights.  A broken stage stops the
-plan; the same command goes on there.  `--tiny` rehearses everything in seconds a stage, over a few rows of the data.  `--dry-run` says what would be done and how much computing it takes.
+A finished stage (OUT/records) is not repeated; one that is repeated invalidates the stages that read its weights.  A failed stage stops the
+plan; the same command continues there.  `--tiny` rehearses everything in seconds per stage, over a few rows of the data.  `--dry-run` prints the stages
+and how much computing they take.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ FILES = {
     "ambignq": "ambignq/train_light.json",
     "passages": "passages/wiki.tsv.gz",
 }
-ASKED = 5e11  # operations of one question of a fit: ten passages read a few times
-LAST_LINES = 20  # of a broken stage's log
+QUESTION_OPERATIONS = 5e11  # of one question of a fit: ten passages read a few times
+LAST_LINES = 20  # of a failed stage's log
 
 
 @dataclass(frozen=True)
@@ -67,145 +68,129 @@ class Plan:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.out, self.stages = args, Path(args.out), list[Stage]()
 
-    def given(self, *names: str) -> tuple[list[str], tuple[Path, ...]]:
+    def _data(self, names: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
         """(options that name these data, the files and folders)."""
         words: list[str] = []
         paths: list[Path] = []
         for name in names:
-            found = list(self.args.annotated) if name == "annotated" else [self.args.data / FILES[name]]
-            words += [f"--{name}", *map(str, found)]
-            paths += found
+            files = list(self.args.annotated) if name == "annotated" else [self.args.data / FILES[name]]
+            words += [f"--{name}", *map(str, files)]
+            paths += files
         return words, tuple(paths)
+
+    def _words(self, words: Sequence[str], out: Path) -> tuple[str, ...]:
+        return ("train", *words, "--seed", str(self.args.seed), "--out", str(out))
 
     def train(
         self,
         name: str,
-        kind: str,
         words: str,
         data: Sequence[str],
         steps: int,
         reads: Sequence[str] = (),
         cost: float = 0.0,
         note: str = "",
-    ) -> Stage:
+    ) -> None:
         """A network trained in steps; evaluated four times, the last one at the end.  `cost`: operations of `steps` steps (0: of the small encoder)."""
-        args, (named, paths) = self.args, self.given(*data)
+        args, out, (data_words, paths) = self.args, self.out / "runs" / name, self._data(data)
         length = 2 if args.tiny else max(1, round(args.scale * steps))
-        every = 1_000_000 if args.tiny else length // 4 + 1
-        own = [*words.split(), *named, "--steps", str(length), "--evaluate-every", str(every), "--precision", args.precision]
+        evaluate_every = 1_000_000 if args.tiny else length // 4 + 1
+        options = ["--steps", str(length), "--evaluate-every", str(evaluate_every), "--precision", args.precision]
         cost = (cost or operations(steps)) * length / steps
-        return self._add(name, kind, own, self.out / "runs" / name, paths, reads, cost, True, note)
+        command = self._words([*words.split(), *data_words, *options], out)
+        self.stages.append(Stage(name, name, command, out, paths, tuple(reads), cost, True, note))
 
     def fit(
-        self, name: str, kind: str, words: str, data: Sequence[str], questions: int, reads: Sequence[str] = (), out: str = ""
-    ) -> Stage:
+        self, name: str, kind: str, words: str, data: Sequence[str], questions: int, out: str, reads: Sequence[str] = ()
+    ) -> None:
         """What is fitted to `questions` on top of trained weights, and written beside them."""
-        named, paths = self.given(*data)
-        return self._add(
-            name,
-            kind,
-            [*words.split(), *named],
-            self.out / (out or kind),
-            paths,
-            reads,
-            ASKED * (12 if self.args.tiny else questions),
-            False,
-            "",
+        data_words, paths = self._data(data)
+        folder, cost = self.out / out, QUESTION_OPERATIONS * (12 if self.args.tiny else questions)
+        self.stages.append(
+            Stage(name, kind, self._words([*words.split(), *data_words], folder), folder, paths, tuple(reads), cost)
         )
-
-    def _add(
-        self,
-        name: str,
-        kind: str,
-        words: list[str],
-        out: Path,
-        data: tuple[Path, ...],
-        reads: Sequence[str],
-        cost: float,
-        published: bool,
-        note: str,
-    ) -> Stage:
-        whole = ("train", *words, "--seed", str(self.args.seed), "--out", str(out))
-        self.stages.append(Stage(name, kind, whole, out, data, tuple(reads), cost, published, note))
-        return self.stages[-1]
 
 
 def plan(args: argparse.Namespace) -> list[Stage]:
-    """What is done, in the order in which it has to be done."""
-    made, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
+    """The stages, in the order in which they have to run."""
+    stages, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
     batch, workers = (512, 0) if tiny else (32_768, args.workers)
-    everything = ("reading", "multi", "ambignq", "passages", "annotated")
+    all_data = ("reading", "multi", "ambignq", "passages", "annotated")
     for base, rank, rate, steps in (("minilm", 64, "6e-4", 1834), ("mpnet", 32, "4e-4", 2998)):
-        made.train(
-            base,
+        stages.train(
             base,
             f"answerer --stage joint --base {base} --rank {rank} --lr {rate} --head-lr {rate} --context {4 if tiny else 6}"
             f" --batch-tokens {batch} --workers {workers}" + (" --limit 12" if tiny else ""),
-            everything,
+            all_data,
             steps,
             cost=operations(steps, PARAMETERS[base], batch // 2),  # half of a batch is padding, which costs nothing
             note="The bundled network read the practice questions about manuals too (`python -m benchmarks.manuals cut`) and the pairs of"
             " data/practice_relations, each as two further files of --multi; questions that are evaluated on were left out by --exclude.",
         )
-    made.train(
-        "passages",
+    stages.train(
         "passages",
         f"passages --reader {out / 'mpnet'} --limit {12 if tiny else 450} --pool {6 if tiny else 20} --head-lr 1e-3",
         ("annotated",),
         400,
         ["mpnet"],
-        ASKED * 650,  # reading the pools; the network itself is small
+        QUESTION_OPERATIONS * 650,  # reading the pools; the network itself is small
     )
-    if not tiny:  # a network that learned for two steps says nothing that could be calibrated
-        made.fit("calibration", "mpnet", "calibration --limit 440", ("annotated",), 440, ["mpnet"], out=".")
-    made.train(
-        "retriever",
+    if not tiny:  # a network trained for two steps has no probabilities worth calibrating
+        stages.fit("calibration", "mpnet", "calibration --limit 440", ("annotated",), 440, ".", ["mpnet"])
+    stages.train(
         "retriever",
         f"retriever --rank 8 --lr 5e-4 --batch {8 if tiny else 64}",
         ("annotated",),
         300,
         cost=operations(300, tokens=64 * 16),
     )
-    made.fit("ambiguity", "ambiguity", "ambiguity", ("ambignq",), 20)
+    stages.fit("ambiguity", "ambiguity", "ambiguity", ("ambignq",), 20, "ambiguity")
     # without held-out questions a rehearsal does not wait for decoders that have not learned to end
-    asked = ("multi",) if tiny else everything
-    disambiguated = ("ambignq", "passages") if tiny else ("annotated", "ambignq", "passages")
-    size = 512 if tiny else 16_384
-    decoder = f"--init small:{out / 'minilm'} --freeze 6 --batch-tokens {size} --workers {workers} --lr 2e-3 --head-lr 2e-3"
-    written = operations(1, 2_000_000, size)  # of a step: the decoder alone is trained
+    answering_data = ("multi",) if tiny else all_data
+    rewriting_data = ("ambignq", "passages") if tiny else ("annotated", "ambignq", "passages")
+    batch_tokens = 512 if tiny else 16_384
+    decoder = (
+        f"--init small:{out / 'minilm'} --freeze 6 --batch-tokens {batch_tokens} --workers {workers} --lr 2e-3 --head-lr 2e-3"
+    )
+    decoder_operations = operations(1, 2_000_000, batch_tokens)  # of a step: the decoder alone is trained
     for name, words, data, steps in (
-        ("fid", f"seq2seq --target spliced --joined 0.2 --prompting separate --context {2 if tiny else 6}", asked, 3142),
+        (
+            "fid",
+            f"seq2seq --target spliced --joined 0.2 --prompting separate --context {2 if tiny else 6}",
+            answering_data,
+            3142,
+        ),
         (
             "answerer-seq2seq",
             f"seq2seq --target step --prompting interleaved --eoi-share 0.25 --context {2 if tiny else 6}",
-            asked,
+            answering_data,
             2943,
         ),
-        ("rewriter", f"disambiguation --prompting interleaved --context {2 if tiny else 4}", disambiguated, 2066),
+        ("rewriter", f"disambiguation --prompting interleaved --context {2 if tiny else 4}", rewriting_data, 2066),
     ):
-        made.train(name, name, f"{words} {decoder}", data, steps, ["minilm"], steps * written)
-    return made.stages
+        stages.train(name, f"{words} {decoder}", data, steps, ["minilm"], steps * decoder_operations)
+    return stages.stages
 
 
 def record_file(out: Path, stage: Stage) -> Path:
     return out / "records" / f"{stage.name}.json"
 
 
-def done(out: Path, stage: Stage) -> bool:
+def is_done(out: Path, stage: Stage) -> bool:
     """Raises SystemExit for a stage that was done by another command."""
     file = record_file(out, stage)
     if not file.exists():
         return False
-    known = json.loads(file.read_text(encoding="utf-8"))["words"]
-    if known != list(stage.words):
+    recorded = json.loads(file.read_text(encoding="utf-8"))["words"]
+    if recorded != list(stage.words):
         sys.exit(
-            f"{out} holds the stage '{stage.name}' of another command; name another folder with --out, or delete {file}\nbefore: {shlex.join(known)}"
+            f"{out} holds the stage '{stage.name}' of another command; name another folder with --out, or delete {file}\nbefore: {shlex.join(recorded)}"
         )
     return True
 
 
 def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
-    """Forgets that the stages were done that read this one's weights, and those that read theirs."""
+    """Forgets the stages that read this one's weights, and those that read theirs."""
     for stage in stages:
         if name in stage.reads and record_file(out, stage).exists():
             record_file(out, stage).unlink()
@@ -213,21 +198,21 @@ def undo(out: Path, stages: Sequence[Stage], name: str) -> None:
 
 
 def settings_of(out: Path) -> dict[str, str]:
-    """With what systems use the weights of OUT."""
+    """The settings with which systems use the weights of OUT."""
     return dict.fromkeys(("reader", "answerer"), str(out / "mpnet"))
 
 
 def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, Any]:
-    """The record of a stage that was done.  Raises CalledProcessError."""
+    """Runs a stage; returns its record.  Raises CalledProcessError."""
     out: Path = args.out
     log.parent.mkdir(parents=True, exist_ok=True)
-    begun = time.monotonic()
-    # a home of its own: corpora are known by their folder's name, and small ones must not stand for whole ones
+    start = time.monotonic()
+    # a home of its own: corpora are known by their folder's name, and small ones must not replace complete ones
     run(stage.words, args.device, log, home=str(out / "home"), encoder="minilm", **settings_of(out))
     if stage.published:
         shutil.rmtree(out / stage.kind, ignore_errors=True)
         shutil.copytree(stage.weights, out / stage.kind)
-    record = record_of(stage.name, stage.words, out, stage.data, log, args.device, time.monotonic() - begun)
+    record = record_of(stage.name, stage.words, out, stage.data, log, args.device, time.monotonic() - start)
     return {"kind": stage.kind, "note": stage.note, **record}
 
 
@@ -262,17 +247,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.tiny and not args.dry_run:
         args.data, args.annotated = write_small(args.data, args.annotated, args.out / "data", args.seed)
     stages = plan(args)
-    chosen = [stage for stage in stages if not args.only or stage.name in args.only]
-    amount = sum(stage.operations for stage in chosen)
-    print(f"{len(chosen)} stages, {computing(amount)}; loading data, evaluating and what CPUs do is not counted", flush=True)
+    selected = [stage for stage in stages if not args.only or stage.name in args.only]
+    amount = sum(stage.operations for stage in selected)
+    print(f"{len(selected)} stages, {computing(amount)}; loading data, evaluating and what CPUs do is not counted", flush=True)
     if args.dry_run:
-        for stage in chosen:
+        for stage in selected:
             print(f"{stage.name} ({stage.operations / 1e15:.3g} PFLOP): python -m core {shlex.join(stage.words)}")
         return 0
-    for stage in chosen:
-        if done(args.out, stage):
+    for stage in selected:
+        if is_done(args.out, stage):
             continue
-        if missing := [s.name for s in stages if s.name in stage.reads and not done(args.out, s)]:
+        if missing := [s.name for s in stages if s.name in stage.reads and not is_done(args.out, s)]:
             sys.exit(f"the stage '{stage.name}' reads what {', '.join(missing)} makes: do that first")
         print(f"{time.strftime('%H:%M:%S')} {stage.name}", flush=True)
         log = args.out / "runs" / f"{stage.name}.log"
@@ -282,16 +267,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         except subprocess.CalledProcessError as error:
             last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
             print(
-                f"{last}\nthe stage '{stage.name}' ended with exit status {error.returncode}; all it said is in {log}",
+                f"{last}\nthe stage '{stage.name}' ended with exit status {error.returncode}; its output is in {log}",
                 file=sys.stderr,
             )
             return 1
         disk.write_json(record_file(args.out, stage), record)
-        if stage.kind:
-            same = [record_file(args.out, s) for s in stages if s.kind == stage.kind]
-            write_card(args.out / stage.kind, [json.loads(f.read_text(encoding="utf-8")) for f in same if f.exists()])
-    used = {**settings_of(args.out), "seq2seq": str(args.out / "fid"), "rewriter": str(args.out / "rewriter")}
-    print(" ".join(f"AMBISCOPE_{name.upper()}={shlex.quote(folder)}" for name, folder in used.items()))
+        record_files = [record_file(args.out, s) for s in stages if s.kind == stage.kind]
+        write_card(args.out / stage.kind, [json.loads(f.read_text(encoding="utf-8")) for f in record_files if f.exists()])
+    settings = {**settings_of(args.out), "seq2seq": str(args.out / "fid"), "rewriter": str(args.out / "rewriter")}
+    print(" ".join(f"AMBISCOPE_{name.upper()}={shlex.quote(folder)}" for name, folder in settings.items()))
     return 0
 
 

@@ -40,7 +40,7 @@ def test_the_table_has_paired_differences_published_figures_and_marks() -> None:
         "spanseqgen": report({"m1": 1.0, "m2": 1.0, "s1": 1.0}),
         "ambigprompt": report({"m1": 1.0, "m2": None, "s1": 1.0}),
     }
-    head, _, *lines = map(cells, ambignq.table(reports, {"m1"}, "AmbigNQ"))
+    head, _, *lines = map(cells, ambignq.table(reports, {"m1"}, "AmbigNQ").splitlines())
     rows = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
     first, second, last = rows
     assert (first.split("`")[1], second.split("`")[1], last) == (
@@ -61,7 +61,7 @@ def test_runs_of_several_commits_and_weights_that_have_seen_the_questions_are_na
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     faults = ["mpnet: 3 questions of ambignq/dev_light.json are in multi/train.jsonl.gz, such as 'x'"]
-    monkeypatch.setattr(ambignq, "seen", lambda checkpoint, folders: faults if checkpoint.name == "mpnet" else [])
+    monkeypatch.setattr(ambignq, "training_faults", lambda checkpoint, folders: faults if checkpoint.name == "mpnet" else [])
     runs = {"one-pass": report({"a": 1.0}), "fid": report({"a": 1.0}, "b" * 40)}
     said = list(ambignq.notes(runs, "ambignq/dev_light.json", tmp_path, "others"))
     assert "aaaaaaaaaa, bbbbbbbbbb: these runs are not of one commit" in said[0]

@@ -26,8 +26,8 @@ class Answerer:
 def test_a_loop_ends_for_good_where_it_ends_first() -> None:
     found = multi_span.looped(Answerer(), "q", [])  # type: ignore[arg-type]
     assert [text for text, _ in found] == ["Rome", "Oslo", "Bonn"]
-    assert multi_span.kept(found, 0.0) == ["Rome"]
-    assert multi_span.kept(found, -1.0) == ["Rome", "Oslo", "Bonn"]
+    assert multi_span.above_limit(found, 0.0) == ["Rome"]
+    assert multi_span.above_limit(found, -1.0) == ["Rome", "Oslo", "Bonn"]
 
 
 def test_the_limit_of_the_best_f1_is_chosen_and_what_was_asked_is_not_asked_again(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_the_limit_of_the_best_f1_is_chosen_and_what_was_asked_is_not_asked_agai
 
     way = multi_span.Way("one", find)
     for _ in range(2):
-        found = multi_span.asked([way], ROWS, tmp_path / "found.jsonl")
+        found = multi_span.answers_of_ways([way], ROWS, tmp_path / "found.jsonl")
     assert len(calls) == 2
     one = [f["one"] for f in found]
-    assert multi_span.kept(one[0], multi_span.best_limit(one[:1], ROWS[:1])) == ["Rome", "Oslo"]
-    assert multi_span.kept(one[0], multi_span.best_limit(one[1:], ROWS[1:])) == ["Rome"]
+    assert multi_span.above_limit(one[0], multi_span.best_limit(one[:1], ROWS[:1])) == ["Rome", "Oslo"]
+    assert multi_span.above_limit(one[0], multi_span.best_limit(one[1:], ROWS[1:])) == ["Rome"]

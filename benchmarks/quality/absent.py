@@ -10,12 +10,12 @@ title of the corpus that tempts, and whether the question was looked at while th
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.quality import read_tsv
 from core import types as t
 from core.datasets import load
 from core.engine import Engine
@@ -38,19 +38,10 @@ class Absent:
     set: str
 
 
-def read(path: Path = QUESTIONS) -> list[Absent]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Absent(**row) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-
-
 def checked(prediction: t.Prediction) -> t.Prediction:
     """A prediction that was made without the check, with the check applied to its events."""
-
-    def events() -> Generator[t.Event, None, None]:
-        yield from prediction.events
-
     coverage = Coverage(as_read(prediction.question, prediction.passages), ())
-    return fold(prediction.question, prediction.system, coverage.checked(events()))
+    return fold(prediction.question, prediction.system, coverage.checked(event for event in prediction.events))
 
 
 def absent_line(name: str, rows: Sequence[Absent], predictions: Sequence[t.Prediction]) -> str:
@@ -59,22 +50,23 @@ def absent_line(name: str, rows: Sequence[Absent], predictions: Sequence[t.Predi
         **{s: [r.set == s for r in rows] for s in ("developed", "fresh")},
         **{kind: [r.kind == kind for r in rows] for kind in dict.fromkeys(r.kind for r in rows)},
     }
-    before, after = ([bool(p.answers) for p in some] for some in (predictions, [checked(p) for p in predictions]))
+    before = [bool(p.answers) for p in predictions]
+    after = [bool(checked(p).answers) for p in predictions]
 
-    def share(chosen: Sequence[bool]) -> str:
-        of = [(b, a) for b, a, c in zip(before, after, chosen) if c]
-        return f"{sum(b for b, _ in of)} -> {sum(a for _, a in of)} of {len(of)}"
+    def share(in_group: Sequence[bool]) -> str:
+        pairs = [(b, a) for b, a, c in zip(before, after, in_group) if c]
+        return f"{sum(b for b, _ in pairs)} -> {sum(a for _, a in pairs)} of {len(pairs)}"
 
-    return f"{name}: " + "; ".join(f"{group} {share(chosen)}" for group, chosen in groups.items())
+    return f"{name}: " + "; ".join(f"{group} {share(in_group)}" for group, in_group in groups.items())
 
 
 def development_line(name: str, questions: Sequence[t.ReferenceQuestion], predictions: Sequence[t.Prediction]) -> str:
     """F1, all / ambiguous questions, before and after."""
     means = []
-    for some in (predictions, [checked(p) for p in predictions]):
-        examples = [Example(q.question, q.annotations, tuple(a.text for a in p.answers)) for q, p in zip(questions, some)]
-        found = table([values_of(e, [F1]) for e in examples], [q.ambiguous for q in questions], [F1])[F1]
-        means.append(" / ".join(f"{100 * (v or 0):.1f}" for v in found.values()))
+    for variant in (predictions, [checked(p) for p in predictions]):
+        examples = [Example(q.question, q.annotations, tuple(a.text for a in p.answers)) for q, p in zip(questions, variant)]
+        scores = table([values_of(e, [F1]) for e in examples], [q.ambiguous for q in questions], [F1])[F1]
+        means.append(" / ".join(f"{100 * (v or 0):.1f}" for v in scores.values()))
     return f"{name}: F1 on the development set {means[0]} -> {means[1]}, n {len(questions)}"
 
 
@@ -84,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--systems", nargs="+", default=["ambiscope", "dpr-threshold"], metavar="NAME")
     parser.add_argument("--development", action="store_true")
     args = parser.parse_args(argv)
-    engine, rows = Engine(Settings.from_env()), read()
+    engine, rows = Engine(Settings.from_env()), [Absent(**row) for row in read_tsv(QUESTIONS)]
     dev = load(ROOT / "data" / "starter" / "questions.json") if args.development else []
     for name in args.systems:
         system = engine.system(name, "starter", engine.options(clarify=False, check_coverage=False))

@@ -5,18 +5,18 @@
 `chips.tsv` beside this file: the reference answers of a question, the label that each gets from the passage that supports it (no model is asked), and
 whether it is what distinguishes this meaning: "right", or "wrong" (also where there is none, and the chip shows the answer).  The questions are the
 examples of Explore, ten drawn from data/starter, ten from held-out practice questions, and ten written for this over the bundled corpora ("written":
-these rows name the passage that supports the answer).  A label that is another one now counts as changed.
+these rows name the passage that supports the answer).  A label that differs now counts as changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from benchmarks.quality import read_tsv
 from benchmarks.quality.conflicts import read_from
 from core import types as t
 from core.datasets import load
@@ -35,23 +35,18 @@ GROUPS = {
 }
 
 
-def read(path: Path = LIST) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def chips(folder: str, wanted: set[str]) -> Iterator[tuple[str, str, str]]:
+def chips(folder: str, questions: set[str]) -> Iterator[tuple[str, str, str]]:
     """(question, answer, label) of a folder's questions."""
     rows = read_passages_tsv(plain_or_gz(ROOT / "data" / folder / "passages.tsv"))
     for q in load(plain_or_gz(ROOT / "data" / folder / "questions.json")):
-        if q.question in wanted:
+        if q.question in questions:
             supported = [(p, [t.Passage(i, *rows[i]) for i in p.passage_ids]) for a in q.annotations[:1] for p in a.pairs]
             answers = [a for pair, passages in supported if (a := read_from(pair.answers, passages))]
-            passages = list({p.id: p for _, own in supported for p in own}.values())
+            passages = list({p.id: p for _, passages_of_pair in supported for p in passages_of_pair}.values())
             yield from ((q.question, a.text, label) for a, label in zip(answers, labels(q.question, answers, passages)))
 
 
-def written(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str, str]]:
+def written_chips(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str, str]]:
     """(question, answer, label) of the questions whose passages are given as FOLDER/ID."""
     for question, group in groupby(rows, lambda r: r["question"]):
         answers, passages = [], []
@@ -65,16 +60,17 @@ def written(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str, str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
-    rows, now = read(), dict[tuple[str, str], str]()
+    rows, labels_now = read_tsv(LIST), dict[tuple[str, str], str]()
     for source in dict.fromkeys(r["source"] for r in rows):
-        own = [r for r in rows if r["source"] == source]
-        found = written(own) if source == WRITTEN else chips(FOLDERS.get(source, source), {r["question"] for r in own})
-        now |= {(question, answer): label for question, answer, label in found}
+        group = [r for r in rows if r["source"] == source]
+        folder, questions = FOLDERS.get(source, source), {r["question"] for r in group}
+        rows_now = written_chips(group) if source == WRITTEN else chips(folder, questions)
+        labels_now |= {(question, answer): label for question, answer, label in rows_now}
     for name, sources in GROUPS.items():
-        own = [r for r in rows if r["source"] in sources]
-        right = sum(r["judgment"] == "right" for r in own)
-        changed = sum(now.get((r["question"], r["answer"])) != r["label"] for r in own)
-        share = f"{right} of {len(own)} chips name the difference ({100 * right / len(own):.0f}%)"
+        group = [r for r in rows if r["source"] in sources]
+        right = sum(r["judgment"] == "right" for r in group)
+        changed = sum(labels_now.get((r["question"], r["answer"])) != r["label"] for r in group)
+        share = f"{right} of {len(group)} chips name the difference ({100 * right / len(group):.0f}%)"
         print(f"{name}: {share}; {changed} labels changed since")
     return 0
 

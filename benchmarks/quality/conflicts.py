@@ -26,17 +26,17 @@ from core.training.data.composed import answer_kind, replaced
 from core.training.data.examples import read_passages_tsv
 
 FOLDERS = ("practice", "practice_facts", "practice_documents", "practice_kinds")
-Given = tuple[str, list[t.Answer], list[t.Passage]]
+Case = tuple[str, list[t.Answer], list[t.Passage]]
 
 
 def read_from(aliases: Sequence[str], passages: Iterable[t.Passage]) -> t.Answer | None:
     """The answer with its first place in each passage; None if no passage has it."""
-    found = [(p.id, spans[0], a) for p in passages for a in aliases if (spans := find_spans(p.text, a))]
-    evidence = {name: t.Evidence(name, *span, a) for name, span, a in reversed(found)}
-    return t.Answer(found[0][2], 1.0, tuple(reversed(evidence.values()))) if found else None
+    mentions = [(p.id, spans[0], alias) for p in passages for alias in aliases if (spans := find_spans(p.text, alias))]
+    evidence = {name: t.Evidence(name, *span, alias) for name, span, alias in reversed(mentions)}
+    return t.Answer(mentions[0][2], 1.0, tuple(reversed(evidence.values()))) if mentions else None
 
 
-def practice(folder: str) -> tuple[list[Given], list[Given]]:
+def practice(folder: str) -> tuple[list[Case], list[Case]]:
     """Ambiguous questions with the answers that a passage has, and composed conflicts."""
     rows = read_passages_tsv(ROOT / "data" / folder / "passages.tsv.gz")
     by_id = {name: t.Passage(name, *row) for name, row in rows.items()}
@@ -67,22 +67,22 @@ def practice(folder: str) -> tuple[list[Given], list[Given]]:
     return ambiguous, composed
 
 
-def untitled(given: Iterable[Given]) -> Iterator[Given]:
-    return ((question, answers, [replace(p, title="") for p in passages]) for question, answers, passages in given)
+def untitled(cases: Iterable[Case]) -> Iterator[Case]:
+    return ((question, answers, [replace(p, title="") for p in passages]) for question, answers, passages in cases)
 
 
-def own_passages(file: Path, source: str) -> Iterator[Given]:
+def own_passages(file: Path, source: str) -> Iterator[Case]:
     """Questions of a file whose passages have two or more of their answers."""
     for q in load(file):
         if q.id.startswith(source) and q.passages:
             answers = [read_from(pair.answers, q.passages) for a in q.annotations for pair in a.pairs]
-            if len(found := [a for a in answers if a]) > 1:
-                yield q.question, found, list(q.passages)
+            if len(present := [a for a in answers if a]) > 1:
+                yield q.question, present, list(q.passages)
 
 
-def line(name: str, given: Iterable[Given]) -> str:
-    found = [bool(conflicts(*one)) for one in given]
-    return f"{name}: {sum(found)} of {len(found)} ({100 * sum(found) / max(1, len(found)):.1f}%)"
+def line(name: str, cases: Iterable[Case]) -> str:
+    recognised = [bool(conflicts(*case)) for case in cases]
+    return f"{name}: {sum(recognised)} of {len(recognised)} ({100 * sum(recognised) / max(1, len(recognised)):.1f}%)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--wikicontradict", type=Path, metavar="FILE")
     parser.add_argument("--multi", type=Path, metavar="FILE")
     args = parser.parse_args(argv)
-    ambiguous, composed = ([one for part in parts for one in part] for parts in zip(*map(practice, FOLDERS)))
+    ambiguous, composed = ([case for part in parts for case in part] for parts in zip(*map(practice, FOLDERS)))
     for title, change in (("", iter), (", without titles", untitled)):
         print(line(f"composed conflicts recognised{title}", change(composed)))
         print(line(f"ambiguous practice questions taken for a conflict{title}", change(ambiguous)), flush=True)
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def ramdocs(file: Path) -> Iterator[Given]:
+def ramdocs(file: Path) -> Iterator[Case]:
     """Its questions with one right answer and a false one, each in a passage."""
     for q in load(file):
         wrong = [w for w in q.extra.get("wrong_answers", ()) if w]

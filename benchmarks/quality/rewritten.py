@@ -6,7 +6,7 @@
 `rewritten_test.tsv` beside this file: answers of `ambiscope` to ambiguous questions of which it found two or more, whether each is right, its rewritten
 question and label, whether the app confirms it, and the judgment: "right" if by the evidence it has this answer and no other one, and a person could
 have written it; "before": the same of the templates of de7e07a.  "seen" rows were looked at while the rules were made, "fresh" ones were not.
-`rewritten_drawn.tsv`: the reference answers of practice questions that are held out and were not looked at before, in four draws, the same way; "before" is 6c36da8.
+`rewritten_drawn.tsv`: the reference answers of practice questions that are held out and were not looked at before, in four draws, in the same columns; "before" is 6c36da8.
 `rewritten_fit.tsv`: judged edits of practice questions.  `fit` takes all edits that are proposed for the answers of the training questions of `PRACTICE`, in their
 supporting passages.  An edit is right if its new words are in the question that was written for this answer, or if it was judged so.
 """
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.quality import read_tsv
 from core.disambiguation.edits import WORKS, Edit, propose_edits
 from core.disambiguation.evidence import AnswerPlace, evidence_sentence
 from core.disambiguation.scoring import signals
@@ -35,31 +36,26 @@ PRACTICE = ("practice", "practice_facts", "practice_documents")
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 
 
-def read(name: str) -> list[dict[str, str]]:
-    with (FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
 def report(rows: Sequence[dict[str, str]]) -> list[str]:
     """Lines for all rows and for each source: right and natural of the questions shown, of those confirmed, and how many right answers have one."""
 
-    def share(part: int, whole: int) -> str:
-        return f"{part} of {whole}" + (f" ({100 * part / whole:.0f}%)" if whole else "")
+    def share(part: int, total: int) -> str:
+        return f"{part} of {total}" + (f" ({100 * part / total:.0f}%)" if total else "")
 
     lines = []
     for source in ("all", *dict.fromkeys(r["set"] for r in rows), *dict.fromkeys(r["source"] for r in rows)):
-        own = [r for r in rows if source in ("all", r["set"], r["source"])]
-        answered = [r for r in own if r["answer is right"] == "yes"]
-        lines.append(f"{source}: {len(own)} answers, {len(answered)} right")
-        for when, column in (("before", "judgment before"), ("now", "judgment")):
-            shown = [r for r in own if r[column]]
-            good = sum(r[column] == "right" for r in shown)
+        group = [r for r in rows if source in ("all", r["set"], r["source"])]
+        answered = [r for r in group if r["answer is right"] == "yes"]
+        lines.append(f"{source}: {len(group)} answers, {len(answered)} right")
+        for period, column in (("before", "judgment before"), ("now", "judgment")):
+            judged = [r for r in group if r[column]]
+            right = sum(r[column] == "right" for r in judged)
             of_right = [r for r in answered if r[column]]
             lines.append(
-                f"  {when}: right and natural {share(good, len(shown))}, of right answers {share(sum(r[column] == 'right' for r in of_right), len(of_right))}; "
+                f"  {period}: right and natural {share(right, len(judged))}, of right answers {share(sum(r[column] == 'right' for r in of_right), len(of_right))}; "
                 f"right answers with a question {share(len(of_right), len(answered))}"
             )
-        confirmed = [r for r in own if r["confirmed"] == "yes"]
+        confirmed = [r for r in group if r["confirmed"] == "yes"]
         labelled = sum(bool(r["judgment"] or r["label"]) for r in answered)
         lines.append(
             f"  confirmed: right and natural {share(sum(r['judgment'] == 'right' for r in confirmed), len(confirmed))}; "
@@ -68,24 +64,24 @@ def report(rows: Sequence[dict[str, str]]) -> list[str]:
     return lines
 
 
-def drawn(rows: Sequence[dict[str, str]]) -> list[str]:
+def draw_report(rows: Sequence[dict[str, str]]) -> list[str]:
     """Lines for the draws of practice questions with their reference answers: right and natural of the questions shown, and how many answers have one."""
     lines = []
     for draw in ("draw", *dict.fromkeys(r["set"] for r in rows)):
-        own = [r for r in rows if r["set"].startswith(draw)]
-        for when, column in (("before", "judgment before"), ("now", "judgment")):
-            shown = [r[column] == "right" for r in own if r[column]]
-            lines.append(f"{draw}, {when}: right and natural {sum(shown)} of {len(shown)}; {len(own)} answers")
+        group = [r for r in rows if r["set"].startswith(draw)]
+        for period, column in (("before", "judgment before"), ("now", "judgment")):
+            verdicts = [r[column] == "right" for r in group if r[column]]
+            lines.append(f"{draw}, {period}: right and natural {sum(verdicts)} of {len(verdicts)}; {len(group)} answers")
     return lines
 
 
 @dataclass(frozen=True)
 class ProposedEdit:
-    """An edit of a practice question; `written`: the question that was written for the answer."""
+    """An edit of a practice question; `reference`: the question that a person wrote for the answer."""
 
     question: str
     answer: str
-    written: str
+    reference: str
     edit: Edit
     signals: Mapping[str, float]
 
@@ -93,8 +89,8 @@ class ProposedEdit:
     def has_written_words(self) -> bool:
         """Whether all words that the edit adds are in the question that was written; its "film" or "song" beside a year need not be."""
         added = set(content_words(self.edit.question)) - set(content_words(self.question))
-        written = set(content_words(self.written))
-        return self.edit.kind == "half" or (bool(added & written) and added - WORKS <= written)
+        written_words = set(content_words(self.reference))
+        return self.edit.kind == "half" or (bool(added & written_words) and added - WORKS <= written_words)
 
 
 def proposed(folder: str, split: str) -> Iterator[ProposedEdit]:
@@ -107,21 +103,21 @@ def proposed(folder: str, split: str) -> Iterator[ProposedEdit]:
         (annotation,) = question["annotations"]
         if question["split"] != split or annotation["type"] != "multipleQAs":
             continue
-        found = [(pair["question"], *place) for pair in annotation["qaPairs"] if (place := place_of(pair, passages))]
-        for written, answer, place in found:
-            others = [p for _, text, p in found if text != answer]
+        answer_places = [(pair["question"], *place) for pair in annotation["qaPairs"] if (place := place_of(pair, passages))]
+        for reference, answer, place in answer_places:
+            others = [p for _, text, p in answer_places if text != answer]
             for edit in propose_edits(question["question"], answer, place, others):
-                known = signals(question["question"], edit, place, others)
-                yield ProposedEdit(question["question"], answer, written, edit, known)
+                features = signals(question["question"], edit, place, others)
+                yield ProposedEdit(question["question"], answer, reference, edit, features)
 
 
 def place_of(pair: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[str, AnswerPlace] | None:
     """(the answer as its passage has it, its place)."""
-    wanted, best = set(content_words(pair["question"])), (-1, 0, "", None)
+    question_words, best = set(content_words(pair["question"])), (-1, 0, "", None)
     for passage in (passages[i] for i in pair["passages"]):
         for alias in pair["answer"]:
             for begin, end in find_spans(passage.text, alias):
-                shared = len(wanted & set(content_words(evidence_sentence(passage, begin))))
+                shared = len(question_words & set(content_words(evidence_sentence(passage, begin))))
                 if (shared, len(alias)) > best[:2]:
                     best = (shared, len(alias), passage.text[begin:end], AnswerPlace(passage, begin))
     return (best[2], best[3]) if best[3] else None
@@ -134,44 +130,40 @@ def fit(judged: Sequence[dict[str, str]]) -> list[str]:
     from sklearn.model_selection import GroupKFold, cross_val_predict
 
     edits = [e for folder in PRACTICE for e in proposed(folder, "train")]
-    known = {(r["question"], r["answer"], r["rewritten question"]): r["judgment"] == "right" for r in judged}
-    written = np.array([e.has_written_words for e in edits])
-    verdicts = [known.get((e.question, e.answer, e.edit.question)) for e in edits]
-    right = np.array([w if v is None else v for w, v in zip(written, verdicts)])
+    judgments = {(r["question"], r["answer"], r["rewritten question"]): r["judgment"] == "right" for r in judged}
+    has_words = np.array([e.has_written_words for e in edits])
+    verdicts = [judgments.get((e.question, e.answer, e.edit.question)) for e in edits]
+    right = np.array([w if v is None else v for w, v in zip(has_words, verdicts)])
     names = list(edits[0].signals)
-    values = np.array([[e.signals[n] for n in names] for e in edits])
+    features = np.array([[e.signals[n] for n in names] for e in edits])
     groups = [e.question for e in edits]
     model = LogisticRegression(max_iter=2000)
-    chance = cross_val_predict(model, values, right, groups=groups, cv=GroupKFold(5), method="predict_proba")[:, 1]
-    model.fit(values, right)
+    chance = cross_val_predict(model, features, right, groups=groups, cv=GroupKFold(5), method="predict_proba")[:, 1]
+    model.fit(features, right)
     weights = {"bias": model.intercept_[0]} | dict(zip(names, model.coef_[0]))
-    lines = [f"{len(edits)} edits, {len(known)} judged", str({n: round(float(w), 2) for n, w in weights.items()})]
+    lines = [f"{len(edits)} edits, {len(judgments)} judged", str({n: round(float(w), 2) for n, w in weights.items()})]
     by_answer: dict[tuple[str, str, str], list[int]] = {}
     for i, e in enumerate(edits):
-        by_answer.setdefault((e.question, e.answer, e.written), []).append(i)
-    best = [max(places, key=lambda i: chance[i]) for places in by_answer.values()]
-    for least in THRESHOLDS:
-        shown = [i for i in best if chance[i] >= least]
-        rest = [i for i in shown if not written[i]]
-        seen = [bool(v) for i in rest if (v := verdicts[i]) is not None]
-        share = (len(shown) - len(rest) + len(rest) * sum(seen) / max(1, len(seen))) / len(shown)
+        by_answer.setdefault((e.question, e.answer, e.reference), []).append(i)
+    best = [max(indices, key=lambda i: chance[i]) for indices in by_answer.values()]
+    for threshold in THRESHOLDS:
+        above = [i for i in best if chance[i] >= threshold]
+        other = [i for i in above if not has_words[i]]
+        judged_right = [bool(v) for i in other if (v := verdicts[i]) is not None]
+        share = (len(above) - len(other) + len(other) * sum(judged_right) / max(1, len(judged_right))) / len(above)
         lines.append(
-            f"  {least}: {len(shown)} of {len(best)} answers with an edit; {len(shown) - len(rest)} have the written words, of the rest "
-            f"{sum(seen)} of {len(seen)} judged are right: {100 * share:.0f}%"
+            f"  {threshold}: {len(above)} of {len(best)} answers with an edit; {len(above) - len(other)} have the written words, of the rest "
+            f"{sum(judged_right)} of {len(judged_right)} judged are right: {100 * share:.0f}%"
         )
     return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks.quality.rewritten", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("report", "fit"))
-    chosen = parser.parse_args(arguments)
-    lines = (
-        fit(read("rewritten_fit.tsv"))
-        if chosen.what == "fit"
-        else report(read("rewritten_test.tsv")) + drawn(read("rewritten_drawn.tsv"))
-    )
-    print("\n".join(lines))
+    args = parser.parse_args(arguments)
+    test, draws, edits = (read_tsv(FOLDER / f"rewritten_{name}.tsv") for name in ("test", "drawn", "fit"))
+    print("\n".join(fit(edits) if args.what == "fit" else report(test) + draw_report(draws)))
     return 0
 
 

@@ -15,8 +15,8 @@ import multiprocessing
 import random
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,26 +37,26 @@ def answer(text: str) -> GenerationWork:
 class Person:
     """One simulated annotator and what was acknowledged to them."""
 
-    def __init__(self, store: Store, project: str, name: str, every: float, seed: int) -> None:
-        self.store, self.project, self.name, self.every = store, project, name, every
-        self.random = random.Random(seed)
+    def __init__(self, store: Store, project: str, name: str, interval: float) -> None:
+        self.store, self.project, self.name, self.interval = store, project, name, interval
+        self.random = random.Random(name)
         self.times: dict[str, list[float]] = {"claim": [], "draft": [], "submit": []}
         self.errors: list[str] = []
         self.drafts: dict[str, tuple[int, str]] = {}  # item -> version and text of the last acknowledged draft
         self.submitted: dict[str, str] = {}  # item -> acknowledged answer
 
     def _timed(self, kind: str, call: Any) -> Any:
-        started = time.perf_counter()
+        start = time.perf_counter()
         try:
             return call()
-        except Exception as e:
-            self.errors.append(f"{kind}: {type(e).__name__}: {e}")
+        except Exception as error:
+            self.errors.append(f"{kind}: {type(error).__name__}: {error}")
             return None
         finally:
-            self.times[kind].append(1000 * (time.perf_counter() - started))
+            self.times[kind].append(1000 * (time.perf_counter() - start))
 
     def work(self, until: float) -> None:
-        pause = self.random.random() * self.every  # people do not start in step
+        pause = self.random.random() * self.interval  # people do not start in step
         while time.monotonic() + pause < until:
             time.sleep(pause)
             pause = 0.0
@@ -66,7 +66,7 @@ class Person:
             version = 0
             for number in range(self.random.randint(2, 6)):
                 text = f"{self.name} {task.item} {number} " + "x" * self.random.randint(20, 2000)
-                began = time.monotonic()
+                start = time.monotonic()
                 saved = self._timed(
                     "draft",
                     lambda item=task.item, text=text, version=version: self.store.drafts.save_draft(
@@ -76,25 +76,25 @@ class Person:
                 if saved is not None:
                     version = saved.version
                     self.drafts[task.item] = (version, text)
-                left = self.every - (time.monotonic() - began)
-                if time.monotonic() + max(0.0, left) >= until:
+                remaining = self.interval - (time.monotonic() - start)
+                if time.monotonic() + max(0.0, remaining) >= until:
                     return
-                time.sleep(max(0.0, left))
+                time.sleep(max(0.0, remaining))
             text = f"{self.name} {task.item}"
-            done = self._timed(
+            submission = self._timed(
                 "submit",
                 lambda item=task.item, text=text: self.store.submissions.submit(
                     item, self.name, STAGE, answer(text), seconds=1
                 ),
             )
-            if done is not None:
+            if submission is not None:
                 self.submitted[task.item] = text
-            pause = self.every
+            pause = self.interval
 
 
-def process(url: str, project: str, names: list[str], every: float, seconds: float, start: Any, results: Any) -> None:
+def process(url: str, project: str, names: list[str], interval: float, seconds: float, start: Any, results: Any) -> None:
     with Store(url) as store:
-        people = [Person(store, project, name, every, seed=hash_of(name)) for name in names]
+        people = [Person(store, project, name, interval) for name in names]
         # the app processes have been running for a while: what the first call of each kind costs is no save's
         warm = f"warm {names[0]}"
         for _ in range(2):
@@ -104,16 +104,13 @@ def process(url: str, project: str, names: list[str], every: float, seconds: flo
                 store.submissions.submit(task.item, warm, STAGE, answer("warm"), seconds=1)
         start.wait()
         until = time.monotonic() + seconds
-        threads = [threading.Thread(target=one.work, args=(until,)) for one in people]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(people)) as pool:
+            list(pool.map(lambda person: person.work(until), people))
     results.put([(p.name, p.times, p.errors, p.drafts, p.submitted) for p in people])
 
 
 def manage(url: str, project: str, count: int, start: Any, results: Any) -> None:
-    """Adds many questions, then puts them in another order; tells the seconds of both, or the error."""
+    """Adds many questions, then reorders them; puts the seconds of both, and errors, into `results`."""
     times: dict[str, float] = {}
     errors: list[str] = []
     with Store(url) as store:
@@ -133,23 +130,28 @@ def manage(url: str, project: str, count: int, start: Any, results: Any) -> None
     results.put((times, errors))
 
 
-def hash_of(name: str) -> int:
-    return int.from_bytes(name.encode()[-4:])
+def make_project(store: Store, name: str, items: int, **values: Any) -> str:
+    """The id of a new project with so many questions, whose work can be submitted without having read a passage."""
+    project = store.projects.create_project("Mia", f"{name} {time.time():.0f}", thresholds={"must_read": 0}, **values).id
+    store.intake.add_items("Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(items)])
+    return project
 
 
-def lost(store: Store, found: list[Any]) -> int:
+def submitted_texts(store: Store, item: str, name: str) -> list[str]:
+    """The answer of each version that a person submitted of an item."""
+    history = store.submissions.submission_history(item, name, STAGE, name)
+    return [s.content.annotation.pairs[0].answers[0] for s in history if isinstance(s.content, GenerationWork)]
+
+
+def lost(store: Store, results: list[Any]) -> int:
     """Acknowledged drafts and submissions that are not there, or not as they were acknowledged."""
     missing = 0
-    for name, _, _, drafts, submitted in found:
+    for name, _, _, drafts, submitted in results:
         for item, (version, text) in drafts.items():
             draft = store.drafts.find_draft(item, name, STAGE)
-            if draft is None or draft.version < version or draft.body != {"text": text}:
-                missing += 1
+            missing += draft is None or draft.version < version or draft.body != {"text": text}
         for item, text in submitted.items():
-            history = store.submissions.submission_history(item, name, STAGE, name)
-            said = [s.content.annotation.pairs[0].answers[0] for s in history if isinstance(s.content, GenerationWork)]
-            if said != [text]:
-                missing += 1
+            missing += submitted_texts(store, item, name) != [text]
     return missing
 
 
@@ -180,12 +182,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"sqlite:///{folder}/load.db"
         with Store(url) as store:
-            project = store.projects.create_project(
-                "Mia", f"load {time.time():.0f}", annotators_per_item=2, thresholds={"must_read": 0}
-            ).id
-            store.intake.add_items(
-                "Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)]
-            )
+            project = make_project(store, "load", args.items, annotators_per_item=2)
         context = multiprocessing.get_context("spawn")
         start, results = context.Barrier(args.processes + bool(args.adding)), context.Queue()
         managed = context.Queue()
@@ -200,32 +197,32 @@ def main() -> int:
         manager = context.Process(target=manage, args=(url, project, args.adding, start, managed))
         for worker in [*workers, manager] if args.adding else workers:
             worker.start()
-        found = [row for _ in workers for row in results.get(timeout=args.seconds + 300)]
+        people = [row for _ in workers for row in results.get(timeout=args.seconds + 300)]
         for worker in workers:
             worker.join()
-        adding, refused = managed.get(timeout=args.seconds + 600) if args.adding else ({}, [])
+        adding, manager_errors = managed.get(timeout=args.seconds + 600) if args.adding else ({}, [])
         with Store(url) as store:
-            gone = lost(store, found)
+            lost_saves = lost(store, people)
             health = store.maintenance.health(full=True)
-            over = store.items.progress(project, "Mia")["generation"].over
-    errors = [e for row in found for e in row[2]] + refused
-    times = {kind: [t for row in found for t in row[1][kind]] for kind in ("claim", "draft", "submit")}
-    out = {
+            surplus = store.items.progress(project, "Mia")["generation"].over
+    errors = [e for row in people for e in row[2]] + manager_errors
+    times = {kind: [t for row in people for t in row[1][kind]] for kind in ("claim", "draft", "submit")}
+    figures = {
         "database": "PostgreSQL" if args.url else "SQLite",
         "people": args.people,
         "processes": args.processes,
         "seconds": args.seconds,
         **({"adding": {"items": args.adding, **adding}} if args.adding else {}),
-        "lost_saves": gone,
+        "lost_saves": lost_saves,
         "errors": len(errors),
         "first_errors": errors[:5],
-        "over_the_number": over,
+        "over_the_number": surplus,
         "integrity": health.integrity,
         "save": summary(times["draft"] + times["submit"]),
         **{kind: summary(value) for kind, value in times.items()},
     }
-    show(out, args.out)
-    return int(bool(gone or errors or health.integrity != "ok"))
+    show(figures, args.out)
+    return int(bool(lost_saves or errors or health.integrity != "ok"))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m benchmarks.robustness.kill_saves [--kills 200] [--url URL] [--out FILE]
 
-A writer takes items, saves drafts and submits without a pause, and says after each call what was acknowledged, over a pipe.  It is killed
-after a time drawn anew for each kill, from the first moments of a save to many saves later, so that kills fall at every point: the report
+A writer takes items, saves drafts and submits without a pause, and reports over a pipe after each call what was acknowledged.  It is killed
+after a random time, from the first moments of a save to many saves later, so that kills fall at every point: the report
 counts in which call.  After each kill the database is opened again and everything acknowledged so far by this writer is looked up; the
 integrity check runs after each kill too (SQLite).  A save that was under way may be there or not, but never half.
 """
@@ -22,15 +22,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.robustness.annotation_load import STAGE, answer
+from benchmarks.robustness.annotation_load import STAGE, answer, make_project, submitted_texts
 from benchmarks.timing import show
-from core.types import ReferenceQuestion
-from storage.records.annotation import GenerationWork
 from storage.store import Store
 
 
 def write(url: str, project: str, name: str, pipe: Any) -> None:
-    """Saves for ever.  Sends (call, item, text) before each call as `begin` and after it as `done`."""
+    """Saves until it is killed.  Sends (call, item, text) before each call as `begin` and after it as `done`."""
     with Store(url) as store:
         number = 0
         while True:
@@ -52,20 +50,17 @@ def write(url: str, project: str, name: str, pipe: Any) -> None:
             pipe.send(("done", "submit", task.item, text))
 
 
-def check(store: Store, name: str, drafts: dict[str, list[str]], submitted: dict[str, str], begun: tuple[str, str, str]) -> int:
-    """How much is missing of what was acknowledged; the last call begun may have happened."""
+def check(
+    store: Store, name: str, drafts: dict[str, list[str]], submitted: dict[str, str], last_call: tuple[str, str, str]
+) -> int:
+    """The number of acknowledged saves that are missing; the last call may have happened."""
     missing = 0
     for item, texts in drafts.items():
-        allowed = [texts[-1]] + ([begun[2]] if begun[:2] == ("draft", item) else [])
-        found = store.drafts.find_draft(item, name, STAGE)
-        missing += found is None or found.body.get("text") not in allowed
+        expected = [texts[-1]] + ([last_call[2]] if last_call[:2] == ("draft", item) else [])
+        draft = store.drafts.find_draft(item, name, STAGE)
+        missing += draft is None or draft.body.get("text") not in expected
     for item, text in submitted.items():
-        said = [
-            s.content.annotation.pairs[0].answers[0]
-            for s in store.submissions.submission_history(item, name, STAGE, name)
-            if isinstance(s.content, GenerationWork)
-        ]
-        missing += said != [text]
+        missing += submitted_texts(store, item, name) != [text]
     return missing
 
 
@@ -78,60 +73,57 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     chance = random.Random(0)
-    points: Counter[str] = Counter()
+    kills_by_call: Counter[str] = Counter()
     missing = acknowledged = damaged = 0
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"sqlite:///{folder}/kills.db"
         with Store(url) as store:
-            project = store.projects.create_project("Mia", f"kills {time.time():.0f}", thresholds={"must_read": 0}).id
-            store.intake.add_items(
-                "Mia", project, [ReferenceQuestion(f"q{i}", f"Question {i}?", ()) for i in range(args.items)]
-            )
-        # forked from a small process: starting Python anew for each kill would take most of the time
+            project = make_project(store, "kills", args.items)
+        # forked from a small process: starting Python again for each kill would take most of the time
         context = multiprocessing.get_context("fork")
         for kill in range(args.kills):
             name = f"writer {kill}"
-            here, there = context.Pipe(duplex=False)
-            worker = context.Process(target=write, args=(url, project, name, there))
+            receiver, sender = context.Pipe(duplex=False)
+            worker = context.Process(target=write, args=(url, project, name, sender))
             worker.start()
-            there.close()
-            said = []
-            while not said or said[-1][0] != "ready":
-                said.append(here.recv())
+            sender.close()
+            messages = []
+            while not messages or messages[-1][0] != "ready":
+                messages.append(receiver.recv())
             time.sleep(chance.random() ** 2 * args.longest)
             worker.kill()
             worker.join()
             assert worker.exitcode == -signal.SIGKILL, worker.exitcode
             drafts: dict[str, list[str]] = {}
             submitted: dict[str, str] = {}
-            begun = ("", "", "")
+            last_call = ("", "", "")
             with contextlib.suppress(EOFError):
                 while True:
-                    said.append(here.recv())
-            for what, call, item, text in said:
-                if what != "done":
-                    begun = (call, item, text)
+                    messages.append(receiver.recv())
+            for state, call, item, text in messages:
+                if state != "done":
+                    last_call = (call, item, text)
                     continue
-                begun = ("", "", "")
+                last_call = ("", "", "")
                 acknowledged += 1
                 if call == "draft":
                     drafts.setdefault(item, []).append(text)
                 elif call == "submit":
                     submitted[item] = text
-            here.close()
-            points[begun[0] or "between"] += 1
+            receiver.close()
+            kills_by_call[last_call[0] or "between"] += 1
             with Store(url) as store:
-                missing += check(store, name, drafts, submitted, begun)
+                missing += check(store, name, drafts, submitted, last_call)
                 damaged += store.maintenance.health(full=True).integrity != "ok"
-    out = {
+    figures = {
         "database": "PostgreSQL" if args.url else "SQLite",
         "kills": args.kills,
-        "killed_in": dict(points),
+        "killed_in": dict(kills_by_call),
         "acknowledged": acknowledged,
         "lost": missing,
         "integrity_failures": damaged,
     }
-    show(out, args.out)
+    show(figures, args.out)
     return int(bool(missing or damaged))
 
 

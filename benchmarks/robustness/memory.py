@@ -1,9 +1,9 @@
-"""What a process holds after many different questions: memory and open handles.
+"""Memory and open handles of a process after many different questions.
 
     python -m benchmarks.robustness.memory [--system ambiscope] [--questions 500] [--corpus practice]
 
 Each question is asked in a thread of its own, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
-passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or held more handles
+passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or had more handles
 at the end than after the tenth question.
 """
 
@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.timing import peak_mb
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
@@ -26,13 +27,7 @@ from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.types import Question
 
-SHOWN = (1, 10, 25, 50, 100, 110, 150, 200, 250, 300, 350, 400, 450, 500)
-
-
-def resident() -> tuple[float, float]:
-    """MB of this process now, and at most so far."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Vm"))
-    return tuple(int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
+REPORTED = (1, 10, 25, 50, 100, 110, 150, 200, 250, 300, 350, 400, 450, 500)
 
 
 def handles() -> int:
@@ -49,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--corpus", default="practice", help="practice (built where it is missing), starter, or another one's name"
     )
     parser.add_argument("--no-clarify", action="store_true")
-    parser.add_argument("--most", type=float, default=2500, help="MB that the process may hold")
+    parser.add_argument("--most", type=float, default=2500, help="most MB that the process may have")
     args = parser.parse_args(argv)
     settings = Settings.from_env()
     engine = Engine(settings)
@@ -59,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     texts = list(dict.fromkeys(q.question for q in load(args.file)))
     if len(texts) < args.questions:
         parser.error(f"{args.file} has {len(texts)} distinct questions")
-    chosen = texts[:: len(texts) // args.questions][: args.questions]
+    selected = texts[:: len(texts) // args.questions][: args.questions]
     name = args.system or settings.system
     options = Options(top_k=passages_to_read(name, settings.top_k), clarify=not args.no_clarify)
     system = engine.system(name, args.corpus, options)
@@ -73,27 +68,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     print(f"{name}, {args.questions} distinct questions of {args.file.name} over {args.corpus}")
     print("| questions | MB | MB at most | handles | seconds a question |\n|--:|--:|--:|--:|--:|")
-    most, open_then, open_now, began = 0.0, 0, 0, time.perf_counter()
-    for number, text in enumerate(chosen, 1):
+    peak, open_then, open_now, start = 0.0, 0, 0, time.perf_counter()
+    for number, text in enumerate(selected, 1):
         thread = threading.Thread(target=ask, args=(text,))
         thread.start()
         thread.join()
         open_now = handles()
         if number <= 10:
             open_then = open_now
-        if number in SHOWN or number == len(chosen):
-            now, most = resident()
-            seconds = (time.perf_counter() - began) / number
-            print(f"| {number} | {now:.0f} | {most:.0f} | {open_now} | {seconds:.2f} |", flush=True)
+        if number in REPORTED or number == len(selected):
+            peak = peak_mb()
+            seconds = (time.perf_counter() - start) / number
+            print(f"| {number} | {peak_mb(field='VmRSS'):.0f} | {peak:.0f} | {open_now} | {seconds:.2f} |", flush=True)
     for line in failed[:5]:
         print(f"failed: {line}", file=sys.stderr)
     if failed:
         print(f"{len(failed)} questions failed", file=sys.stderr)
-    if most > args.most:
-        print(f"the process held {most:.0f} MB; at most {args.most:.0f} are meant", file=sys.stderr)
+    if peak > args.most:
+        print(f"the process had {peak:.0f} MB, more than {args.most:.0f}", file=sys.stderr)
     if open_now > open_then:
         print(f"{open_now} handles are open, after the tenth question there were {open_then}", file=sys.stderr)
-    return int(most > args.most or open_now > open_then or len(failed) == len(chosen))
+    return int(peak > args.most or open_now > open_then or len(failed) == len(selected))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A walk over the app as somebody takes it who presses, types, chooses and uploads anything: what walks share with their test.
+"""A walk over the app by somebody who presses, types, chooses and uploads anything: what walks share with their test.
 
 `draw(options)` makes every choice, so that Hypothesis can shrink a walk and `random.Random.choice` can repeat one by its seed.
 """
@@ -76,11 +76,10 @@ ADDRESSES = (
 
 @dataclass
 class Walk:
-    """`steps` tells what was done so far, `trouble` what should not have happened."""
+    """`draw`: chooses one of several options; `steps`: what was done so far."""
 
     open_app: Callable[..., AppTest]
     draw: Callable[[Sequence[Any]], Any]
-    skip: frozenset[str] = frozenset()  # keys of buttons that are not pressed
     steps: list[str] = field(default_factory=list)
 
     def go(self, length: int) -> None:
@@ -90,13 +89,12 @@ class Walk:
         self._note(f"open {page} {address}")
         app = self._checked(lambda: self.open_app(page, **address))
         for _ in range(length):
-            act = self._action(app)
-            app = self._checked(act)
+            app = self._checked(self._action(app))
 
     def _action(self, app: AppTest) -> Callable[[], AppTest]:
         kinds = {
             "page": [None],
-            "press": [b for b in app.button if not b.disabled and b.key not in self.skip],
+            "press": [b for b in app.button if not b.disabled],
             "type": [w for w in (*app.text_input, *app.text_area) if not w.disabled],
             "choose": [
                 w for w in (*app.selectbox, *app.radio, *app.button_group, *app.multiselect) if w.options and not w.disabled
@@ -107,13 +105,13 @@ class Walk:
             "turn": list(app.pagination),
             "upload": list(app.file_uploader),
         }
-        # pressing is what does something: the other fields are only set in between
-        weights = [k for k, found in kinds.items() if found for _ in range({"press": 5, "type": 2, "upload": 2}.get(k, 1))]
+        # pressing is what has effects: the other fields are only set in between
+        weights = [k for k, widgets in kinds.items() if widgets for _ in range({"press": 5, "type": 2, "upload": 2}.get(k, 1))]
         kind = self.draw(weights)
 
-        def run(changed: Any) -> AppTest:
+        def run(widget: Any) -> AppTest:
             """A browser sends the fields of a form with its button."""
-            return app if getattr(changed, "form_id", "") else changed.run()
+            return app if getattr(widget, "form_id", "") else widget.run()
 
         widget = self.draw(kinds[kind])
         label = "" if widget is None else f"{getattr(widget, 'label', '')!r:.60} {widget.key or ''}"
@@ -124,43 +122,32 @@ class Walk:
         if kind == "press":
             self._note(f"press {label}")
             return lambda: widget.click().run()
-        if kind == "upload":
-            name, body = self.draw(
-                [f for f in FILES if f[0].endswith(tuple(widget.allowed_type))]
-            )  # a browser offers no others
-            self._note(f"upload {name!r:.40} {label}")
-            return lambda: run(widget.set_value((name, body, "application/octet-stream")))
-        if kind == "tick":
-            self._note(f"tick {label}")
-            return lambda: run(widget.set_value(not widget.value))
-        if kind == "number":
-            value = self._within(widget, self.draw(NUMBERS))
-            self._note(f"set {value} {label}")
-            return lambda: run(widget.set_value(value))
-        if kind == "day":
-            value = self.draw(DAYS)
-            value = None if value is None else min(max(value, widget.min), widget.max)
-            self._note(f"set {value} {label}")
-            return lambda: run(widget.set_value(value))
-        if kind == "turn":
-            page = self.draw(range(1, widget.num_pages + 1))
-            self._note(f"page {page} {label}")
-            return lambda: run(widget.set_value(page))
-        if kind == "type":
-            limit = widget.max_chars or None  # the browser takes no more
-            text = self.draw(TEXTS)[:limit]
-            self._note(f"type {text!r:.60} {label}")
-            return lambda: run(widget.set_value(text))
-        option = self.draw(widget.options)
-        self._note(f"choose {option!r:.60} {label}")
-        return lambda: run(chosen(widget, option))
+        if kind == "choose":
+            option = self.draw(widget.options)
+            self._note(f"choose {option!r:.60} {label}")
+            return lambda: run(choose(widget, option))
+        value = self._value(kind, widget)
+        self._note(f"{kind} {value!r:.60} {label}")
+        return lambda: run(widget.set_value(value))
 
-    @staticmethod
-    def _within(widget: Any, number: int) -> Any:
-        low, high = widget.min, widget.max
-        value = number if low is None else max(low, number)
-        value = value if high is None else min(high, value)
-        return float(value) if isinstance(low, float) or isinstance(high, float) else int(value)
+    def _value(self, kind: str, widget: Any) -> Any:
+        """What a browser would let a person enter."""
+        if kind == "upload":
+            files = [f for f in FILES if f[0].endswith(tuple(widget.allowed_type))]
+            return (*self.draw(files), "application/octet-stream")
+        if kind == "tick":
+            return not widget.value
+        if kind == "number":
+            number = self.draw(NUMBERS)
+            number = number if widget.min is None else max(widget.min, number)
+            number = number if widget.max is None else min(widget.max, number)
+            return float(number) if isinstance(widget.min, float) or isinstance(widget.max, float) else int(number)
+        if kind == "day":
+            day = self.draw(DAYS)
+            return None if day is None else min(max(day, widget.min), widget.max)
+        if kind == "turn":
+            return self.draw(range(1, widget.num_pages + 1))
+        return self.draw(TEXTS)[: widget.max_chars or None]
 
     def _note(self, step: str) -> None:
         self.steps.append(step)
@@ -169,19 +156,18 @@ class Walk:
         try:
             app = act()
         except Exception as error:
-            raise AssertionError(self._told(f"{type(error).__name__}: {error}")) from error
-        wrong = [f"{e.message}\n{''.join(e.stack_trace)}" for e in app.exception] + [
-            e.value for e in app.error if UNEXPECTED in e.value
-        ]
-        assert not wrong, self._told("\n".join(map(str, wrong)))
+            raise AssertionError(self._with_steps(f"{type(error).__name__}: {error}")) from error
+        wrong = [f"{e.message}\n{''.join(e.stack_trace)}" for e in app.exception]
+        wrong += [e.value for e in app.error if UNEXPECTED in e.value]
+        assert not wrong, self._with_steps("\n".join(wrong))
         return app
 
-    def _told(self, what: str) -> str:
-        return f"{what}\nafter:\n  " + "\n  ".join(self.steps)
+    def _with_steps(self, problem: str) -> str:
+        return f"{problem}\nafter:\n  " + "\n  ".join(self.steps)
 
 
-def chosen(widget: Any, option: str) -> Any:
-    """Chooses by what is shown, as a browser does: AppTest wants the value behind it, which a list of options does not tell."""
+def choose(widget: Any, option: str) -> Any:
+    """Chooses by what is shown, as a browser does: AppTest wants the value behind it, which a list of options does not have."""
     state = WidgetState(id=widget.id)
     if widget.type in ("button_group", "multiselect"):
         state.string_array_value.data[:] = [option]

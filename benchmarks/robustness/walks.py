@@ -22,11 +22,11 @@ def main() -> int:
     parser.add_argument("--walks", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--steps", type=int, default=12)
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {
-            "ATTACK_SEEDS": f"{given.first}:{given.first + given.walks}",
-            "ATTACK_STEPS": str(given.steps),
+            "ATTACK_SEEDS": f"{args.first}:{args.first + args.walks}",
+            "ATTACK_STEPS": str(args.steps),
         }
         test = "tests/attacks/test_walks.py::test_walks_from_seeds"
         return int(pytest.main([test, "-s", f"--basetemp={folder}/walks"]))

@@ -11,15 +11,15 @@ The three ways take turns, so that a busy machine slows all of them; ratios are 
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 
-from benchmarks.timing import Call, peak_mb, ratio, seconds_in_turn, show
+from benchmarks.timing import Call, peak_mb, seconds_in_turn, show
 from core.models.span.fast_loop import FastSpanLoop, Rereading
 from core.settings import ROOT, Settings, quiet_libraries
 
@@ -89,10 +89,10 @@ def t5_ways(network: Any, passages: int) -> dict[str, Call]:
         with torch.inference_mode():
             write(network, *fid.encode(t5_batch(1, passages, TOKENS, 0)), SPLICED)
 
-    def loop(later: int) -> None:
+    def loop(reread: int) -> None:
         with torch.inference_mode():
             for step, prompt in enumerate(PROMPT):
-                encoded = network.encode(t5_batch(1, later if step else passages, TOKENS, prompt))
+                encoded = network.encode(t5_batch(1, reread if step else passages, TOKENS, prompt))
                 write(network, *encoded, ANSWER if step < 2 else 1)
 
     return dict(zip(WAYS, (single, lambda: loop(passages), lambda: loop(Rereading().count(passages)))))
@@ -110,8 +110,8 @@ def make_ways(shape: str, questions: int, passages: int) -> list[dict[str, Call]
     answerer, _ = load_answerer(engine.settings.answerer, "cpu")
     texts = [q.question for q in load(ROOT / "data" / "starter" / "questions.json")]
     texts = texts[:: max(1, len(texts) // questions)][:questions]
-    found = engine.corpus("starter").search_many(texts, passages)
-    return [bundled_ways(q, read, answerer) for q, read in zip(texts, found)]
+    retrieved = engine.corpus("starter").search_many(texts, passages)
+    return [bundled_ways(q, passages_of_question, answerer) for q, passages_of_question in zip(texts, retrieved)]
 
 
 def main() -> None:
@@ -127,9 +127,8 @@ def main() -> None:
     for ways in make_ways(args.shape, args.questions, args.passages):
         for way, took in seconds_in_turn(ways, args.repeats).items():
             times[way] += took
-    figures = {
-        way: {"seconds": statistics.median(took), "time_ratio": ratio(took, times[WAYS[0]])} for way, took in times.items()
-    }
+    ratios = {way: [a / b for a, b in zip(took, times[WAYS[0]], strict=True)] for way, took in times.items()}  # of single turns
+    figures = {way: {"seconds": median(took), "time_ratio": median(ratios[way])} for way, took in times.items()}
     show(
         {"shape": args.shape, "passages": args.passages, "threads": torch.get_num_threads(), **figures, "peak_mb": peak_mb()},
         args.out,

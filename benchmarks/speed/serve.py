@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.speed.start import free_port
+from benchmarks.speed.start import free_port, wait_for
 from benchmarks.timing import show
 from core.engine import Engine
 from core.settings import ROOT, Settings, child_environment, let_threads_sleep, quiet_libraries
@@ -51,14 +51,7 @@ def service(batch: int, workers: int) -> Iterator[tuple[httpx.Client, int]]:
     process = subprocess.Popen(command, cwd=ROOT, env=child_environment(**changes), stdout=subprocess.DEVNULL)
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600, trust_env=False, limits=httpx.Limits()) as client:
         try:
-            while True:
-                try:
-                    if client.get("/health").json()["status"] == "ok":
-                        break
-                except httpx.TransportError:
-                    if process.poll() is not None:
-                        raise RuntimeError("the service did not start") from None
-                time.sleep(0.2)
+            wait_for(process, lambda: client.get("/health").json()["status"] == "ok")
             yield client, process.pid
         finally:
             process.terminate()
@@ -67,18 +60,18 @@ def service(batch: int, workers: int) -> Iterator[tuple[httpx.Client, int]]:
 
 def cpu_seconds(pid: int) -> float:
     """Of a process with all its threads so far."""
-    after = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(after[11]) + int(after[12])) / os.sysconf("SC_CLK_TCK")
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def ask(client: httpx.Client, question: str, options: dict[str, Any]) -> tuple[float, float] | None:
     """(seconds in the queue, seconds in all); None if it was lost."""
-    started = time.perf_counter()
+    start = time.perf_counter()
     try:
         response = client.post("/v1/ask", json={"question": question, "corpus": "starter", **options})
     except httpx.TransportError:
         return None
-    return (response.json()["waited"], time.perf_counter() - started) if response.status_code == 200 else None
+    return (response.json()["waited"], time.perf_counter() - start) if response.status_code == 200 else None
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -101,7 +94,7 @@ def main() -> int:
     let_threads_sleep()
     quiet_libraries()
     options = {"system": args.system, "top_k": args.top_k, "clarify": not args.no_clarify}
-    alone, served, asked = list[float](), list[float](), list[tuple[float, float] | None]()
+    engine_rates, service_rates, replies = list[float](), list[float](), list[tuple[float, float] | None]()
     cpu = list[tuple[float, float]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AMBISCOPE_HOME"] = home
@@ -114,25 +107,25 @@ def main() -> int:
                 answer(system, Question(text))
             list(clients.map(lambda q: ask(client, q, options), questions[: args.clients]))
             for _ in range(args.rounds):
-                started, before = time.perf_counter(), time.process_time()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 for text in questions:
                     answer(system, Question(text))
-                alone.append(len(questions) / (time.perf_counter() - started))
-                own = time.process_time() - before
-                started, before = time.perf_counter(), cpu_seconds(pid)
-                asked += clients.map(lambda q: ask(client, q, options), questions)
-                served.append(len(questions) / (time.perf_counter() - started))
-                cpu.append((own, cpu_seconds(pid) - before))
-    answered = [a for a in asked if a is not None]
+                engine_rates.append(len(questions) / (time.perf_counter() - start))
+                engine_cpu = time.process_time() - cpu_start
+                start, cpu_start = time.perf_counter(), cpu_seconds(pid)
+                replies += clients.map(lambda q: ask(client, q, options), questions)
+                service_rates.append(len(questions) / (time.perf_counter() - start))
+                cpu.append((engine_cpu, cpu_seconds(pid) - cpu_start))
+    answered = [a for a in replies if a is not None]
     figures = {
-        "lost": len(asked) - len(answered),
-        "engine_questions_a_second": round(statistics.median(alone), 3),
-        "service_questions_a_second": round(statistics.median(served), 3),
-        "share": round(statistics.median(s / a for s, a in zip(served, alone, strict=True)), 3),
+        "lost": len(replies) - len(answered),
+        "engine_questions_a_second": round(statistics.median(engine_rates), 3),
+        "service_questions_a_second": round(statistics.median(service_rates), 3),
+        "share": round(statistics.median(s / a for s, a in zip(service_rates, engine_rates, strict=True)), 3),
         "cpu_seconds_a_question": [round(statistics.median(c) / len(questions), 2) for c in zip(*cpu, strict=True)],
         "share_by_cpu": round(statistics.median(a / b for a, b in cpu), 3),
         "queue_seconds": percentiles([waited for waited, _ in answered]),
-        "seconds": percentiles([whole for _, whole in answered]),
+        "seconds": percentiles([seconds for _, seconds in answered]),
         "load": [round(x, 1) for x in os.getloadavg()],
     }
     show(figures, args.out)

@@ -1,1 +1,1 @@
-"""What of training brings what: ablations, few questions, a toy task."""
+"""Plans of many trainings, their model cards, and small data to rehearse them."""

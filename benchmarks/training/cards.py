@@ -1,4 +1,4 @@
-"""What is remembered of a training, and the model card that is made of it: command, commit, seed, data with digests and licences, figures."""
+"""The record of a training, and the model card made of it: command, commit, seed, data with digests and licences, figures."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ LICENCES = {
     "ambignq": "CC BY-SA 3.0",
     "passages": "CC BY-SA 3.0 and 4.0 (Wikipedia)",
 }
-# what a training file holds of published data sets, with the split where the file's source says it
+# the published data sets in a training file, with the split where the file's source says it
 SPLITS = {
     "reading/train.jsonl.gz": "SQuAD 1.1 *train*, NQ, TyDi QA, SQuADShifts-wiki, Quoref, QAMR, PolicyQA, NQ-swap, TimeQA, HotpotQA",
     "multi/train.jsonl.gz": "DROP *dev*, Quoref *train*, MultiSpanQA *valid*, QuoteSum *dev*",
     "ambignq/train_light.json": "AmbigNQ *train*",
 }
-OWN = "Apache-2.0, written for this project"  # of data/
-UNKNOWN = "licence: see its source"
-TOLD = ("out", "figure")  # of what a command printed: left out of the card
+OWN_LICENCE = "Apache-2.0, written for this project"  # of data/
+UNKNOWN_LICENCE = "licence: see its source"
+NOT_ON_CARD = ("out", "figure")  # of what a command printed: left out of the card
 
 
 def record_of(
     name: str, words: Sequence[str], out: Path, data: Sequence[Path], log: Path, device: str, seconds: float
 ) -> dict[str, Any]:
-    """What a card says of one stage; paths are shortened, because they are private."""
+    """The facts of one stage for its card; paths are shortened, because they are private."""
     files = [f for path in data for f in _files(path)]
     return {
         "name": name,
@@ -50,12 +50,12 @@ def record_of(
             {
                 "file": _short(str(f), out),
                 "sha256": _sha256(f, f.stat().st_size),
-                "licence": _licence(f),
+                "licence": OWN_LICENCE if f.is_relative_to(ROOT / "data") else LICENCES.get(f.parent.name, UNKNOWN_LICENCE),
                 "splits": SPLITS.get(f"{f.parent.name}/{f.name}", ""),
             }
             for f in files
         ],
-        "figures": {k: v for k, v in last_object(log).items() if k not in TOLD},
+        "figures": {k: v for k, v in last_object(log).items() if k not in NOT_ON_CARD},
         "device": device,
         "seconds": round(seconds, 1),
     }
@@ -73,7 +73,7 @@ def last_object(log: Path) -> dict[str, Any]:
 
 
 def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
-    """The README.md of a checkpoint: what its stages did, in their order."""
+    """Writes the README.md of a checkpoint: its stages in order."""
     splits = dict.fromkeys(d["splits"] for record in records for d in record["data"] if d["splits"])
     lines = [
         f"# Model card: `{folder.name}`",
@@ -89,20 +89,20 @@ def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
         lines += [f"## {record['name']}", "", *([record["note"], ""] if record["note"] else []), "| | |", "|---|---|"]
         lines += [f"| command | `{record['command']}` |", f"| commit | {record['commit']} |"]
         lines += [f"| data | `{d['file']}` ({d['licence']}), sha256 `{d['sha256']}` |" for d in record["data"]]
-        lines += [f"| figures, the held-out ones among them | {_said(record['figures'])} |"]
+        lines += [f"| figures, the held-out ones among them | {_in_words(record['figures'])} |"]
         lines += [f"| device, time | {record['device']}, {record['seconds']} s |", ""]
     lines += ["Nothing of `data/starter` or `data/starter_test`, and no file of held-out questions, was trained on."]
     disk.write_text(folder / "README.md", "\n".join(lines) + "\n")
 
 
-def _said(figures: dict[str, Any], before: str = "") -> str:
-    """Figures in words: `step 250, plain f1 0.608`."""
+def _in_words(figures: dict[str, Any], prefix: str = "") -> str:
+    """Figures as text: `step 250, plain f1 0.608`."""
     parts = []
     for name, value in figures.items():
         if isinstance(value, dict):
-            parts.append(_said(value, f"{before}{name} "))
+            parts.append(_in_words(value, f"{prefix}{name} "))
         elif value is not None:
-            parts.append(f"{before}{name} {f'{value:.4g}' if isinstance(value, float) else value}")
+            parts.append(f"{prefix}{name} {f'{value:.4g}' if isinstance(value, float) else value}")
     return ", ".join(part for part in parts if part)
 
 
@@ -122,10 +122,6 @@ def _files(path: Path) -> list[Path]:
     return [disk.plain_or_gz(path / name) for name in ("questions.json", "passages.tsv")] if path.is_dir() else [path]
 
 
-def _licence(path: Path) -> str:
-    return OWN if path.is_relative_to(ROOT / "data") else LICENCES.get(path.parent.name, UNKNOWN)
-
-
 @lru_cache
 def _sha256(path: Path, _size: int) -> str:
     with path.open("rb") as file:
@@ -133,5 +129,5 @@ def _sha256(path: Path, _size: int) -> str:
 
 
 def _commit() -> str:
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    process = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.stdout.strip() or "unknown"

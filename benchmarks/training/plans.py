@@ -1,4 +1,4 @@
-"""What plans of many trainings share: the child process of one, how much computing it takes, and the hours that this is."""
+"""What plans of many trainings share: the child process of one, how much computing it takes, and in how many hours."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def operations(steps: int, parameters: int = PARAMETERS["minilm"], tokens: int =
 
 
 def computing(amount: float) -> str:
-    """A number of operations in words: `2 PFLOP: about 0.111 hours on one data-centre GPU ...`."""
+    """A number of operations as text: `2 PFLOP: about 0.111 hours on one data-centre GPU ...`."""
     hours = " or ".join(f"{amount / rate / 3600:.3g} hours on {device}" for device, rate in RATES.items())
     return f"{amount / 1e15:.3g} PFLOP: about {hours}"
 
 
 def run(words: Sequence[str], device: str, log: Path | None = None, **settings: str) -> None:
-    """`python -m core WORDS` with some settings changed; what it says goes to the end of `log`, or nowhere.
+    """`python -m core WORDS` with some settings changed; its output goes to the end of `log`, or nowhere.
 
     Raises CalledProcessError.
     """
@@ -36,5 +36,5 @@ def run(words: Sequence[str], device: str, log: Path | None = None, **settings: 
     if log is None:
         subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
         return
-    with log.open("a", encoding="utf-8") as said:
-        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=said, stderr=subprocess.STDOUT)
+    with log.open("a", encoding="utf-8") as output:
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)

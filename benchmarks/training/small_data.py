@@ -22,8 +22,8 @@ OTHERS = 20  # passages of an annotated folder that these questions do not name
 def write_small(data: Path, annotated: Sequence[Path], out: Path, seed: int = 0) -> tuple[Path, list[Path]]:
     """(the folder that stands for `data`, those that stand for `annotated`).  Written again, every file is the same byte for byte."""
     rng = random.Random(seed)
-    for name, most in (("reading/train.jsonl.gz", READING), ("multi/train.jsonl.gz", MULTI)):
-        _write(out / name, _some(_lines(data / name), most, rng))
+    for name, count in (("reading/train.jsonl.gz", READING), ("multi/train.jsonl.gz", MULTI)):
+        _write(out / name, _some(_lines(data / name), count, rng))
     pairs = json.loads((data / "ambignq" / "train_light.json").read_text(encoding="utf-8"))
     disk.write_text(out / "ambignq" / "train_light.json", json.dumps(_some(pairs, AMBIGNQ, rng)))
     first, *rows = _lines(data / "passages" / "wiki.tsv.gz")
@@ -34,25 +34,25 @@ def write_small(data: Path, annotated: Sequence[Path], out: Path, seed: int = 0)
 
 def _annotated(folder: Path, out: Path, held_out: int, rng: random.Random) -> Path:
     questions = json.loads("\n".join(_lines(disk.plain_or_gz(folder / "questions.json"))))
-    chosen = [
+    selected = [
         q
-        for split, most in (("train", TRAIN), ("held out", held_out))
-        for q in _some([q for q in questions if q.get("split") == split], most, rng)
+        for split, count in (("train", TRAIN), ("held out", held_out))
+        for q in _some([q for q in questions if q.get("split") == split], count, rng)
     ]
-    named = {
-        i for q in chosen for a in q["annotations"] for pair in (a, *a.get("qaPairs", ())) for i in pair.get("passages", ())
+    named_ids = {
+        i for q in selected for a in q["annotations"] for pair in (a, *a.get("qaPairs", ())) for i in pair.get("passages", ())
     }
     first, *rows = _lines(disk.plain_or_gz(folder / "passages.tsv"))
     others = {row.partition("\t")[0] for row in _some(rows, OTHERS, rng)}
-    disk.write_text(out / "questions.json", json.dumps(chosen))
-    kept = [row for row in rows if row.partition("\t")[0] in named | others]
-    disk.write_text(out / "passages.tsv", "".join(f"{line}\n" for line in (first, *kept)))
+    disk.write_text(out / "questions.json", json.dumps(selected))
+    kept_rows = [row for row in rows if row.partition("\t")[0] in named_ids | others]
+    disk.write_text(out / "passages.tsv", "".join(f"{line}\n" for line in (first, *kept_rows)))
     return out
 
 
-def _some(rows: Sequence[Any], most: int, rng: random.Random) -> list[Any]:
+def _some(rows: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
     """At most so many rows, in their order."""
-    return [rows[i] for i in sorted(rng.sample(range(len(rows)), min(most, len(rows))))]
+    return [rows[i] for i in sorted(rng.sample(range(len(rows)), min(count, len(rows))))]
 
 
 def _lines(path: Path) -> list[str]:

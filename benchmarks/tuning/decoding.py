@@ -3,7 +3,7 @@
     python -m benchmarks.tuning.decoding [--answerer FOLDER] [--limit 60]       # of ambiscope
     python -m benchmarks.tuning.decoding --paper [--limit 60]                    # of ambigprompt: the bias of [EOI] alone, nothing kept
 
-The network's scores are kept for each (question, previous answers), so that a further setting costs little.  Questions and passages: those that
+The network's scores are kept for each (question, previous answers), so that another setting costs little.  Questions and passages: those that
 calibrations are fitted on (core.training.data.held_out_passages).
 """
 
@@ -29,7 +29,7 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 from core.types import RetrievedPassage
 
 BIASES = (-4.0, -2.0, -1.0, 0.0)
-KEPT_ABOVE = (0.03, 0.05, 0.1, 0.2)
+KEEP_ABOVE = (0.03, 0.05, 0.1, 0.2)
 
 
 class Runner:
@@ -37,25 +37,25 @@ class Runner:
         self, answerer: SpanAnswerer, examples: Sequence[MultiExample], passages: Sequence[Sequence[RetrievedPassage]]
     ) -> None:
         self.answerer, self.examples, self.passages = answerer, examples, passages
-        self.kept: dict[tuple[int, tuple[str, ...]], Scored] = {}
-        self.again = 0  # runs that ended because an answer was chosen again
+        self.scores: dict[tuple[int, tuple[str, ...]], Scored] = {}
+        self.repeated = 0  # runs that ended because an answer was chosen again
 
-    def answers(self, i: int, decoding: Decoding, most: int = 8) -> list[str]:
-        found: list[str] = []
-        while len(found) < most:
-            key = (i, tuple(found))
-            if key not in self.kept:
+    def answers(self, i: int, decoding: Decoding, max_answers: int = 8) -> list[str]:
+        previous: list[str] = []
+        while len(previous) < max_answers:
+            key = (i, tuple(previous))
+            if key not in self.scores:
                 with bf16_autocast(torch.device("cpu")):
-                    (self.kept[key],) = self.answerer.score_many([(self.examples[i].question, self.passages[i], found)])
-            proposal = self.answerer.decide(self.kept[key], self.passages[i], found, decoding)
+                    (self.scores[key],) = self.answerer.score_many([(self.examples[i].question, self.passages[i], previous)])
+            proposal = self.answerer.decide(self.scores[key], self.passages[i], previous, decoding)
             top = proposal.candidates[0] if proposal.candidates else None
             if top is None or proposal.eoi_probability >= top.probability:
                 break
-            if normalize_answer(top.text) in map(normalize_answer, found):
-                self.again += 1
+            if normalize_answer(top.text) in map(normalize_answer, previous):
+                self.repeated += 1
                 break
-            found.append(top.text)
-        return found
+            previous.append(top.text)
+        return previous
 
 
 def main() -> int:
@@ -70,25 +70,25 @@ def main() -> int:
     )
     args = parser.parse_args()
     settings = Settings.from_env()
-    held_out, found = held_out_passages(Engine(settings), WRITTEN, args.top_k, args.limit)
+    held_out, passages = held_out_passages(Engine(settings), WRITTEN, args.top_k, args.limit)
     answerer, digest = load_answerer(args.answerer, settings.device, Decoding(keep_above=1.0 if args.paper else 0.0))
     if not args.paper:
         answerer.reader, _ = load_reader(args.reader, settings.device)
-    runner = Runner(answerer, held_out, found)
+    runner = Runner(answerer, held_out, passages)
     rows = []
-    for above, bias in itertools.product((1.0,) if args.paper else KEPT_ABOVE, BIASES):
-        decoding = Decoding(bias, above, repeats=args.paper)
-        runner.again = 0
+    for keep_above, bias in itertools.product((1.0,) if args.paper else KEEP_ABOVE, BIASES):
+        decoding = Decoding(bias, keep_above, repeats=args.paper)
+        runner.repeated = 0
         runs = [runner.answers(i, decoding) for i in range(len(held_out))]
         values = [f1(e.gold, a) for a, e in zip(runs, held_out)]
         multi = [v for v, e in zip(values, held_out) if len(e.gold) > 1]
         rows.append(
             {
-                "keep_above": above,
+                "keep_above": keep_above,
                 "eoi_bias": bias,
                 "f1": round(sum(values) / len(values), 4),
                 "f1_multi": round(sum(multi) / len(multi), 4),
-                "again": runner.again,
+                "again": runner.repeated,
                 "answers": round(sum(map(len, runs)) / len(runs), 2),
                 "gold": round(sum(len(e.gold) for e in held_out) / len(held_out), 2),
             }

@@ -2,8 +2,8 @@
 
     python -m benchmarks.tuning.thresholds [--annotated FOLDER ...] [--limit 200] [--only SYSTEM ...] [--out FILE]
 
-Everything is read once (readouts, verdicts); the settings are then tried on what was read.  Chosen is what has the highest sum of
-F1 over all and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
+Passages are read once (readouts, verdicts), and every setting is tried on these readings.  The best has the highest sum of F1 over all
+and over ambiguous questions.  The defaults in core/systems are what this printed for the bundled weights.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,13 @@ from core.training.data.held_out_passages import WRITTEN, held_out_passages
 
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-MOST = 8
+MAX_ANSWERS = 8
 Setting = dict[str, Any]
 
 
 @dataclass
 class Case:
-    """A held-out question with its passages and what was read of them."""
+    """A held-out question with its passages and their readouts."""
 
     example: MultiExample
     pool: list[t.RetrievedPassage]
@@ -56,61 +56,56 @@ class Case:
     def passages(self) -> list[t.RetrievedPassage]:
         return self.pool[: self.top_k]
 
-    def kept(self, candidates: Iterable[t.Candidate], threshold: float) -> list[str]:
-        ordered = sorted(candidates, key=lambda c: -c.probability)
-        return [c.text for c in choose(ordered, self.question, threshold, MOST)]
+    def select(self, candidates: Iterable[t.Candidate], threshold: float) -> list[str]:
+        ranked = sorted(candidates, key=lambda c: -c.probability)
+        return [c.text for c in choose(ranked, self.question, threshold, MAX_ANSWERS)]
 
 
-def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+SettingsTried = Iterable[tuple[Setting, list[list[str]]]]  # each setting with the answers to each case
+
+
+def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
     scorings: tuple[Scoring, Scoring] = ("passage", "dpr")
     for scoring, threshold in itertools.product(scorings, THRESHOLDS):
-
-        def run(c: Case, scoring: Scoring = scoring, threshold: float = threshold) -> list[str]:
-            return c.kept(candidates_of(c.readouts[: c.top_k], scoring), threshold)
-
-        yield {"scoring": scoring, "threshold": threshold}, run
+        answers = [c.select(candidates_of(c.readouts[: c.top_k], scoring), threshold) for c in cases]
+        yield {"scoring": scoring, "threshold": threshold}, answers
 
 
-def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
     """With the reader alone (`mix` 1), and with the verifier."""
-    usual, verifier = RectifyOptions(), AnswererEvidence(model)
-    recalled = {id(c): recall(c.passages, c.readouts[: c.top_k], usual.surplus, usual.evidence)[:MAX_VERIFIED] for c in cases}
-    given = {id(c): verifier.judge(c.example.question, recalled[id(c)]) for c in cases}
+    options, verifier = RectifyOptions(), AnswererEvidence(model)
+    recalled = [recall(c.passages, c.readouts[: c.top_k], options.surplus, options.evidence)[:MAX_VERIFIED] for c in cases]
+    verdicts = [verifier.judge(c.example.question, spans) for c, spans in zip(cases, recalled)]
     for mix, threshold in itertools.product((0.0, 0.25, 0.5, 0.75, 0.9, 1.0), THRESHOLDS):
+        answers = []
+        for c, spans, supports in zip(cases, recalled, verdicts):
+            candidates = [r.candidate for r in spans]
+            candidates = [t.Candidate(r.text, mixed(s, r.probability, mix)) for r, s in zip(candidates, supports)]
+            answers.append(c.select(candidates, threshold))
+        yield {"mix": mix, "threshold": threshold}, answers
 
-        def run(c: Case, mix: float = mix, threshold: float = threshold) -> list[str]:
-            read = [r.candidate for r in recalled[id(c)]]
-            read = [t.Candidate(r.text, mixed(g, r.probability, mix)) for r, g in zip(read, given[id(c)])]
-            return c.kept(read, threshold)
 
-        yield {"mix": mix, "threshold": threshold}, run
-
-
-def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> Iterable[tuple[Setting, Callable[[Case], list[str]]]]:
+def jpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
     for diversity, beta in itertools.product((0.5, 0.9), (0.5, 1.0, 2.0)):
-        picked: dict[int, list[Readout]] = {}
+        decoded: list[list[Readout]] = []
         for c in cases:
             scorer = ReaderScorer(c.readouts, [p.similarity for p in c.pool], diversity)
-            picked[id(c)] = [c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)]
+            decoded.append([c.readouts[p.passage] for p in tree_decode(scorer, c.top_k, beta)])
         for threshold in THRESHOLDS:
-
-            def run(c: Case, picked: dict[int, list[Readout]] = picked, threshold: float = threshold) -> list[str]:
-                return c.kept(candidates_of(picked[id(c)], "dpr"), threshold)
-
-            yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, run
+            answers = [c.select(candidates_of(readouts, "dpr"), threshold) for c, readouts in zip(cases, decoded)]
+            yield {"diversity": diversity, "length_penalty": beta, "threshold": threshold}, answers
 
 
 TUNED = {"dpr-threshold": dpr, "rectify": rectify, "jpr": jpr}
 
 
-def score(cases: Sequence[Case], run: Callable[[Case], list[str]]) -> dict[str, float]:
-    runs = [run(c) for c in cases]
-    values = [f1(c.example.gold, a) for a, c in zip(runs, cases)]
+def score(cases: Sequence[Case], answers: Sequence[Sequence[str]]) -> dict[str, float]:
+    values = [f1(c.example.gold, a) for a, c in zip(answers, cases)]
     multi = [v for v, c in zip(values, cases) if len(c.example.gold) > 1]
     return {
         "f1": round(sum(values) / len(values), 4),
         "f1_multi": round(sum(multi) / max(1, len(multi)), 4),
-        "answers": round(sum(map(len, runs)) / len(runs), 2),
+        "answers": round(sum(map(len, answers)) / len(answers), 2),
     }
 
 
@@ -124,19 +119,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the best settings as JSON")
     args = parser.parse_args()
     settings = Settings.from_env()
-    held_out, found = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
+    held_out, pools = held_out_passages(Engine(settings), args.annotated, POOL, args.limit)
     reader, reader_digest = load_reader(settings.reader, settings.device)
     model, digest = load_answering(settings.answerer, settings.device)
-    pool = POOL if "jpr" in args.only else args.top_k
+    pool_size = POOL if "jpr" in args.only else args.top_k
     cases = [
-        Case(e, pool_, args.top_k, reader.read(e.question, [p.passage for p in pool_[:pool]]))
-        for e, pool_ in zip(held_out, (f[:pool] for f in found))
+        Case(example, pool[:pool_size], args.top_k, reader.read(example.question, [p.passage for p in pool[:pool_size]]))
+        for example, pool in zip(held_out, pools)
     ]
     gold = sum(len(c.example.gold) for c in cases) / len(cases)
     out: dict[str, Any] = {"questions": len(cases), "gold": round(gold, 2), "reader": reader_digest, "answerer": digest}
     print(json.dumps(out), flush=True)
     for name in args.only:
-        rows = [setting | score(cases, run) for setting, run in TUNED[name](cases, model)]
+        rows = [setting | score(cases, answers) for setting, answers in TUNED[name](cases, model)]
         rows.sort(key=lambda r: -(r["f1"] + r["f1_multi"]))
         for row in rows[:5]:
             print(f"{name:14} {json.dumps(row)}", flush=True)

@@ -1,4 +1,4 @@
-"""A Ray cluster for `--ray auto|ADDRESS|local`: found, checked, and left as it was.  Source: Ray (https://docs.ray.io)."""
+"""A Ray cluster for `--ray auto|ADDRESS|local`: found, checked, and left running.  Source: Ray (https://docs.ray.io)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from core.settings import Settings, quiet_ray
 
 ANSWER_SECONDS = 15.0  # in which a cluster has to answer
 LOCAL_STORE = 256 * 2**20  # bytes of shared memory for results on their way, with `--ray local`
-# Ray's head speaks gRPC, that is HTTP/2: a client's greeting, and where the frame that answers it says SETTINGS (RFC 9113, 3.4 and 4.1)
+# Ray's head speaks gRPC, that is HTTP/2: a client's greeting, and the byte of the answering frame that says SETTINGS (RFC 9113, 3.4 and 4.1)
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-_SETTINGS = (3, 4)
+_TYPE, _SETTINGS = 3, 4
 _INSTALL = "Ray is not installed; run: pip install -r requirements-scale.txt"
 _START = "start one with `ray start --head` (docs/scale.md)"
 
 
-def _say(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -40,7 +40,7 @@ class Cluster:
     workers: int  # that fit into it
     cpus: int  # of a worker
     gpus: int  # of a worker, 0 or 1
-    say: Callable[[str], None] = _say  # what a person may want to know meanwhile
+    say: Callable[[str], None] = _print_to_stderr  # reports progress
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -51,25 +51,25 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def places(nodes: Sequence[Mapping[str, Any]], cpus: int, gpus: int) -> int:
+def worker_count(nodes: Sequence[Mapping[str, Any]], cpus: int, gpus: int) -> int:
     """How many workers of so many CPUs and GPUs fit on Ray's nodes.  Raises ClusterError if none does."""
     alive = [node.get("Resources", {}) for node in nodes if node.get("Alive")]
-    most = int(max((r.get("CPU", 0) for r in alive), default=0))
-    if not most:
+    max_cpus = int(max((r.get("CPU", 0) for r in alive), default=0))
+    if not max_cpus:
         raise ClusterError("no machine of the Ray cluster has a CPU for workers; start one with `ray start --num-cpus N`")
-    if most < cpus:
+    if max_cpus < cpus:
         raise ClusterError(
-            f"a worker takes {cpus} CPUs (AMBISCOPE_THREADS), and no machine of the Ray cluster has more than {most}; set fewer threads"
+            f"a worker takes {cpus} CPUs (AMBISCOPE_THREADS), and no machine of the Ray cluster has more than {max_cpus}; set fewer threads"
         )
-    found = sum(int(min(r.get("CPU", 0) // cpus, r.get("GPU", 0) // gpus if gpus else math.inf)) for r in alive)
-    if not found:
+    count = sum(int(min(r.get("CPU", 0) // cpus, r.get("GPU", 0) // gpus if gpus else math.inf)) for r in alive)
+    if not count:
         raise ClusterError("no machine of the Ray cluster has both a GPU and the CPUs of a worker; set AMBISCOPE_DEVICE=cpu")
-    return found
+    return count
 
 
 @contextmanager
 def connected(address: str | None, settings: Settings) -> Iterator[Cluster | None]:
-    """The cluster at `address` (`auto`, `local`, HOST:PORT); None without one.  What Ray prints meanwhile goes to stderr.
+    """The cluster at `address` (`auto`, `local`, HOST:PORT); None without one.  What Ray prints goes to stderr.
 
     Raises ClusterError: Ray is missing, nothing answers in time, another version answers, or no worker fits.  Raises InputError for a
     word that is no address.
@@ -80,40 +80,37 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
     quiet_ray()
     try:
         import ray
-    except ImportError as e:
-        raise ClusterError(_INSTALL) from e
+    except ImportError as error:
+        raise ClusterError(_INSTALL) from error
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
         if address == "local":
             # Ray leaves its logs in its folder; the paths of its sockets must be short
             base = "/tmp" if Path("/tmp").is_dir() else None
-            own = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", dir=base, ignore_cleanup_errors=True))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", dir=base, ignore_cleanup_errors=True))
             options: dict[str, Any] = {
                 "address": "local",
                 "num_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
                 "include_dashboard": False,
                 "object_store_memory": LOCAL_STORE,
-                "_temp_dir": own,
+                "_temp_dir": folder,
             }
         else:
-            options = {"address": _found(address)}
+            options = {"address": _answering_address(address)}
         stack.callback(ray.shutdown)
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-        except Exception as e:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory
-            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {_line(e)}") from e
+        except Exception as error:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {reason}") from error
         cpus = settings.threads or 1
         gpus = int(settings.device != "cpu" and ray.cluster_resources().get("GPU", 0) >= 1)
-        workers = places(ray.nodes(), cpus, gpus)
+        workers = worker_count(ray.nodes(), cpus, gpus)
         device = "cuda" if settings.device.startswith("cuda") else settings.device  # Ray shows a worker its own GPU only
         yield Cluster(ray, replace(settings, threads=cpus, device=device, database_url=""), workers, cpus, gpus)
 
 
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _found(address: str) -> str:
+def _answering_address(address: str) -> str:
     """HOST:PORT of a cluster that answers.  Raises ClusterError, InputError."""
     if "://" in address:
         raise InputError(
@@ -124,29 +121,26 @@ def _found(address: str) -> str:
 
         try:
             address = canonicalize_bootstrap_address_or_die("auto")
-        except (ConnectionError, ValueError) as e:
-            raise ClusterError(f"no Ray cluster runs on this machine; {_START}, or give --ray HOST:PORT") from e
+        except (ConnectionError, ValueError) as error:
+            raise ClusterError(f"no Ray cluster runs on this machine; {_START}, or give --ray HOST:PORT") from error
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InputError(f"--ray {address}: write auto, local, or HOST:PORT, such as 10.0.0.1:6379")
-    if why := _silence(host.strip("[]"), int(port)):
-        raise ClusterError(f"no Ray cluster answers at {address} ({why}); check the address, or {_START}")
+    if reason := _silence(host.strip("[]"), int(port)):
+        raise ClusterError(f"no Ray cluster answers at {address} ({reason}); check the address, or {_START}")
     return address
 
 
 def _silence(host: str, port: int) -> str:
     """Why nothing that could be Ray answers there, "" if something does.  Ray itself waits for minutes, or ends the process."""
     try:
-        with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as line:
-            line.sendall(_GREETING)
-            line.settimeout(ANSWER_SECONDS)
+        with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as connection:
+            connection.sendall(_GREETING)
             frame = b""
             with suppress(ConnectionError):
-                while len(frame) < 9 and (more := line.recv(9 - len(frame))):
-                    frame += more
+                frame = connection.makefile("rb").read(9)
     except TimeoutError:
         return f"no answer within {ANSWER_SECONDS:.0f} s"
-    except OSError as e:
-        return e.strerror or str(e)
-    at, kind = _SETTINGS
-    return "" if len(frame) == 9 and frame[at] == kind else "something else than Ray answers"
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if len(frame) == 9 and frame[_TYPE] == _SETTINGS else "something else than Ray answers"

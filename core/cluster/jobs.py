@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.training.answerer import Elsewhere
     from core.training.data.examples import MultiExample
 
-AHEAD = 4  # shards for each worker that may be done before an earlier one: what is kept in memory
+AHEAD = 4  # shards per worker that may be finished before an earlier one, and are kept in memory
 
 
 def _encoder_facts(encoder: Encoder) -> Facts:
@@ -54,16 +54,16 @@ def encoding(cluster: Cluster, encoder: Encoder) -> Encode:
 
 
 def _load_rows(
-    plan: EvaluationPlan, settings: Settings, own: bool, who: str
+    plan: EvaluationPlan, settings: Settings, own_passages: bool, judge: str
 ) -> tuple[Callable[[ReferenceQuestion], dict[str, Any]], Facts]:
     from core.evaluation.run import run_one
 
-    made = prepared(plan, Engine(settings), own, who)
+    asking = prepared(plan, Engine(settings), own_passages, judge)
 
     def row(question: ReferenceQuestion) -> dict[str, Any]:
-        return run_one(made.system, question, made.judge, plan.traces, made.long_reader)
+        return run_one(asking.system, question, asking.judge, plan.traces, asking.long_reader)
 
-    return row, facts_of(made.system.info)
+    return row, facts_of(asking.system.info)
 
 
 def evaluating(cluster: Cluster, asking: Prepared, plan: EvaluationPlan) -> Ask:
@@ -96,10 +96,10 @@ def reading(cluster: Cluster, reader: str) -> Elsewhere:
 
 
 def _facts_of_kinds(systems: dict[bool, AnsweringSystem]) -> Facts:
-    """`systems`: by whether the questions bring their own passages."""
+    """`systems`: by whether the questions have their own passages."""
     return {
-        f"{name}, own passages" if own else name: value
-        for own, system in systems.items()
+        f"{name}, own passages" if own_passages else name: value
+        for own_passages, system in systems.items()
         for name, value in facts_of(system.info).items()
     }
 
@@ -108,12 +108,12 @@ def _load_answers(
     system: str, corpus: str | None, options: Options, settings: Settings, kinds: frozenset[bool]
 ) -> tuple[Callable[[Question], Prediction | AmbiscopeError], Facts]:
     engine = Engine(settings)
-    systems = {own: engine.system(system, corpus, options, own_passages=own) for own in kinds}
+    systems = {own_passages: engine.system(system, corpus, options, own_passages=own_passages) for own_passages in kinds}
 
-    def one(question: Question) -> Prediction | AmbiscopeError:
+    def answer(question: Question) -> Prediction | AmbiscopeError:
         return answer_or_error(systems[question.passages is not None], question)
 
-    return one, _facts_of_kinds(systems)
+    return answer, _facts_of_kinds(systems)
 
 
 def answering(
@@ -124,6 +124,7 @@ def answering(
     def ask(questions: Sequence[Question]) -> Generator[tuple[int, Prediction | AmbiscopeError], None, None]:
         kinds = frozenset(question.passages is not None for question in questions)
         load = partial(_load_answers, system, corpus, options, cluster.settings, kinds)
-        yield from spread(cluster, load, _facts_of_kinds({own: build(own) for own in kinds}), questions, len(questions))
+        facts = _facts_of_kinds({own_passages: build(own_passages) for own_passages in kinds})
+        yield from spread(cluster, load, facts, questions, len(questions))
 
     return ask

@@ -13,18 +13,18 @@ from core.types import SystemInfo
 
 Facts = Mapping[str, str]  # what -> version or digest
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
-_SHOWN = 40  # characters of a value in a message
+_MAX_VALUE_CHARS = 40  # in a message
 
 
 @cache
 def versions() -> Facts:
     """Of this process.  Python and Ray are compared by Ray itself; the builds of a version (CPU, CUDA) count as one."""
-    found = hashlib.sha256()
+    code = hashlib.sha256()
     for path in sorted((ROOT / "core").rglob("*")):
         if path.suffix in (".py", ".txt", ".json"):
-            found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+            code.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     packages = {name: importlib.metadata.version(name).split("+")[0] for name in PACKAGES}
-    return {"the code in core/": found.hexdigest()[:12], **packages}
+    return {"the code in core/": code.hexdigest()[:12], **packages}
 
 
 def facts_of(info: SystemInfo) -> Facts:
@@ -37,12 +37,13 @@ def facts_of(info: SystemInfo) -> Facts:
     }
 
 
-def differences(here: Facts, there: Facts) -> list[str]:
+def differences(ours: Facts, theirs: Facts) -> list[str]:
     """One for each fact that differs, "" standing for none; long values are not shown."""
-    out = []
-    for name in {**here, **there}:
-        ours, theirs = here.get(name, "none"), there.get(name, "none")
-        if ours != theirs:
-            short = len(ours) <= _SHOWN and len(theirs) <= _SHOWN
-            out.append(f"{name}: {ours} here, {theirs} there" if short else f"{name}: another there than here")
-    return out
+    messages = []
+    for name in {**ours, **theirs}:
+        our_value, their_value = ours.get(name, "none"), theirs.get(name, "none")
+        if our_value != their_value:
+            is_short = len(our_value) <= _MAX_VALUE_CHARS and len(their_value) <= _MAX_VALUE_CHARS
+            values = f"{our_value} here, {their_value} there" if is_short else "another there than here"
+            messages.append(f"{name}: {values}")
+    return messages

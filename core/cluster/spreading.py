@@ -1,4 +1,4 @@
-"""Items in, results out: the workers of a cluster take one item after another, and what a lost worker had is done again.
+"""Items in, results out: the workers of a cluster take one item after another, and the item of a lost worker is repeated.
 
 Ray places the workers, sees which died and starts them again where there is room.  An item does not wait for its worker to come back
 (Ray's own retries would: for ever, if no machine has room): it goes to the next that is free.
@@ -19,22 +19,25 @@ from core.settings import ROOT
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Load = Callable[[], tuple[Callable[[Item], Result], Facts]]  # (what does one item, what it is made of); run on each worker
+Load = Callable[
+    [], tuple[Callable[[Item], Result], Facts]
+]  # (function of one item, facts about what it loaded); run on each worker
 
-TRIES = 3  # workers that one item may end
+TRIES = 3  # workers that may be lost with one item
 RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
-WAIT_SECONDS = 20.0  # before it is said that no worker has started
+SAME_FILES = "Every machine needs the same files (docs/scale.md)"
+WAIT_SECONDS = 20.0  # before it is reported that no worker has started
 
 
 class Worker:
     """An actor: loads once, then does one item after another."""
 
     def __init__(self) -> None:
-        self._does: Callable[[Any], Any] | None = None
+        self._function: Callable[[Any], Any] | None = None
 
     def start(self, job: tuple[Load[Any, Any], Facts]) -> None:
         """Raises ClusterError if this machine differs from the command's, or cannot load."""
-        if self._does is not None:
+        if self._function is not None:
             return
         from core.settings import quiet_libraries
 
@@ -42,22 +45,22 @@ class Worker:
         import ray
 
         load, facts = job
-        me = f"the worker on {ray.util.get_node_ip_address()}"
-        here = versions()
-        if wrong := differences({n: facts[n] for n in here if n in facts}, here):
-            raise ClusterError(f"{me} does not fit: {'; '.join(wrong)}. Install the same on every machine (docs/scale.md)")
+        worker = f"the worker on {ray.util.get_node_ip_address()}"
+        versions_here = versions()
+        if faults := differences({n: facts[n] for n in versions_here if n in facts}, versions_here):
+            raise ClusterError(f"{worker} does not fit: {'; '.join(faults)}. Install the same on every machine (docs/scale.md)")
         try:
-            does, found = load()
-        except (AmbiscopeError, ImportError, OSError) as e:
-            raise ClusterError(f"{me} cannot start: {e}. Every machine needs the same files (docs/scale.md)") from e
-        if wrong := differences({n: v for n, v in facts.items() if n not in here}, found):
-            raise ClusterError(f"{me} does not fit: {'; '.join(wrong)}. Every machine needs the same files (docs/scale.md)")
-        self._does = does
+            function, loaded_facts = load()
+        except (AmbiscopeError, ImportError, OSError) as error:
+            raise ClusterError(f"{worker} cannot start: {error}. {SAME_FILES}") from error
+        if faults := differences({n: v for n, v in facts.items() if n not in versions_here}, loaded_facts):
+            raise ClusterError(f"{worker} does not fit: {'; '.join(faults)}. {SAME_FILES}")
+        self._function = function
 
     def do(self, job: tuple[Load[Any, Any], Facts], item: Any) -> Any:
-        self.start(job)  # where the process is a new one
-        assert self._does is not None
-        return self._does(item)
+        self.start(job)  # does nothing unless the process is new
+        assert self._function is not None
+        return self._function(item)
 
 
 def spread(
@@ -83,10 +86,10 @@ def spread(
     )
     job = ray.put((load, {**versions(), **facts}))
     source = enumerate(items)
-    held: dict[int, Item] = {}  # taken, without a result
-    taken = 0
-    again: list[int] = []  # a heap of those that a worker was lost with
-    lost = Counter[int]()
+    pending: dict[int, Item] = {}  # taken, without a result
+    taken_count = 0
+    retries: list[int] = []  # a heap of those that a worker was lost with
+    losses = Counter[int]()
     running: dict[Any, tuple[Any, int | None]] = {}  # Ray's reference -> (worker, number; None while it starts)
     idle: list[Any] = []
 
@@ -95,67 +98,68 @@ def spread(
         running[worker.start.options(max_task_retries=-1).remote(job)] = worker, None
 
     def take() -> int | None:
-        nonlocal taken
-        if again:
-            return heapq.heappop(again)
-        if ahead is not None and held and taken - min(held) >= ahead:
+        nonlocal taken_count
+        if retries:
+            return heapq.heappop(retries)
+        if ahead is not None and pending and taken_count - min(pending) >= ahead:
             return None
         for number, item in source:
-            held[number], taken = item, number + 1
+            pending[number], taken_count = item, number + 1
             return number
         return None
 
     def hand_out() -> None:
         while idle and (number := take()) is not None:
             worker = idle.pop()
-            running[worker.do.remote(job, held[number])] = worker, number
+            running[worker.do.remote(job, pending[number])] = worker, number
 
     workers = [actor.remote() for _ in range(min(cluster.workers, count))]
-    done, started, told = 0, False, False
-    here = ray.get_runtime_context().get_node_id()
+    finished_count, has_started, is_waiting_reported = 0, False, False
+    node_id = ray.get_runtime_context().get_node_id()
     try:
         for worker in workers:
             start(worker)
-        while done < count:
+        while finished_count < count:
             ready, _ = ray.wait(list(running), timeout=WAIT_SECONDS)
             if not ready:
-                if not any(node["Alive"] for node in ray.nodes() if node["NodeID"] == here):
+                if not any(node["Alive"] for node in ray.nodes() if node["NodeID"] == node_id):
                     raise ClusterError("Ray on this machine has died; start it again, then give the command again to go on")
-                if not started and not told:
+                if not has_started and not is_waiting_reported:
                     cluster.say(
                         "waiting for free CPUs of the Ray cluster; other work has them, or its machines are slow to start"
                     )
-                    told = True
+                    is_waiting_reported = True
                 continue
             worker, number = running.pop(ready[0])
             try:
                 result = ray.get(ready[0])
-            except ray.exceptions.RayTaskError as e:
-                raise e.cause from e
-            except ray.exceptions.RayError as e:
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from error
+            except ray.exceptions.RayError as error:
                 if number is not None:
-                    lost[number] += 1
-                    if lost[number] >= TRIES:
+                    losses[number] += 1
+                    if losses[number] >= TRIES:
                         raise ClusterError(
                             f"piece {number + 1} of {count} ended {TRIES} workers; most often their memory is too small for it"
-                        ) from e
-                    heapq.heappush(again, number)
+                        ) from error
+                    heapq.heappush(retries, number)
                     cluster.say(f"a worker is lost; its piece ({number + 1} of {count}) is done again")
-                if not isinstance(e, ray.exceptions.ActorDiedError):
+                if not isinstance(error, ray.exceptions.ActorDiedError):
                     idle.append(worker)
                 elif workers == [worker]:  # Ray does not start this one again
-                    why = " ".join(str(e).split())[-400:]
-                    raise ClusterError(f"no worker can be started: {why}. Every machine needs this folder: {ROOT}") from e
+                    reason = " ".join(str(error).split())[-400:]
+                    problem = f"no worker can be started: {reason}. Every machine needs this folder: {ROOT}"
+                    raise ClusterError(problem) from error
                 else:
                     workers.remove(worker)
-                while idle:  # those that wait may be gone too: they say so before they get an item
+                while idle:  # idle ones may be lost too: starting them shows it before they get an item
                     start(idle.pop())
                 continue
-            started = True
+            has_started = True
             idle.append(worker)
             if number is not None:
-                del held[number]
-                done += 1
+                del pending[number]
+                finished_count += 1
             hand_out()
             if number is not None:
                 yield number, result
@@ -168,9 +172,9 @@ def spread(
 def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
     """The results in the order of their items."""
     waiting: dict[int, Result] = {}
-    wanted = 0
+    next_number = 0
     for number, result in results:
         waiting[number] = result
-        while wanted in waiting:
-            yield waiting.pop(wanted)
-            wanted += 1
+        while next_number in waiting:
+            yield waiting.pop(next_number)
+            next_number += 1

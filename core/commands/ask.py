@@ -8,7 +8,7 @@ import sys
 from textwrap import indent
 from typing import Any
 
-from core.commands.evaluate import read_pairs
+from core.commands.evaluate import add_system_options, system_options
 from core.settings import Settings
 from core.types import Event, Prediction, QuestionQueued
 
@@ -16,28 +16,12 @@ from core.types import Event, Prediction, QuestionQueued
 def add_parser(commands: Any) -> None:
     ask = commands.add_parser("ask", help="answer one question")
     ask.add_argument("question", help="the question, in quotes")
-    ask.add_argument("--system", help="system that answers (default: AMBISCOPE_SYSTEM)")
     ask.add_argument("--corpus", help="corpus to read (default: starter)")
-    ask.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
-    ask.add_argument("--max-answers", type=int, metavar="N", help="maximum number of answers (default: 8)")
-    ask.add_argument(
-        "--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P (default: when [EOI] beats every answer)"
-    )
-    ask.add_argument("--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster")
-    ask.add_argument(
-        "--no-coverage-check", action="store_true", help="keep answers whose document lacks what the question names"
-    )
+    add_system_options(ask)
     ask.add_argument(
         "--pin", action="append", default=[], metavar="ANSWER", help="keep this answer and look for others; may be repeated"
     )
     ask.add_argument("--ban", action="append", default=[], metavar="ANSWER", help="exclude this answer; may be repeated")
-    ask.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set an option of the system, such as loop=fast; may be repeated",
-    )
     ask.add_argument("--json", action="store_true", help="print the prediction as one JSON object")
     ask.set_defaults(run=run)
 
@@ -50,33 +34,33 @@ def _print(prediction: Prediction) -> None:
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
     by_id = {p.passage.id: p for p in prediction.passages}
-    for number, a in enumerate(prediction.answers, 1):
-        print(f"{number}. {a.text}  ({a.probability:.0%})")
-        clarification = prediction.clarification_of(a.text)
+    for number, answer in enumerate(prediction.answers, 1):
+        print(f"{number}. {answer.text}  ({answer.probability:.0%})")
+        clarification = prediction.clarification_of(answer.text)
         if clarification and (clarification.question or clarification.label):
             print(f"   {clarification.question or clarification.label}")
-        for text, _ in section(prediction, a):
+        for text, _ in section(prediction, answer):
             print(indent(text, "   "))
-        for passage_id in dict.fromkeys(e.passage_id for e in a.evidence):
-            found = by_id.get(passage_id)
-            print(f"   [{found.rank if found else '-'}] {found.passage.title if found else passage_id}")
+        for passage_id in dict.fromkeys(e.passage_id for e in answer.evidence):
+            retrieved = by_id.get(passage_id)
+            print(f"   [{retrieved.rank if retrieved else '-'}] {retrieved.passage.title if retrieved else passage_id}")
     result = result_of(prediction)
     for conflict in result.conflicts:
         claims = (f"{c.answer} [{', '.join([c.title or c.passage_id, *c.dates])}]" for c in conflict.claims)
         print(f"These documents disagree: {'; '.join(claims)}")
-    if asked_back := result.clarification:
-        print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
-    for text, why in prediction.rejected.items():
-        print(f"-  {text}: refused, {why}")
+    if clarifying := result.clarification:
+        print(f"{clarifying.question} {'; '.join(option.label for option in clarifying.options)}")
+    for text, reason in prediction.rejected.items():
+        print(f"-  {text}: refused, {reason}")
     calls = calls_of(prediction.events)
-    for trouble in filter(None, (failures(calls), doubts(calls))):
-        print(f"warning: {trouble}")
-    ended = f"; {prediction.ended}" if prediction.ended and prediction.answers else ""
-    print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{ended}")
+    for problem in filter(None, (failures(calls), doubts(calls))):
+        print(f"warning: {problem}")
+    ending = f"; {prediction.ended}" if prediction.ended and prediction.answers else ""
+    print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{ending}")
 
 
-def _tell(event: Event) -> None:
-    """What a service says of its queue goes to the terminal."""
+def _show_queue(event: Event) -> None:
+    """Prints the position in a service's queue."""
     from core.systems.base.system import queue_note
 
     if isinstance(event, QuestionQueued) and event.position:
@@ -89,15 +73,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     prediction = make_engine(settings).ask(
         Question(args.question, pinned=tuple(args.pin), banned=tuple(args.ban)),
-        args.system,
-        args.corpus,
-        watch=_tell,
-        top_k=args.top_k,
-        max_answers=args.max_answers,
-        stop_above=args.stop_above,
-        clarify=not args.no_clarify,
-        check_coverage=not args.no_coverage_check,
-        extra=read_pairs(args.set),
+        watch=_show_queue,
+        **system_options(args),
     )
     if args.json:
         from core.evaluation.prediction_json import prediction_json

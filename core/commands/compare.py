@@ -43,29 +43,30 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.questions < 0:
         raise InputError(f"--questions is {args.questions}; it must be 0 or more")
     a, b = (read_report(p if p.is_dir() or p.is_absolute() else settings.runs_dir / p)["rows"] for p in (args.a, args.b))
-    found = compare_runs(a, b, samples=args.samples, seed=args.seed)
-    if args.metric not in found.metrics:
-        raise InputError(f"the runs do not both have the metric '{args.metric}'; both have {', '.join(found.metrics)}")
+    comparison = compare_runs(a, b, samples=args.samples, seed=args.seed)
+    if args.metric not in comparison.metrics:
+        raise InputError(f"the runs do not both have the metric '{args.metric}'; both have {', '.join(comparison.metrics)}")
     questions = differences(a, b, args.metric)[: args.questions]
     if args.json:
         listed = [{"id": q.id, "question": q.question, "a": q.a, "b": q.b, "difference": q.difference} for q in questions]
-        print(json.dumps({**found.to_json(), "metric": args.metric, "questions": listed}, ensure_ascii=False))
+        print(json.dumps({**comparison.to_json(), "metric": args.metric, "questions": listed}, ensure_ascii=False))
         return 0
-    print(f"{found.common} common questions, {found.unpaired} in one run only; {args.samples} samples, seed {args.seed}")
+    print(
+        f"{comparison.common} common questions, {comparison.unpaired} in one run only; {args.samples} samples, seed {args.seed}"
+    )
     print("p (Holm): corrected for the number of metrics compared at once")
     for scope in ("all", "multi"):
         print(f"\n{scope:22} {'n':>6} {'A':>8} {'B':>8} {'A - B':>8}  {'95% interval':18} {'p':>7} {'p (Holm)':>8}")
-        for name, by in found.metrics.items():
-            d, c = by[scope], by[scope].comparison
-            if c.n and name not in COUNT_METRICS:
-                between = f"[{_points(c.interval[0])}, {_points(c.interval[1])}]" if c.interval else ""
-                print(
-                    f"{name:22} {c.n:6} {percent(d.a):>8} {percent(d.b):>8} {_points(c.difference):>8}  {between:18} {c.p_value:7.4f} {d.holm:8.4f}"
-                )
-            elif c.n:
-                print(
-                    f"{name:22} {c.n:6} {d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18} {c.p_value:7.4f} {d.holm:8.4f}"
-                )
+        for name, scopes in comparison.metrics.items():
+            d, c = scopes[scope], scopes[scope].comparison
+            if not c.n:
+                continue
+            if name in COUNT_METRICS:
+                figures = f"{d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18}"
+            else:
+                interval = f"[{_points(c.interval[0])}, {_points(c.interval[1])}]" if c.interval else ""
+                figures = f"{percent(d.a):>8} {percent(d.b):>8} {_points(c.difference):>8}  {interval:18}"
+            print(f"{name:22} {c.n:6} {figures} {c.p_value:7.4f} {d.holm:8.4f}")
     if questions:
         print(f"\nlargest differences in {args.metric}")
     for q in questions:

@@ -19,30 +19,25 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.datasets import LAYOUTS
     from core.datasets.catalogue import DATASETS, downloaded
 
-    here = {name: [str(p) for p in downloaded(settings.home, name)] for name in DATASETS}
+    files = {name: [str(p) for p in downloaded(settings.home, name)] for name in DATASETS}
     if args.json:
         rows = [
             {
-                "name": d.name,
-                "summary": d.summary,
-                "layout": d.layout,
-                "licence": d.licence,
-                "source": d.source,
-                "homepage": d.homepage,
-                "urls": [f.url for f in d.files],
-                "files": here[d.name],
+                **{name: getattr(data, name) for name in ("name", "summary", "layout", "licence", "source", "homepage")},
+                "urls": [f.url for f in data.files],
+                "files": files[data.name],
             }
-            for d in DATASETS.values()
+            for data in DATASETS.values()
         ]
         print(json.dumps({"datasets": rows, "layouts": {n: e.summary for n, e in LAYOUTS.items()}}, ensure_ascii=False))
         return 0
-    for d in DATASETS.values():
-        state = "here" if here[d.name] else "not here"
-        print(f"{d.name} ({state}): {d.summary}\n  {d.source}; licence: {d.licence}; {d.homepage}")
-        for path in here[d.name]:
+    for data in DATASETS.values():
+        state = "here" if files[data.name] else "not here"
+        print(f"{data.name} ({state}): {data.summary}\n  {data.source}; licence: {data.licence}; {data.homepage}")
+        for path in files[data.name]:
             print(f"  {path}")
-        if d.note:
-            print(f"  note: {d.note}")
+        if data.note:
+            print(f"  note: {data.note}")
     print("\nformats that `evaluate --questions` reads")
     for name, entry in LAYOUTS.items():
         print(f"  {name:10} {entry.summary}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 from core.settings import Settings
@@ -21,16 +22,12 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def megabytes(size: int | None) -> str:
-    """A size in bytes as text: "12.3 MB", or "unknown size"."""
-    return "unknown size" if size is None else f"{size / 1e6:.1f} MB"
-
-
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from tqdm import tqdm
 
     from core.datasets.catalogue import data_set, folder_of
     from core.datasets.download import obtain
+    from core.disk import format_bytes
 
     if args.name == "simple-wikipedia":
         return _corpus(args, settings)
@@ -38,27 +35,21 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     print(f"{data.name}: licence {data.licence}; {data.source}; {data.homepage}", file=sys.stderr)
     bars: dict[str, Any] = {}
 
-    def progress(url: str, done: int, total: int | None) -> None:
+    def progress(url: str, bytes_read: int, total: int | None) -> None:
         if url not in bars:
-            where = folder_of(settings.home, data.name)
-            print(
-                f"{url}: {megabytes(total)}{f', {megabytes(done)} already here' if done else ''}, into {where}", file=sys.stderr
-            )
-            bars[url] = tqdm(
-                total=total, initial=done, unit="B", unit_scale=True, file=sys.stderr, disable=not sys.stderr.isatty()
-            )
-        bars[url].update(done - bars[url].n)
+            size = "unknown size" if total is None else format_bytes(total)
+            resumed = f", {format_bytes(bytes_read)} already here" if bytes_read else ""
+            print(f"{url}: {size}{resumed}, into {folder_of(settings.home, data.name)}", file=sys.stderr)
+            bar = tqdm(total=total, initial=bytes_read, unit="B", unit_scale=True, disable=not sys.stderr.isatty())  # on stderr
+            bars[url] = stack.enter_context(bar)
+        bars[url].update(bytes_read - bars[url].n)
 
-    try:
+    with ExitStack() as stack:
         paths = obtain(data, settings.home, again=args.again, progress=progress)
-    finally:
-        for bar in bars.values():
-            bar.close()
     if args.json:
         print(json.dumps({"name": data.name, "licence": data.licence, "files": [str(p) for p in paths]}, ensure_ascii=False))
     else:
-        for path in paths:
-            print(path)
+        print(*paths, sep="\n")
     return 0
 
 

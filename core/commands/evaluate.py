@@ -27,37 +27,9 @@ MAX_REPEATS = 100
 
 def add_parser(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="run a system on a question file and report its metrics")
-    evaluate.add_argument("--system", help="system to evaluate (default: AMBISCOPE_SYSTEM)")
-    evaluate.add_argument(
-        "--questions",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="question file; `python -m core datasets` lists the formats",
-    )
-    evaluate.add_argument(
-        "--layout",
-        metavar="NAME",
-        help="format of the question file (default: recognised; `python -m core datasets` lists them)",
-    )
+    add_question_options(evaluate)
     evaluate.add_argument("--corpus", help="corpus to read (default: starter); not used if every question has its own passages")
-    evaluate.add_argument("--limit", type=int, metavar="N", help="use only the first N questions")
-    evaluate.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
-    evaluate.add_argument("--max-answers", type=int, metavar="N", help="maximum number of answers (default: 8)")
-    evaluate.add_argument("--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P")
-    evaluate.add_argument(
-        "--no-clarify", action="store_true", help="do not write disambiguated questions; several times faster"
-    )
-    evaluate.add_argument(
-        "--no-coverage-check", action="store_true", help="keep answers whose document lacks what the question names"
-    )
-    evaluate.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set an option of the system, such as eoi_bias=-0.5; may be repeated",
-    )
+    add_system_options(evaluate)
     evaluate.add_argument(
         "--judge",
         choices=CHOICES,
@@ -85,7 +57,6 @@ def add_parser(commands: Any) -> None:
         help="evaluate N times and report mean and deviation: for systems that sample or call a language model (default: 1)",
     )
     add_option(evaluate)
-    evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
     evaluate.add_argument(
         "--out", type=Path, metavar="FOLDER", help="folder for the results; the same command resumes an interrupted run"
     )
@@ -93,18 +64,68 @@ def add_parser(commands: Any) -> None:
     evaluate.set_defaults(run=run)
 
 
-def read_pairs(pairs: list[str], flag: str = "--set") -> dict[str, Any]:
+def add_question_options(parser: argparse.ArgumentParser) -> None:
+    """The question file, its layout, the limit and the seed."""
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="question file; `python -m core datasets` lists the formats",
+    )
+    parser.add_argument(
+        "--layout",
+        metavar="NAME",
+        help="format of the question file (default: recognised; `python -m core datasets` lists them)",
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="use only the first N questions")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
+
+
+def add_system_options(parser: argparse.ArgumentParser) -> None:
+    """The system that answers, and its options, which `system_options` reads."""
+    parser.add_argument("--system", help="system that answers (default: AMBISCOPE_SYSTEM)")
+    parser.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
+    parser.add_argument("--max-answers", type=int, metavar="N", help="maximum number of answers (default: 8)")
+    parser.add_argument(
+        "--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P (default: when [EOI] beats every answer)"
+    )
+    parser.add_argument(
+        "--no-clarify", dest="clarify", action="store_false", help="do not write disambiguated questions; several times faster"
+    )
+    parser.add_argument(
+        "--no-coverage-check",
+        dest="check_coverage",
+        action="store_false",
+        help="keep answers whose document lacks what the question names",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set an option of the system, such as loop=fast; may be repeated",
+    )
+
+
+def system_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `add_system_options` as arguments of Engine.ask and EvaluationPlan.  Raises InputError."""
+    names = ("system", "corpus", "top_k", "max_answers", "stop_above", "clarify", "check_coverage")
+    return {**{name: getattr(args, name) for name in names}, "extra": read_pairs(args.set, "--set")}
+
+
+def read_pairs(pairs: list[str], flag: str) -> dict[str, Any]:
     """NAME=VALUE options as a dictionary.  `flag`: their option, for messages.  Raises InputError."""
-    out: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise InputError(f"{flag} {pair}: write NAME=VALUE")
         try:
-            out[name] = json.loads(value)
+            values[name] = json.loads(value)
         except json.JSONDecodeError:
-            out[name] = value
-    return out
+            values[name] = value
+    return values
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -115,6 +136,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         raise InputError("--batch and --ray cannot be combined: each worker of a cluster asks one question at a time")
     if not 1 <= args.repeat <= MAX_REPEATS:
         raise InputError(f"--repeat is {args.repeat}; it must be 1 to {MAX_REPEATS}")
+    from core.cluster.jobs import evaluating
     from core.evaluation.plan import EvaluationPlan, run_plan
     from core.evaluation.report import over_repeats
     from core.serve.choice import make_engine
@@ -122,45 +144,31 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     plan = EvaluationPlan(
         questions=str(args.questions.resolve()),
         layout=args.layout,
-        system=args.system,
-        corpus=args.corpus,
         limit=args.limit,
-        top_k=args.top_k,
-        max_answers=args.max_answers,
-        stop_above=args.stop_above,
-        clarify=not args.no_clarify,
-        check_coverage=not args.no_coverage_check,
-        extra=read_pairs(args.set, "--set"),
         judge=args.judge,
         seed=args.seed,
         traces=args.traces,
         batch=args.batch,
         tags=read_pairs(args.tag, "--tag"),
+        **system_options(args),
     )
     bar = tqdm(unit=" questions", file=sys.stderr, disable=not sys.stderr.isatty())
     with bar, connected(args.ray, settings) as cluster:
 
-        def say(text: str) -> None:
-            print(text, file=sys.stderr)
-
-        def progress(done: int, total: int) -> None:
+        def progress(finished: int, total: int) -> None:
             bar.total = total
-            bar.update(done - bar.n)
+            bar.update(finished - bar.n)
 
-        elsewhere = None
-        if cluster is not None:
-            from core.cluster.jobs import evaluating
-
-            elsewhere = partial(evaluating, cluster)
-        engine = make_engine(settings)
+        elsewhere = None if cluster is None else partial(evaluating, cluster)
+        engine, say = make_engine(settings), partial(print, file=sys.stderr)
         reports = []
         for number in range(1, args.repeat + 1):
             folder = args.out / f"repeat-{number}" if args.out and args.repeat > 1 else args.out
             reports.append(run_plan(plan, engine, folder, progress=progress, say=say, elsewhere=elsewhere))
             bar.reset()
     report = reports[0] if args.repeat == 1 else over_repeats(reports)
-    for trouble in report.problems if report.failed < report.n else ():  # else an error says it
-        print(f"warning: {trouble}", file=sys.stderr if args.json else sys.stdout)
+    for problem in report.problems if report.failed < report.n else ():  # else an error says it
+        print(f"warning: {problem}", file=sys.stderr if args.json else sys.stdout)
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
@@ -170,21 +178,23 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _print(report: Report) -> None:
+    from core.metrics import COUNT_METRICS
+
     judged = f", {report.judge_failed} not judged completely" if report.judge_failed else ""
     repeats = f", the first of {report.repeats['n']} runs and their mean ± deviation" if report.repeats else ""
     print(f"{report.n} questions, {report.failed} failed{judged}{repeats}")
     print(f"{'':18} {'all':>8} {'multi':>9} {'n':>6}")
     for name, values in report.scores.items():
         interval = (report.intervals.get(name) or {}).get("all")
-        between = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""
+        suffix = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""
         if report.repeats:
             mean, deviation = (report.repeats[part][name]["all"] for part in ("mean", "deviation"))
-            between += f"  mean {percent(mean)} ± {percent(deviation)}"
+            suffix += f"  mean {percent(mean)} ± {percent(deviation)}"
         n = f"{report.counts.get(name, {}).get('all', 0):6}"
-        if name in ("answers", "reference answers", "interpretations"):
+        if name in COUNT_METRICS:
             print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f} {n}")
         else:
-            print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9} {n}{between}")
+            print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9} {n}{suffix}")
     if outcomes := report.summary.get("outcomes"):
         print(f"outcome: accuracy {percent(outcomes['accuracy'])}, macro-F1 {percent(outcomes['macro_f1'])}, n {outcomes['n']}")
     print(", ".join(f"{k} {v:.2f}" for k, v in report.timings.items() if v is not None))

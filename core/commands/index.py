@@ -20,7 +20,7 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from core.retrieval.build import BuildReport, Progress
 
-SAY_SECONDS = 10.0
+SAY_SECONDS = 10.0  # between two lines of progress
 
 
 def add_parser(commands: Any) -> None:
@@ -54,6 +54,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
+    from core.cluster.jobs import encoding
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
     from core.retrieval.vectors import Given
@@ -62,17 +63,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.ids and not args.vectors:
         raise InputError("--ids is for vectors; give --vectors too")
     first = args.passages[0]
-    named = first.resolve() if first.is_dir() else first
-    name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", named.name.split(".")[0].lower()).strip("-")[:64] or "corpus")
-    chosen = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
+    stem = (first.resolve() if first.is_dir() else first).name.split(".")[0].lower()
+    name = args.name or re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-")[:64] or "corpus"
+    columns = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
     vectors = Given(vector_files(args.vectors), args.ids) if args.vectors else None
     library = CorpusLibrary(settings)
     with shown_progress() as progress, connected(args.ray, settings) as cluster:
-        encode = None
-        if cluster is not None:
-            from core.cluster.jobs import encoding
-
-            encode = encoding(cluster, library.encoder())
+        encode = None if cluster is None else encoding(cluster, library.encoder())
         report = library.create(
             name,
             args.passages,
@@ -80,7 +77,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             limits=Limits.for_own_files(settings),
             replace=args.replace,
             encode=encode,
-            columns=Columns(**chosen),
+            columns=Columns(**columns),
             vectors=vectors,
         )
     print_report(report, as_json=args.json)
@@ -92,20 +89,20 @@ def shown_progress() -> Iterator[Progress]:
     """A bar on a terminal, else an occasional line."""
     from tqdm import tqdm
 
-    printed = [time.monotonic()]
+    last_print = time.monotonic()
     with tqdm(file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
 
-        def progress(done: int, total: int, stage: str) -> None:
+        def progress(count: int, total: int, stage: str) -> None:
+            nonlocal last_print
             if bar.disable:
-                if time.monotonic() - printed[0] >= SAY_SECONDS:
-                    printed[0] = time.monotonic()
-                    of = f" of {total}" if total else ""
-                    print(f"{stage}: {done}{of}", file=sys.stderr, flush=True)
+                if time.monotonic() - last_print >= SAY_SECONDS:
+                    last_print = time.monotonic()
+                    print(f"{stage}: {count}{f' of {total}' if total else ''}", file=sys.stderr, flush=True)
                 return
             if bar.desc != f"{stage}: ":
                 bar.reset(total=total or None)
                 bar.set_description(stage)
-            bar.n = done
+            bar.n = count
             bar.refresh()
 
         yield progress

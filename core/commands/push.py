@@ -7,6 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from core.errors import CheckpointError, InputError
+from core.models.loading import hub
+from core.models.loading.finding import BUNDLED, FID_DETAILS, WEIGHTS, read_config
 from core.settings import Settings
 
 # kind of a checkpoint -> the setting that loads it
@@ -30,10 +33,6 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Raises CheckpointError for a folder that is no checkpoint, InputError, DownloadError."""
-    from core.errors import CheckpointError
-    from core.models.loading import hub
-    from core.models.loading.finding import BUNDLED
-
     folder = next((f for f in (Path(args.checkpoint).expanduser(), BUNDLED / args.checkpoint) if f.is_dir()), None)
     if folder is None:
         raise CheckpointError(f"there is no folder {args.checkpoint}; name one that `core train` wrote, such as RUN/best")
@@ -50,45 +49,35 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def kind_of(folder: Path) -> str:
-    """What a folder holds.  Raises CheckpointError where it is no checkpoint of ours, or one that is not loaded by a hub name."""
-    from core.errors import CheckpointError
-    from core.models.loading.finding import FID_DETAILS, read_config
-
+    """The kind of checkpoint in a folder.  Raises CheckpointError where it is no checkpoint of Ambiscope, or one that cannot be loaded by a hub name."""
     kind = "fid" if (folder / FID_DETAILS).exists() else str(read_config(folder).get("kind"))
     if kind not in SETTING:
-        what = f"a {kind} model" if kind != "None" else "no checkpoint of Ambiscope"
-        raise CheckpointError(f"{folder} holds {what}; push takes {', '.join(SETTING)} models that `core train` wrote")
+        content = f"a {kind} model" if kind != "None" else "no checkpoint of Ambiscope"
+        raise CheckpointError(f"{folder} holds {content}; push takes {', '.join(SETTING)} models that `core train` wrote")
     return kind
 
 
 def files_of(folder: Path) -> dict[str, Path | bytes]:
-    """What goes to the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
-    from core.errors import CheckpointError
-    from core.models.loading.finding import WEIGHTS
-    from core.models.loading.hub import FETCHED
-
-    files: dict[str, Path | bytes] = {p.name: p for pattern in FETCHED for p in folder.glob(pattern) if p.is_file()}
+    """The files for the hub: weights as safetensors, JSON, and the tokenizer.  Raises CheckpointError where there are no weights."""
+    files: dict[str, Path | bytes] = {p.name: p for pattern in hub.FETCHED for p in folder.glob(pattern) if p.is_file()}
     if not any(name.endswith(".safetensors") for name in files):
         raise CheckpointError(f"{folder} has no {WEIGHTS}; only weights as safetensors go to the hub")
     return files
 
 
 def card_of(folder: Path, kind: str, repo: str, licence: str | None) -> str:
-    """The folder's README.md, or what its training says of itself, below a head that the hub reads.  Raises InputError without a licence."""
+    """The folder's README.md, or what its training recorded, below a head that the hub reads.  Raises InputError without a licence."""
     from huggingface_hub import ModelCard, ModelCardData
-
-    from core.errors import InputError
-    from core.models.loading.finding import FID_DETAILS, read_config
 
     readme = folder / "README.md"
     if readme.exists():
         card = ModelCard(readme.read_text(encoding="utf-8"))
     else:
-        described = json.loads((folder / FID_DETAILS).read_text()) if kind == "fid" else read_config(folder)
-        about = json.dumps({name: described.get(name) for name in ("config", "about")}, indent=1, ensure_ascii=False)
+        config = json.loads((folder / FID_DETAILS).read_text()) if kind == "fid" else read_config(folder)
+        details = json.dumps({name: config.get(name) for name in ("config", "about")}, indent=1, ensure_ascii=False)
         card = ModelCard(
             f"# {repo}\n\nA {kind} model of Ambiscope, written by `core train`. Load it with `{SETTING[kind]}={repo}@REVISION`.\n\n"
-            f"```json\n{about}\n```\n"
+            f"```json\n{details}\n```\n"
         )
     head = ModelCardData(**card.data.to_dict())  # type: ignore[no-untyped-call]
     head.license = licence or head.license

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from core.commands.evaluate import add_question_options
 from core.commands.score import percent
 from core.errors import InputError
 from core.settings import Settings
@@ -15,18 +16,7 @@ from core.text import storable
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("retrieval-eval", help="measure dense, BM25 and hybrid retrieval: R@k and MRecall@k")
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="question file; `python -m core datasets` lists the formats",
-    )
-    parser.add_argument(
-        "--layout",
-        metavar="NAME",
-        help="format of the question file (default: recognised; `python -m core datasets` lists them)",
-    )
+    add_question_options(parser)
     parser.add_argument("--corpus", help="corpus to search (default: starter)")
     parser.add_argument(
         "--retrievers", default="dense,bm25,hybrid", help="comma-separated retrievers (default: dense,bm25,hybrid)"
@@ -34,8 +24,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--k", default="1,5,10,20,50,100", help="comma-separated numbers of passages (default: 1,5,10,20,50,100)"
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="use only the first N questions")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default: 0)")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="save one run folder per retriever, for `compare` and the Evaluate page"
     )
@@ -54,11 +42,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.datasets import load
     from core.disk import write_json
     from core.engine import Engine
-    from core.evaluation.folder import REPORT, RUN
+    from core.evaluation.folder import ABOUT, REPORT, RUN
     from core.evaluation.retrieval import RETRIEVERS, evaluate_retrieval
 
-    wanted = [name.strip() for name in args.retrievers.split(",")]
-    if unknown := [name for name in wanted if name not in RETRIEVERS]:
+    retrievers = [name.strip() for name in args.retrievers.split(",")]
+    if unknown := [name for name in retrievers if name not in RETRIEVERS]:
         raise InputError(f"there is no retriever '{unknown[0]}'; use {', '.join(RETRIEVERS)}")
     ks, questions = _numbers(args.k), load(args.questions, args.layout)
     corpus = Engine(settings).corpus(args.corpus)
@@ -66,15 +54,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         name: evaluate_retrieval(
             corpus, questions, name, ks=ks, limit=args.limit, seed=args.seed, about={"questions": storable(args.questions.name)}
         )
-        for name in wanted
+        for name in retrievers
     }
     if args.out:
         for name, report in reports.items():
             folder = args.out / f"retrieval-{name}"
-            write_json(
-                folder / RUN, {"system": report.provenance["system"], "questions": report.provenance["questions_digest"]}
-            )
-            write_json(folder / "about.json", {"system": f"retrieval {name}", "total": report.n})
+            provenance = report.provenance
+            write_json(folder / RUN, {"system": provenance["system"], "questions": provenance["questions_digest"]})
+            write_json(folder / ABOUT, {"system": f"retrieval {name}", "total": report.n})
             write_json(folder / REPORT, report.to_json())
     if args.json:
         print(json.dumps({name: report.to_json() for name, report in reports.items()}, ensure_ascii=False))
@@ -82,7 +69,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     for name, report in reports.items():
         print(f"{name}: {report.n} questions over {corpus.name}")
         for metric, values in report.scores.items():
-            ends = report.intervals[metric]["all"]
-            between = f"  [{percent(ends[0])}, {percent(ends[1])}]" if ends else ""
-            print(f"  {metric:12} {percent(values['all']):>8} {percent(values['multi']):>9}{between}")
+            interval = report.intervals[metric]["all"]
+            interval_text = f"  [{percent(interval[0])}, {percent(interval[1])}]" if interval else ""
+            print(f"  {metric:12} {percent(values['all']):>8} {percent(values['multi']):>9}{interval_text}")
     return 0

@@ -21,8 +21,8 @@ class TrainingTarget:
     """One sub-command; the docstring of `config` is its help text.
 
     `run`: "module:function" in core, imported when it is needed, so that `--help` loads no torch.  The function takes (options, settings) and
-    returns the network, the task and how to save, where the options are those of a TrainConfig; else, and where the target
-    `trains_itself`, it takes the output folder too and returns the figures to print.
+    returns the network, the task and the function that saves, where the options are a TrainConfig; otherwise, and where the
+    target `trains_itself`, it takes the output folder too and returns the figures to print.
     """
 
     name: str
@@ -31,7 +31,7 @@ class TrainingTarget:
     trains_itself: bool = False
 
     @property
-    def about(self) -> str:
+    def summary(self) -> str:
         return str(self.config.__doc__).partition(".")[0]
 
 
@@ -55,35 +55,35 @@ def add_parser(commands: Any) -> None:
     train = commands.add_parser("train", help="train a part of the systems, such as the reader or the answerer")
     targets = train.add_subparsers(dest="typed", required=True, metavar="TARGET")
     for target in TARGETS.values():
-        one = targets.add_parser(target.name, help=target.about, description=f"{target.about}.")
+        command = targets.add_parser(target.name, help=target.summary, description=f"{target.summary}.")
         hints = get_type_hints(target.config)
-        inputs = one.add_argument_group("inputs")
+        inputs = command.add_argument_group("inputs")
         for field in fields(target.config):
             if field.metadata:
-                _add_option(inputs if field.metadata["reads"] else one, field, hints[field.name])
-        one.set_defaults(run=run, what=target.name)
+                _add_option(inputs if field.metadata["reads"] else command, field, hints[field.name])
+        command.set_defaults(run=run, what=target.name)
 
 
 def _add_option(parser: Any, field: Field[Any], hint: Any) -> None:
-    known = field.metadata
-    text = known["text"] + (f", {options.allowed(known)}" if known["low"] or known["high"] else "")
-    shown = known["shown"] or (field.default if isinstance(field.default, int | float) else field.default or "")
-    if shown != "" and hint is not bool:
-        text += f" (default: {shown})"
-    words: dict[str, Any] = {"default": field.default, "help": text.replace("%", "%%")}
+    info = field.metadata
+    text = info["text"] + (f", {options.allowed(info)}" if info["low"] or info["high"] else "")
+    default = info["shown"] or (field.default if isinstance(field.default, int | float) else field.default or "")
+    if default != "" and hint is not bool:
+        text += f" (default: {default})"
+    arguments: dict[str, Any] = {"default": field.default, "help": text.replace("%", "%%")}
     flag = f"--{field.name.replace('_', '-')}"
     if hint is bool:
-        parser.add_argument(flag, action="store_true", **words)
+        parser.add_argument(flag, action="store_true", **arguments)
         return
     if get_origin(hint) is tuple:
-        words["nargs"], hint = "+" if field.default else "*", get_args(hint)[0]
+        arguments["nargs"], hint = "+" if field.default else "*", get_args(hint)[0]
     elif NoneType in get_args(hint):
         hint = next(part for part in get_args(hint) if part is not NoneType)
     if get_origin(hint) is Literal:
-        words["choices"] = get_args(hint)
+        arguments["choices"] = get_args(hint)
     else:
-        words |= {"type": hint, "metavar": known["metavar"]}
-    parser.add_argument(flag, **words)
+        arguments |= {"type": hint, "metavar": info["metavar"]}
+    parser.add_argument(flag, **arguments)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -92,17 +92,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """
     target = TARGETS[args.what]
     values = {f.name: getattr(args, f.name) for f in fields(target.config) if f.metadata}
-    chosen: Any = target.config(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    config: Any = target.config(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
     runs = importlib.import_module("core.training.runs")
-    runs.check_files(chosen, settings)
+    runs.check_files(config, settings)
     module, _, function = target.run.partition(":")
     call = getattr(importlib.import_module(f"core.{module}"), function)
-    stage = f"-{chosen.stage}" if hasattr(chosen, "stage") else ""
-    out = chosen.out or settings.runs_dir / f"{target.name}{stage}"
-    if isinstance(chosen, options.TrainConfig) and not target.trains_itself:
-        figures = runs.train_network(target.name, chosen, settings, out, call)
+    stage = f"-{config.stage}" if hasattr(config, "stage") else ""
+    out = config.out or settings.runs_dir / f"{target.name}{stage}"
+    if isinstance(config, options.TrainConfig) and not target.trains_itself:
+        figures = runs.train_network(target.name, config, settings, out, call)
     else:
-        figures = call(chosen, settings, out)
+        figures = call(config, settings, out)
     if figures is not None:
         print(json.dumps({"out": str(out), **figures}))
     return 0

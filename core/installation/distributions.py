@@ -36,13 +36,13 @@ def requirements_of(name: str, extras: Iterable[str] = ()) -> list[Requirement]:
 
 def resolve(requirements: Iterable[Requirement]) -> tuple[set[str], list[Requirement]]:
     """(names of the installed distributions that these requirements need, directly or not; requirements that are not met)."""
-    found: dict[str, set[str]] = {}
+    extras: dict[str, set[str]] = {}
     unmet = []
-    todo = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
-    while todo:
-        requirement = todo.pop()
+    queue = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
+    while queue:
+        requirement = queue.pop()
         name = canonicalize_name(requirement.name)
-        if name in found and requirement.extras <= found[name]:
+        if name in extras and requirement.extras <= extras[name]:
             continue
         try:
             version = importlib.metadata.version(name)
@@ -51,9 +51,9 @@ def resolve(requirements: Iterable[Requirement]) -> tuple[set[str], list[Require
             continue
         if not requirement.specifier.contains(version, prereleases=True):
             unmet.append(requirement)
-        found[name] = found.get(name, set()) | requirement.extras
-        todo += requirements_of(name, found[name])
-    return set(found), unmet
+        extras[name] = extras.get(name, set()) | requirement.extras
+        queue += requirements_of(name, extras[name])
+    return set(extras), unmet
 
 
 def surplus(dropped: Iterable[str], requirements: Iterable[Requirement]) -> set[str]:
@@ -61,13 +61,13 @@ def surplus(dropped: Iterable[str], requirements: Iterable[Requirement]) -> set[
     distribution."""
     dependencies, _ = resolve(Requirement(name) for name in dropped)
     roots = {canonicalize_name(name) for name in dropped}
-    kept = list(requirements)
+    remaining = list(requirements)
     for distribution in importlib.metadata.distributions():
         name = canonicalize_name(distribution.metadata["Name"])
-        by_hand = distribution.read_text("REQUESTED") is not None and name not in roots
-        if name not in dependencies or by_hand:
-            kept.append(Requirement(name))
-    return dependencies - resolve(kept)[0]
+        is_requested = distribution.read_text("REQUESTED") is not None and name not in roots
+        if name not in dependencies or is_requested:
+            remaining.append(Requirement(name))
+    return dependencies - resolve(remaining)[0]
 
 
 def holds(requirements: Iterable[Requirement]) -> set[str]:
@@ -76,17 +76,17 @@ def holds(requirements: Iterable[Requirement]) -> set[str]:
     Raises ValueError for what is missing or incompletely installed: pip writes a distribution's list of files last.
     """
     names, unmet = resolve(requirements)
-    found = {name: importlib.metadata.files(name) for name in names}
-    if half := [str(r) for r in unmet] + [name for name, files in found.items() if files is None]:
-        raise ValueError(f"missing or incompletely installed: {', '.join(half)}")
-    return {f.parts[0] for files in found.values() for f in files or () if f.parts[0] not in ("..", "__pycache__")}
+    files_by_name = {name: importlib.metadata.files(name) for name in names}
+    if incomplete := [str(r) for r in unmet] + [name for name, files in files_by_name.items() if files is None]:
+        raise ValueError(f"missing or incompletely installed: {', '.join(incomplete)}")
+    return {f.parts[0] for files in files_by_name.values() for f in files or () if f.parts[0] not in ("..", "__pycache__")}
 
 
 def main(arguments: list[str]) -> int:
-    what, rest = arguments[0], arguments[1:]
-    dropped, files = ([], rest) if what == "holds" else (rest[: rest.index("--")], rest[rest.index("--") + 1 :])
+    command, words = arguments[0], arguments[1:]
+    dropped, files = ([], words) if command == "holds" else (words[: words.index("--")], words[words.index("--") + 1 :])
     requirements = [r for file in files for r in read_requirements(Path(file))]
-    print("\n".join(sorted(holds(requirements) if what == "holds" else surplus(dropped, requirements))))
+    print("\n".join(sorted(holds(requirements) if command == "holds" else surplus(dropped, requirements))))
     return 0
 
 

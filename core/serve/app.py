@@ -26,7 +26,7 @@ from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.prediction_json import prediction_json
 from core.serve import protocol, replies
 from core.serve.chat import Completion, content, model_list
-from core.serve.forms import MOST_PASSAGES, NAME, AskForm, ChatForm, EmbedForm, SearchForm, SystemForm
+from core.serve.forms import MAX_PASSAGES, NAME, AskForm, ChatForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
@@ -35,11 +35,11 @@ from core.systems.base.system import one_line
 from core.trace import fold, to_json
 
 log = logging.getLogger("ambiscope.serve")
-LOOKUPS = 2  # threads for what is quick: searches, passages, lists
+LOOKUP_THREADS = 2  # for what is quick: searches, passages, lists
 LOOKUP_SECONDS = 30.0
-LOADING_SECONDS = 8.0  # for which a request waits while the models are being loaded
+LOADING_SECONDS = 8.0  # that a request waits while the models are being loaded
 CorpusName = Annotated[str, Path(json_schema_extra=NAME)]
-GONE = 499  # nginx's code for a client that left; nobody sees it
+CLIENT_CLOSED = 499  # nginx's code for a client that left; nobody receives it
 
 ANSWER = {
     "question": "Who directed A Star Is Born?",
@@ -85,13 +85,17 @@ FAILS: dict[int | str, dict[str, Any]] = {
 
 
 class Json(JSONResponse):
-    """Escapes what is not ASCII: half of a surrogate pair, which a request may hold, has no UTF-8."""
+    """Escapes what is not ASCII: half of a surrogate pair, which a request may contain, has no UTF-8."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content).encode()
 
 
-class ClientLeft(Exception):
+def reply(**body: Any) -> Json:
+    return Json(protocol.stamped(body))
+
+
+class ClientLeftError(Exception):
     """Nobody waits for the reply any more."""
 
 
@@ -101,21 +105,18 @@ class Service:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.settings, self.metrics = engine, engine.settings, Metrics()
         self.questions = Pool("question", self.settings.serve_workers, self.settings.serve_queue, self.metrics.queue.observe)
-        self.lookups = Pool("lookup", LOOKUPS, self.settings.serve_queue)
+        self.lookups = Pool("lookup", LOOKUP_THREADS, self.settings.serve_queue)
         self.metrics.watch(self.questions)
-        self.ready = threading.Event()  # the models are loaded, or will be when they are asked for
+        self.ready = threading.Event()  # the models are loaded, or will be when they are needed
         self.problem = ""  # why they could not be
 
     def warm(self) -> None:
         """Loads the models, in a thread of its own."""
         try:
             self.engine.warm()
-        except AmbiscopeError as error:
-            self.problem = str(error)
-            log.warning("%s", error)
         except Exception as error:
-            self.problem = f"an unexpected error occurred ({type(error).__name__}); the log has the details"
-            log.exception("the models could not be loaded")
+            self.problem = str(reportable(error))
+            log.warning("the models could not be loaded: %s", self.problem)
         finally:
             self.ready.set()
 
@@ -126,147 +127,146 @@ class Service:
 
     # ------------------------------------------------------------ questions
 
-    def answer(self, form: AskForm) -> Job:
+    def start(self, form: AskForm) -> Job:
         """Raises InputError for a bad question, RefusedError."""
-        question, options = form.asked(self.settings), form.chosen(self.engine)
+        question, options = form.to_question(self.settings), form.to_options(self.engine)
 
         def work(job: Job) -> None:
             while not self.ready.wait(0.1):
                 if job.cancelled():
                     return
-            own = form.own_passages or question.passages is not None
-            system = self.engine.system(form.system, form.corpus, options, job.cancelled, own_passages=own)
+            own_passages = form.own_passages or question.passages is not None
+            system = self.engine.system(form.system, form.corpus, options, job.cancelled, own_passages=own_passages)
             job.put(system.info)
             for event in system.run(question):
                 job.put(event)
 
         return self.questions.start(work, form.seconds(self.settings))
 
-    async def followed(self, job: Job) -> AsyncGenerator[Any, None]:
-        """The results of a question's job, which stops when nobody takes them any more; counts how it ended.  While it waits, its position in
-        the queue comes before them."""
+    async def results(self, job: Job) -> AsyncGenerator[Any, None]:
+        """The results of a question's job, after its positions in the queue while it waits.  Counts how the job ended, and stops it when nobody
+        takes the results any more."""
         name, outcome, answered = "", "left", False
-        loop_seconds = asyncio.get_running_loop().time
-        begun = loop_seconds()
+        clock = asyncio.get_running_loop().time
+        start = clock()
         try:
             if position := self.questions.position(job):
                 yield t.QuestionQueued(position, self.questions.running)
-            async for found in job.results():
+            async for result in job.results():
                 if position and (now := self.questions.position(job)) != position:
                     position = now
                     yield t.QuestionQueued(position, self.questions.running - (position == 0))
-                if isinstance(found, t.SystemInfo):
-                    name = found.name
-                elif isinstance(found, t.StepFinished) and found.answer is not None and not answered:
+                if isinstance(result, t.SystemInfo):
+                    name = result.name
+                elif isinstance(result, t.StepFinished) and result.answer is not None and not answered:
                     answered = True
-                    self.metrics.first.observe(loop_seconds() - begun)
-                elif isinstance(found, t.Finished):  # whoever takes events may leave at this one
+                    self.metrics.first_answer.observe(clock() - start)
+                elif isinstance(result, t.Finished):  # a reader of events may leave at this one
                     outcome = "answered"
-                    self.metrics.whole.observe(loop_seconds() - begun)
-                yield found
+                    self.metrics.answer_set.observe(clock() - start)
+                yield result
         except AmbiscopeError as error:
             outcome = str(protocol.status_of(error))
             raise
         except Exception as error:
             outcome = "failed"
-            raise told(error) from error
+            raise reportable(error) from error
         finally:
             job.stop()
             self.metrics.questions.labels(name, outcome).inc()
 
     async def prediction(self, form: AskForm, job: Job, request: Request | None = None) -> t.Prediction:
-        """The folded events of a job.  Raises ClientLeft, within a second, if the client of `request` has left."""
+        """The folded events of a job.  Raises ClientLeftError, within a second, if the client of `request` has left."""
         info, events = t.SystemInfo(""), list[t.Event]()
-        results = self.followed(job)
+        results = self.results(job)
         try:
-            async for found in results:
-                if found is None:
+            async for result in results:
+                if result is None:
                     if request is not None and await request.is_disconnected():
-                        raise ClientLeft
-                elif isinstance(found, t.SystemInfo):
-                    info = found
+                        raise ClientLeftError
+                elif isinstance(result, t.SystemInfo):
+                    info = result
                 else:
-                    events.append(found)
+                    events.append(result)
         finally:
             await results.aclose()
-        return fold(form.asked(self.settings), info, events)
+        return fold(form.to_question(self.settings), info, events)
 
-    async def whole(self, form: AskForm, request: Request) -> Response:
-        """The answer set, once it is there."""
-        job = self.answer(form)
-        prediction = await self.prediction(form, job, request)
-        reply = prediction_json(prediction)
-        if form.mode == "clarify" and reply["clarification"]:
-            reply |= {"answers": [], "steps": []}
-        return Json(protocol.stamped({**reply, "waited": (job.begun or job.asked) - job.asked}))
+    async def ask(self, form: AskForm, request: Request) -> Response:
+        """The answer set, once it is complete."""
+        job = self.start(form)
+        body = prediction_json(await self.prediction(form, job, request))
+        if form.mode == "clarify" and body["clarification"]:
+            body |= {"answers": [], "steps": []}
+        return reply(**body, waited=(job.started or job.submitted) - job.submitted)
 
     async def chat(self, form: ChatForm, request: Request) -> Response:
         """The answer set in OpenAI's format, whole or in chunks."""
-        asked = form.asked()
-        job, reply = self.answer(asked), Completion(form.model)
-        passages_url = f"{str(request.base_url).rstrip('/')}/v1/corpora/{asked.corpus or self.settings.corpus}/passage"
+        ask_form = form.to_ask_form()
+        job, completion = self.start(ask_form), Completion(form.model)
+        passages_url = f"{str(request.base_url).rstrip('/')}/v1/corpora/{ask_form.corpus or self.settings.corpus}/passage"
 
         async def chunks() -> AsyncIterator[bytes]:
-            yield protocol.data(reply.first())
-            pending = asyncio.ensure_future(self.prediction(asked, job))
+            yield protocol.data(completion.first())
+            pending = asyncio.ensure_future(self.prediction(ask_form, job))
             try:
                 while not (await asyncio.wait([pending], timeout=protocol.ALIVE_SECONDS))[0]:
                     yield protocol.ALIVE
-                for chunk in reply.chunks(*content(pending.result(), passages_url)):
+                for chunk in completion.chunks(*content(pending.result(), passages_url)):
                     yield protocol.data(chunk)
                 yield b"data: [DONE]\n\n"
             except Exception as error:
-                yield protocol.data(protocol.stamped(protocol.error_to_json(told(error))))
+                yield protocol.data(protocol.error_to_json(reportable(error)))
             finally:
                 pending.cancel()
 
         if form.stream:
             return StreamingResponse(chunks(), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
-        prediction = await self.prediction(asked, job, request)
-        return Json(reply.whole(*content(prediction, passages_url)))
+        prediction = await self.prediction(ask_form, job, request)
+        return Json(completion.complete(*content(prediction, passages_url)))
 
     async def stream(self, job: Job) -> AsyncIterator[bytes]:
         """Server-sent events as they happen."""
-        results = self.followed(job)
+        results = self.results(job)
         try:
             yield protocol.ALIVE  # the headers go out at once
-            async for found in results:
-                if found is None:
+            async for result in results:
+                if result is None:
                     yield protocol.ALIVE
-                elif isinstance(found, t.SystemInfo):
-                    yield protocol.message(protocol.SYSTEM, protocol.stamped(to_json(found)))
+                elif isinstance(result, t.SystemInfo):
+                    yield protocol.message(protocol.SYSTEM, protocol.stamped(to_json(result)))
                 else:
-                    yield protocol.event_message(found)
+                    yield protocol.message(type(result).__name__, to_json(result))
         except Exception as error:
-            yield protocol.message(protocol.ERROR, protocol.stamped(protocol.error_to_json(told(error))))
+            yield protocol.message(protocol.ERROR, protocol.error_to_json(reportable(error)))
         finally:
             await results.aclose()
 
-    # ------------------------------------------------------------ what is quick
+    # ------------------------------------------------------------ lookups
 
-    async def look_up(self, call: Callable[[], Any], models: bool = False) -> Any:
-        """What `call` returns, from a thread of the lookups; `models`: once they are loaded.  Raises what it raises, and RefusedError."""
-        end = time.monotonic() + LOADING_SECONDS
-        while models and not self.ready.is_set():
-            if time.monotonic() > end:
+    async def look_up(self, call: Callable[[], Any], needs_models: bool = False) -> Any:
+        """What `call` returns, from a thread of the lookups; `needs_models`: once they are loaded.  Raises what it raises, and RefusedError."""
+        deadline = time.monotonic() + LOADING_SECONDS
+        while needs_models and not self.ready.is_set():
+            if time.monotonic() > deadline:
                 raise RefusedError(503, "the service is still loading its models; ask again in a few seconds", 5)
             await asyncio.sleep(0.1)
         job = self.lookups.start(lambda job: job.put(call()), LOOKUP_SECONDS)
         try:
-            async for found in job.results():
-                if found is not None:
-                    return found
+            async for result in job.results():
+                if result is not None:
+                    return result
         except AmbiscopeError:
             raise
         except Exception as error:
-            raise told(error) from error
+            raise reportable(error) from error
         finally:
             job.stop()
         raise CancelledError("the service is stopping")
 
 
-def told(error: Exception) -> AmbiscopeError:
-    """What callers hear of an error: of one that nobody foresaw a number, under which the log has it."""
+def reportable(error: Exception) -> AmbiscopeError:
+    """The error that a caller is told: for an unexpected one, a number under which the log has it."""
     if isinstance(error, AmbiscopeError):
         return error
     if isinstance(error, MemoryError):
@@ -279,7 +279,7 @@ def told(error: Exception) -> AmbiscopeError:
 
 
 def make_app(engine: Engine) -> FastAPI:
-    """The service over an engine.  What it holds stands in `app.state.service`."""
+    """The service over an engine; its Service is `app.state.service`."""
     service, settings = Service(engine), engine.settings
 
     @asynccontextmanager
@@ -300,41 +300,44 @@ def make_app(engine: Engine) -> FastAPI:
     )
     app.state.service = service
 
+    def count_refusal(status: int) -> None:
+        service.metrics.refused.labels(str(status)).inc()
+
     def failed(error: AmbiscopeError) -> Response:
-        status = protocol.status_of(error)
-        again = error.retry_after if isinstance(error, RefusedError) else 0
+        headers = {}
         if isinstance(error, RefusedError):
-            service.metrics.refused.labels(str(status)).inc()
-        return Json(
-            protocol.stamped(protocol.error_to_json(error)), status, headers={"retry-after": str(again)} if again else None
-        )
+            count_refusal(error.status)
+            if error.retry_after:
+                headers["retry-after"] = str(error.retry_after)
+        return Json(protocol.error_to_json(error), protocol.status_of(error), headers)
 
     @app.exception_handler(AmbiscopeError)
     async def ours(request: Request, error: AmbiscopeError) -> Response:
         return failed(error)
 
-    @app.exception_handler(ClientLeft)
-    async def left(request: Request, error: ClientLeft) -> Response:
-        return Response(status_code=GONE)
+    @app.exception_handler(ClientLeftError)
+    async def client_left(request: Request, error: ClientLeftError) -> Response:
+        return Response(status_code=CLIENT_CLOSED)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
-        said = (f"{'.'.join(str(p) for p in e['loc'][1:]) or 'the request'}: {e['msg']}" for e in error.errors()[:5])
-        return failed(InputError("; ".join(said)))
+        problems = (f"{'.'.join(str(p) for p in e['loc'][1:]) or 'the request'}: {e['msg']}" for e in error.errors()[:5])
+        return failed(InputError("; ".join(problems)))
 
     @app.exception_handler(HTTPException)
     async def no_route(request: Request, error: HTTPException) -> Response:
-        found = failed(
+        response = failed(
             RefusedError(error.status_code, f"{request.method} {request.url.path}: {error.detail}; see /openapi.json")
         )
-        found.headers.update(error.headers or {})  # the methods that a route allows
-        return found
+        response.headers.update(error.headers or {})  # the methods that a route allows
+        return response
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
-        found = failed(told(error))
-        found.headers[protocol.API_HEADER] = str(protocol.API)  # Starlette answers this outside the guard, which sets it else
-        return found
+        response = failed(reportable(error))
+        # Starlette answers this outside the guard, which otherwise sets the header
+        response.headers[protocol.API_HEADER] = str(protocol.API)
+        return response
 
     # ------------------------------------------------------------ questions
 
@@ -353,8 +356,8 @@ def make_app(engine: Engine) -> FastAPI:
     )
     async def ask(form: AskForm, request: Request) -> Response:
         if protocol.STREAM not in request.headers.get("accept", ""):
-            return await service.whole(form, request)
-        job = service.answer(form)
+            return await service.ask(form, request)
+        job = service.start(form)
         return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
 
     @app.post(
@@ -376,20 +379,20 @@ def make_app(engine: Engine) -> FastAPI:
         summary="What a system would note with its answers: settings, corpus, weights",
     )
     async def system(form: SystemForm) -> Response:
-        options = form.chosen(engine)
-        made = await service.look_up(
-            lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info, models=True
+        options = form.to_options(engine)
+        info = await service.look_up(
+            lambda: engine.system(form.system, form.corpus, options, own_passages=form.own_passages).info, needs_models=True
         )
-        return Json(protocol.stamped({"info": to_json(made)}))
+        return reply(info=to_json(info))
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ systems and corpora
 
     @app.get(
         "/v1/systems", response_model=replies.SystemsReply, summary="Every system, what it needs, and whether it can run here"
     )
     async def systems() -> Response:
         rows = await service.look_up(engine.statuses)
-        return Json(protocol.stamped({"systems": [asdict(row) for row in rows]}))
+        return reply(systems=[asdict(row) for row in rows])
 
     @app.get(
         "/v1/corpora",
@@ -397,37 +400,37 @@ def make_app(engine: Engine) -> FastAPI:
         summary="The corpora; `names` has the starter corpus even before its first use",
     )
     async def corpora() -> Response:
-        found = await service.look_up(lambda: (engine.library.names(), engine.library.list()))
-        return Json(protocol.stamped({"names": found[0], "corpora": [asdict(c) for c in found[1]]}))
+        names, infos = await service.look_up(lambda: (engine.library.names(), engine.library.list()))
+        return reply(names=names, corpora=[asdict(info) for info in infos])
 
     @app.get(
         "/v1/corpora/{corpus}/passages", response_model=replies.PassagesReply, summary="Some passages of a corpus, in its order"
     )
     async def passages(
-        corpus: CorpusName, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MOST_PASSAGES)
+        corpus: CorpusName, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=MAX_PASSAGES)
     ) -> Response:
         def read() -> dict[str, Any]:
-            opened = engine.corpus(corpus)
-            rows = opened.passages(offset, limit)
-            return {"total": len(opened), "digest": opened.digest, "passages": [to_json(p) for p in rows]}
+            source = engine.corpus(corpus)
+            rows = source.passages(offset, limit)
+            return {"total": len(source), "digest": source.digest, "passages": [to_json(p) for p in rows]}
 
-        return Json(protocol.stamped(await service.look_up(read)))
+        return reply(**await service.look_up(read))
 
     @app.get("/v1/corpora/{corpus}/passage", response_model=replies.PassageReply, summary="One passage by its id")
     async def passage(corpus: CorpusName, id: str) -> Response:
-        found = await service.look_up(lambda: engine.corpus(corpus).store.get(id))
-        return Json(protocol.stamped({"passage": to_json(found)}))
+        row = await service.look_up(lambda: engine.corpus(corpus).store.get(id))
+        return reply(passage=to_json(row))
 
     @app.post("/v1/search", response_model=replies.SearchReply, summary="The best passages for a query")
     async def search(form: SearchForm) -> Response:
         query = one_line(form.query, "the query", settings.max_question_chars)
-        found = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode), models=True)
-        return Json(protocol.stamped({"passages": [to_json(p) for p in found]}))
+        hits = await service.look_up(lambda: engine.corpus(form.corpus).search(query, form.k, form.mode), needs_models=True)
+        return reply(passages=[to_json(p) for p in hits])
 
     @app.post("/v1/embed", response_model=replies.EmbedReply, summary="Unit vectors of texts, by the encoder of the corpora")
     async def embed(form: EmbedForm) -> Response:
-        vectors = await service.look_up(lambda: engine.embed(form.texts), models=True)
-        return Json(protocol.stamped({"vectors": vectors.tolist()}))
+        vectors = await service.look_up(lambda: engine.embed(form.texts), needs_models=True)
+        return reply(vectors=vectors.tolist())
 
     # ------------------------------------------------------------ the service itself
 
@@ -435,10 +438,9 @@ def make_app(engine: Engine) -> FastAPI:
     async def health() -> Response:
         status = "ok" if service.ready.is_set() else "loading"
         pool = service.questions
-        # whoever has no key hears that there is a problem, not what it says of this machine
+        # who has no key is told that there is a problem, not what it reveals about this machine
         problem = "the models could not be loaded; see the log" if service.problem and settings.serve_key else service.problem
-        found = {"status": status, "problem": problem, "waiting": pool.waiting, "running": pool.running}
-        return Json(protocol.stamped(found))
+        return reply(status=status, problem=problem, waiting=pool.waiting, running=pool.running)
 
     in_json = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
     fails = {status: {"description": row["description"], "content": in_json} for status, row in FAILS.items()}
@@ -447,7 +449,7 @@ def make_app(engine: Engine) -> FastAPI:
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    app.add_middleware(Guard, settings=settings, refused=lambda status: service.metrics.refused.labels(str(status)).inc())
+    app.add_middleware(Guard, settings=settings, on_refusal=count_refusal)
     if origins := [o.strip() for o in settings.serve_origins.split(",") if o.strip()]:
         app.add_middleware(
             CORSMiddleware,

@@ -42,19 +42,19 @@ def content(prediction: Prediction, passages_url: str) -> tuple[list[str], list[
     citations: list[dict[str, Any]] = []
     position = sum(map(len, parts))
     for answer in answers:
-        shown = inert(answer.text)
-        line = shown if len(answers) == 1 else f"\n- **{shown}**"
+        text = inert(answer.text)
+        line = text if len(answers) == 1 else f"\n- **{text}**"
         question = prediction.question_of(answer.text)
         if len(answers) > 1 and question != prediction.question.text:
             line += f" ({inert(question)})"
         for passage_id in dict.fromkeys(e.passage_id for e in answer.evidence):
             passage = prediction.passage(passage_id)
-            mark = f" [{len(citations) + 1}]"
+            marker = f" [{len(citations) + 1}]"
             url = f"{passages_url}?id={quote(passage_id, safe='')}"
-            place = {"start_index": position + len(line) + 1, "end_index": position + len(line) + len(mark)}
-            citation = {**place, "url": url, "title": passage.title if passage else passage_id}
+            span = {"start_index": position + len(line) + 1, "end_index": position + len(line) + len(marker)}
+            citation = {**span, "url": url, "title": passage.title if passage else passage_id}
             citations.append({"type": "url_citation", "url_citation": citation})
-            line += mark
+            line += marker
         parts.append(line)
         position += len(line)
     return parts, citations
@@ -66,7 +66,7 @@ class Completion:
     def __init__(self, model: str) -> None:
         self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
 
-    def whole(self, parts: Sequence[str], citations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def complete(self, parts: Sequence[str], citations: Sequence[dict[str, Any]]) -> dict[str, Any]:
         message = {"role": "assistant", "content": "".join(parts), "refusal": None, "annotations": list(citations)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}

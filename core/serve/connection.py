@@ -1,7 +1,7 @@
-"""HTTP to a service: what can go wrong with it becomes one clear message, nothing waits without end, and every size is bounded.
+"""HTTP to a service: every failure becomes one clear message, every wait and every size is bounded.
 
 No redirect is followed, cookies are refused, and the environment's proxies and `.netrc` are ignored, so that the key goes to the configured
-address only.  Replies are asked for and read without compression: what arrives is what is counted.
+address only.  Replies are requested and read without compression, so that the size limit applies to what is parsed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ T = TypeVar("T")
 
 
 class Connection:
-    """Thread-safe.  Every method raises ServiceError where the service is away, slow, of another version, or none of ours, and else the
-    error that the service tells of."""
+    """Thread-safe.  Every method raises ServiceError where the service is down, slow, of another version, or not Ambiscope, otherwise the
+    error that the service reports."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises InputError for what is no address, and for one that must not receive the key."""
-        self.where = check_url(settings.engine_url, settings.engine_key, "ENGINE", "http://127.0.0.1:8700", "")
+        self.url = check_url(settings.engine_url, settings.engine_key, "ENGINE", "http://127.0.0.1:8700", "")
         self._seconds = float(settings.engine_timeout)
         headers = {"accept-encoding": "identity"}
         if settings.engine_key:
             headers["authorization"] = f"Bearer {settings.engine_key}"
-        # an answer may take as long as it likes: the service says every second that it is there
+        # an answer may take any time: the service sends a keep-alive line every second
         seconds = httpx.Timeout(self._seconds, connect=min(CONNECT_SECONDS, self._seconds))
         self._http = httpx.Client(
             headers=headers,
@@ -69,56 +69,56 @@ class Connection:
     def events(self, path: str, body: Mapping[str, Any], cancelled: Callable[[], bool]) -> Iterator[tuple[str, Any]]:
         """(name, body) of each server-sent event.  Closing it, or `cancelled`, ends the work.  Raises CancelledError for the latter."""
 
-        def look() -> None:
+        def check() -> None:
             if cancelled():
                 raise CancelledError("the run was stopped")
 
         with self._response("POST", path, json=body, headers={"accept": STREAM}) as response:
-            for name, data in messages(self._lines(response, look)):
-                found = self._read(data)
+            for name, data in messages(self._lines(response, check)):
+                event = self._read(data)
                 if name == ERROR:
-                    raise error_from_json(found) or self.unreadable("an error without a message")
-                yield name, found
+                    raise error_from_json(event) or self.unreadable("an error without a message")
+                yield name, event
 
     # ------------------------------------------------------------ one response
 
     @contextmanager
     def _response(self, method: str, path: str, **more: Any) -> Iterator[httpx.Response]:
         try:
-            with self._http.stream(method, self.where + path, **more) as response:
+            with self._http.stream(method, self.url + path, **more) as response:
                 self._check(response)
                 yield response
         except httpx.TimeoutException as error:
             waited = CONNECT_SECONDS if isinstance(error, httpx.ConnectTimeout) else self._seconds
             raise ServiceError(
-                f"the service at {self.where} did not answer within {min(waited, self._seconds):g} seconds; "
+                f"the service at {self.url} did not answer within {min(waited, self._seconds):g} seconds; "
                 "see whether it runs and is not overloaded, or raise AMBISCOPE_ENGINE_TIMEOUT"
             ) from None
         except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise ServiceError(
-                f"the service at {self.where} cannot be reached ({_line(error)}); start it with `python -m core serve`, "
+                f"the service at {self.url} cannot be reached ({_line(error)}); start it with `python -m core serve`, "
                 "or correct AMBISCOPE_ENGINE_URL"
             ) from None
         except httpx.HTTPError as error:
-            raise ServiceError(f"the connection to the service at {self.where} broke ({_line(error)}); ask again") from None
+            raise ServiceError(f"the connection to the service at {self.url} broke ({_line(error)}); ask again") from None
 
     def _check(self, response: httpx.Response) -> None:
-        """Raises for whatever is no success of a service of this form."""
-        said = response.headers.get(API_HEADER)
-        if said is None:
+        """Raises for anything but a success of a service of this API version."""
+        api = response.headers.get(API_HEADER)
+        if api is None:
             kind = one_line(response.headers.get("content-type", "").partition(";")[0], 80) or "nothing that says what it is"
             raise ServiceError(
-                f"{self.where} answers with {kind} (HTTP {response.status_code}) and is no service of Ambiscope; "
+                f"{self.url} answers with {kind} (HTTP {response.status_code}) and is no service of Ambiscope; "
                 "correct AMBISCOPE_ENGINE_URL, or what stands between"
             )
-        if said != str(API):
+        if api != str(API):
             raise ServiceError(
-                f"the service at {self.where} speaks form {one_line(said, 20)}, and this Ambiscope ({__version__}) form {API}: "
+                f"the service at {self.url} speaks form {one_line(api, 20)}, and this Ambiscope ({__version__}) form {API}: "
                 "install the same version on both sides"
             )
         if response.status_code == 401:
             raise ServiceError(
-                f"the service at {self.where} refuses the key: AMBISCOPE_ENGINE_KEY must be its AMBISCOPE_SERVE_KEY"
+                f"the service at {self.url} refuses the key: AMBISCOPE_ENGINE_KEY must be its AMBISCOPE_SERVE_KEY"
             )
         if not response.is_success:
             raise error_from_json(self._json(response)) or self.unreadable(f"HTTP {response.status_code}")
@@ -133,7 +133,7 @@ class Connection:
             yield part
 
     def _json(self, response: httpx.Response) -> Any:
-        """The JSON of a response that comes in time, even from a service that sends a byte at a time."""
+        """The JSON of a response that arrives in time; a service that sends a byte at a time is given up."""
         end, body = time.monotonic() + 4 * self._seconds, bytearray()
         for part in self._parts(response):
             body += part
@@ -141,16 +141,16 @@ class Connection:
                 raise self.unreadable("a response that does not end")
         return self._read(bytes(body))
 
-    def _lines(self, response: httpx.Response, look: Callable[[], None]) -> Iterator[str]:
-        """The lines of a stream, without their ends; `look` is called whenever something arrives."""
-        rest = bytearray()
+    def _lines(self, response: httpx.Response, check: Callable[[], None]) -> Iterator[str]:
+        """The lines of a stream, without their ends; `check` is called whenever something arrives."""
+        line = bytearray()
         for part in self._parts(response):
-            look()
-            first, *more = part.split(b"\n")
-            rest += first
-            for following in more:
-                yield rest.decode("utf-8", "replace").removesuffix("\r")
-                rest[:] = following
+            check()
+            head, *lines = part.split(b"\n")
+            line += head
+            for start in lines:
+                yield line.decode("utf-8", "replace").removesuffix("\r")
+                line[:] = start
 
     def _read(self, raw: str | bytes) -> Any:
         try:
@@ -163,8 +163,8 @@ class Connection:
         except FormatError as error:
             raise self.unreadable(f"something that is no JSON ({error.problem.partition(';')[0]})") from None
 
-    def unreadable(self, what: str) -> ServiceError:
-        return ServiceError(f"the service at {self.where} sent {what}; install the same version of Ambiscope on both sides")
+    def unreadable(self, content: str) -> ServiceError:
+        return ServiceError(f"the service at {self.url} sent {content}; install the same version of Ambiscope on both sides")
 
 
 def _line(error: Exception) -> str:

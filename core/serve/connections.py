@@ -22,11 +22,10 @@ from websockets.frames import Frame
 from core.serve.addresses import network
 
 MAX_CONNECTIONS = 1000
-HEAD_SECONDS = (
-    10.0  # for the head of a request: from the connection, or from its first byte where the connection was used before
-)
-DESCRIPTORS_EACH = 4  # of a tab: its connection, and the event loop that Streamlit keeps for its session
-DESCRIPTORS_BESIDE = 512  # databases, files, sessions whose tab may come back, refused connections
+# for the head of a request: from the connection, or from its first byte where the connection was used before
+HEAD_SECONDS = 10.0
+DESCRIPTORS_PER_CONNECTION = 4  # of a tab: its connection, and the event loop that Streamlit keeps for its session
+OTHER_DESCRIPTORS = 512  # databases, files, sessions whose tab may come back, refused connections
 MIN_CONNECTIONS = 32
 BACKLOG = 128  # connections that are accepted in one go
 MAX_REFUSALS = 128  # refused connections that are read until their client has the answer
@@ -44,22 +43,22 @@ class Limits:
 
 def limits() -> Limits:
     """For this process, by the number of files it may have open, which is raised where the system allows it."""
-    descriptors = _descriptors(MAX_CONNECTIONS * DESCRIPTORS_EACH + DESCRIPTORS_BESIDE)
-    connections = max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, (descriptors - DESCRIPTORS_BESIDE) // DESCRIPTORS_EACH))
+    descriptors = _descriptors(MAX_CONNECTIONS * DESCRIPTORS_PER_CONNECTION + OTHER_DESCRIPTORS)
+    connections = max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, (descriptors - OTHER_DESCRIPTORS) // DESCRIPTORS_PER_CONNECTION))
     return Limits(connections, connections * 3 // 4)
 
 
-def _descriptors(wanted: int) -> int:
+def _descriptors(count: int) -> int:
     if sys.platform == "win32":
-        return wanted
+        return count
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    if soft != resource.RLIM_INFINITY and soft < count:
         with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count if hard == resource.RLIM_INFINITY else min(count, hard), hard))
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return count if soft == resource.RLIM_INFINITY else soft
 
 
 Refusal = Callable[[int, str], tuple[dict[str, str], bytes]]  # headers and body, by status and reason
@@ -70,7 +69,7 @@ def plain(status: int, reason: str) -> tuple[dict[str, str], bytes]:
 
 
 def bound(config: uvicorn.Config, limits: Limits, refusal: Refusal = plain) -> None:
-    """Puts the bounds into a configuration that is loaded and not in use yet."""
+    """Applies the bounds to a configuration that is loaded and not in use yet."""
     config.backlog = min(config.backlog, BACKLOG)
     config.http_protocol_class = type("BoundHttp", (Http,), {"limits": limits, "refusal": staticmethod(refusal)})
     if config.ws_protocol_class is not None:
@@ -119,7 +118,7 @@ class Http(H11Protocol):
             self.transport.close()
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answers before anything was asked.  What the client still sends is read for a moment: closing at once would take the answer from it."""
+        """Answers at once.  What the client still sends is read for a moment: closing at once would take the answer from it."""
         self._is_refused = True
         self.connections.discard(self)
         headers, body = type(self).refusal(status, reason)
@@ -201,11 +200,11 @@ class Messages(WebSocketsSansIOProtocol):
         self.close_sent = self.disconnected = True
         self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)
 
-    def _check(self, more: int) -> bool:
-        """Whether the message is too large with `more` bytes; then the connection ends."""
+    def _check(self, size: int) -> bool:
+        """Whether the message is too large with `size` more bytes; then the connection ends."""
         if self._allows_large or self.close_sent:
             return self.close_sent
-        if more + sum(len(part) + FRAGMENT_BYTES for part in self.frames) <= SMALL_MESSAGE:
+        if size + sum(len(part) + FRAGMENT_BYTES for part in self.frames) <= SMALL_MESSAGE:
             return False
         self.frames = []
         self.conn.fail(1009, "sign in first")

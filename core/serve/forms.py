@@ -13,25 +13,25 @@ from core.systems.base.options import Options
 from core.systems.base.system import check_question
 from core.types import Passage, Question
 
-MOST_PASSAGES = 500  # of a question's own, and of a search
-MOST_TEXTS = 1000
+MAX_PASSAGES = 500  # of a question's own, and of a search
+MAX_TEXTS = 1000
 MAX_MESSAGES = 64
 CORPUS_SEPARATOR = "/"  # in a chat model's name: SYSTEM, or SYSTEM/CORPUS
 
 
-# what OpenAPI says of values; the messages for others are the engine's
+# what OpenAPI shows of values; the engine refuses others with its own messages
 NAME: dict[str, Any] = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # that are not white space
 LINE: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*$"}
 WORDS: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}  # at least one letter or digit
 
 
-def _whole(value: Any) -> Any:
-    """28.0 is a whole number in JSON, true and "28" are none."""
+def _integral(value: Any) -> Any:
+    """28.0 is a whole number in JSON; true and "28" are not."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+WholeNumber = Annotated[int, BeforeValidator(_integral)]
 
 
 class Form(BaseModel):
@@ -54,10 +54,10 @@ class SystemForm(Form):
     corpus: str | None = Field(
         None, min_length=1, description="corpus to read; the service's AMBISCOPE_CORPUS if left out", json_schema_extra=NAME
     )
-    top_k: Whole | None = Field(
+    top_k: WholeNumber | None = Field(
         None, description="number of passages to read, at most those of the corpus", json_schema_extra={"minimum": 1}
     )
-    max_answers: Whole | None = Field(
+    max_answers: WholeNumber | None = Field(
         None, description="maximum number of answers", json_schema_extra={"minimum": 1, "maximum": 50}
     )
     stop_above: float | None = Field(
@@ -68,7 +68,7 @@ class SystemForm(Form):
     options: dict[str, Any] = Field({}, description="options of the system by name")
     own_passages: bool = Field(False, description="questions bring their own passages; no corpus is opened")
 
-    def chosen(self, engine: Asking) -> Options:
+    def to_options(self, engine: Asking) -> Options:
         """Raises InputError."""
         common = {name: getattr(self, name) for name in ("top_k", "max_answers", "stop_above", "clarify", "check_coverage")}
         return engine.options(**common, extra=self.options)
@@ -98,7 +98,7 @@ class AskForm(SystemForm):
     banned: list[Annotated[str, Field(json_schema_extra=LINE)]] = Field([], description="answers to leave out")
     passages: list[PassageForm] | None = Field(
         None,
-        max_length=MOST_PASSAGES,
+        max_length=MAX_PASSAGES,
         description="the question's own passages: these are read, and nothing is retrieved",
         json_schema_extra={"minItems": 1},
     )
@@ -108,10 +108,10 @@ class AskForm(SystemForm):
     )
     timeout: float | None = Field(None, gt=0, description="seconds; at most the service's AMBISCOPE_SERVE_DEADLINE")
 
-    def asked(self, settings: Settings) -> Question:
+    def to_question(self, settings: Settings) -> Question:
         """Raises InputError."""
-        own = None if self.passages is None else tuple(Passage(p.id, p.title, p.text) for p in self.passages)
-        question = Question(self.question, self.id, tuple(self.pinned), tuple(self.banned), own)
+        passages = None if self.passages is None else tuple(Passage(p.id, p.title, p.text) for p in self.passages)
+        question = Question(self.question, self.id, tuple(self.pinned), tuple(self.banned), passages)
         return check_question(question, settings.max_question_chars)
 
     def seconds(self, settings: Settings) -> float:
@@ -122,7 +122,7 @@ class SearchForm(Form):
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "A Star Is Born", "corpus": "starter", "k": 3}]})
     query: str = Field(json_schema_extra=LINE)
     corpus: str | None = Field(None, min_length=1, json_schema_extra=NAME)
-    k: Whole = Field(10, ge=1, le=MOST_PASSAGES)
+    k: WholeNumber = Field(10, ge=1, le=MAX_PASSAGES)
     mode: str | None = Field(
         None,
         description="dense, bm25 or hybrid; the service's AMBISCOPE_RETRIEVER if left out",
@@ -132,7 +132,7 @@ class SearchForm(Form):
 
 class EmbedForm(Form):
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["Who directed A Star Is Born (1954)?"]}]})
-    texts: list[str] = Field(max_length=MOST_TEXTS)
+    texts: list[str] = Field(max_length=MAX_TEXTS)
 
 
 class MessagePart(BaseModel):
@@ -158,10 +158,10 @@ class ChatForm(BaseModel):
     messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     stream: bool = False
 
-    def asked(self) -> AskForm:
+    def to_ask_form(self) -> AskForm:
         """The last user message as a question.  Raises InputError."""
-        last = next((m.content for m in reversed(self.messages) if m.role == "user"), None)
-        parts = [MessagePart(type="text", text=last)] if isinstance(last, str) else last or []
+        content = next((m.content for m in reversed(self.messages) if m.role == "user"), None)
+        parts = [MessagePart(type="text", text=content)] if isinstance(content, str) else content or []
         if other := next((p.type for p in parts if p.type != "text"), None):
             raise InputError(f"messages: the last user message has a part of type '{other[:40]}'; only text is read")
         text = " ".join(p.text for p in parts).strip()

@@ -1,4 +1,4 @@
-"""What stands before every route: the key, the size of a request, the address that it was sent to, and JSON that is none."""
+"""What is checked before every route: the key, the size of a request, the host that it was sent to, and that its JSON can be read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core import json_io
 from core.errors import AmbiscopeError, FormatError, InputError
-from core.serve.addresses import asked_host, is_local
-from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped, status_of
+from core.serve.addresses import host_of, is_local
+from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, status_of
 from core.settings import Settings
 
 OPEN = ("/health",)  # needs no key
@@ -21,46 +21,47 @@ BODY_SECONDS = 30.0  # for a request to arrive
 
 
 class Guard:
-    """Refuses with the same JSON as the routes.  A body is read up to the limit before a route sees it, so that 100 MB never are."""
+    """Refuses with the same JSON as the routes.  A body is read up to the limit before a route sees it, so that one of 100 MB is never read."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, refused: Callable[[int], None]) -> None:
-        self._app, self._refused = app, refused
-        self._key, self._most = settings.serve_key.encode(), settings.serve_max_request_kb * 1024
+    def __init__(self, app: ASGIApp, settings: Settings, on_refusal: Callable[[int], None]) -> None:
+        self._app, self._on_refusal = app, on_refusal
+        self._key, self._max_kb = settings.serve_key.encode(), settings.serve_max_request_kb
         self._any_host = bool(settings.serve_key or settings.open_to_all)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
         try:
-            self._check(scope["path"], Headers(scope=scope))
-            body = await self._body(Headers(scope=scope), receive)
-            _check_json(Headers(scope=scope), body)
+            self._check(scope["path"], headers)
+            body = await self._body(headers, receive)
+            _check_json(headers, body)
         except AmbiscopeError as error:
-            self._refused(status_of(error))
+            self._on_refusal(status_of(error))
             await _send_refusal(error, _stamping(send))
             return
         await self._app(scope, _replaying(body, receive), _stamping(send))
 
     def _check(self, path: str, headers: Headers) -> None:
-        """Raises RefusedError.  Without a key only this machine may ask, and a browser of it under a local name only (DNS rebinding)."""
-        if not self._any_host and not is_local(asked_host(headers.get("host", ""))):
+        """Raises RefusedError.  Without a key only this machine may ask, and its browsers under a local name only (DNS rebinding)."""
+        if not self._any_host and not is_local(host_of(headers.get("host", ""))):
             raise RefusedError(403, "this service has no key and answers under a local address only; set AMBISCOPE_SERVE_KEY")
         if not self._key or path in OPEN:
             return
-        given = headers.get("authorization", "")
-        kind, _, key = given.partition(" ")
+        header = headers.get("authorization", "")
+        kind, _, key = header.partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(key.strip().encode("latin-1"), self._key):
-            why = "the key is wrong" if given else "a key is needed"
+            problem = "the key is wrong" if header else "a key is needed"
             raise RefusedError(
-                401, f"{why}; send the header 'Authorization: Bearer KEY' with the service's AMBISCOPE_SERVE_KEY"
+                401, f"{problem}; send the header 'Authorization: Bearer KEY' with the service's AMBISCOPE_SERVE_KEY"
             )
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body.  Raises RefusedError for one that is too large or too slow, as soon as that is known."""
-        too_large = RefusedError(413, f"the request has more than {self._most // 1024} kB; ask with fewer or shorter passages")
-        said = headers.get("content-length", "0")
-        if not said.isdecimal() or int(said) > self._most:
+        too_large = RefusedError(413, f"the request has more than {self._max_kb} kB; ask with fewer or shorter passages")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._max_kb * 1024:
             raise too_large
         parts, size = [], 0
         try:
@@ -71,7 +72,7 @@ class Guard:
                         raise RefusedError(400, "the connection ended within the request")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self._most:
+                    if size > self._max_kb * 1024:
                         raise too_large
                     if not message.get("more_body", False):
                         return b"".join(parts)
@@ -92,12 +93,12 @@ def _check_json(headers: Headers, body: bytes) -> None:
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    sent = False
+    is_sent = False
 
     async def replay() -> Message:
-        nonlocal sent
-        if not sent:
-            sent = True
+        nonlocal is_sent
+        if not is_sent:
+            is_sent = True
             return {"type": "http.request", "body": body, "more_body": False}
         return await receive()
 
@@ -107,12 +108,12 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 def _stamping(send: Send) -> Send:
     async def stamped_send(message: Message) -> None:
         if message["type"] == "http.response.start":
-            more = [
+            added = [
                 (API_HEADER.encode(), str(API).encode()),
                 (b"cache-control", b"no-store"),
                 (b"x-content-type-options", b"nosniff"),
             ]
-            message["headers"] = [*message.get("headers", ()), *more]
+            message["headers"] = [*message.get("headers", ()), *added]
         await send(message)
 
     return stamped_send
@@ -125,4 +126,4 @@ async def _send_refusal(error: AmbiscopeError, send: Send) -> None:
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(stamped(error_to_json(error))).encode()})
+    await send({"type": "http.response.body", "body": json.dumps(error_to_json(error)).encode()})

@@ -13,24 +13,16 @@ class Metrics:
     """A registry of its own, so that two services of one process do not share figures."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        own = self.registry
-        self.questions = Counter("ambiscope_questions", "Questions by how they ended", ["system", "outcome"], registry=own)
-        self.refused = Counter("ambiscope_refused", "Requests that were refused, by status code", ["status"], registry=own)
-        self.queue = Histogram(
-            "ambiscope_queue_seconds", "Seconds that a question waited for a worker", registry=own, buckets=SECONDS
-        )
-        self.first = Histogram(
-            "ambiscope_first_answer_seconds",
-            "Seconds from a question's arrival to its first answer",
-            registry=own,
-            buckets=SECONDS,
-        )
-        self.whole = Histogram(
-            "ambiscope_answer_seconds",
-            "Seconds from a question's arrival to its whole answer set",
-            registry=own,
-            buckets=SECONDS,
+        self.registry = registry = CollectorRegistry()
+        self.questions = Counter("ambiscope_questions", "Questions by how they ended", ["system", "outcome"], registry=registry)
+        self.refused = Counter("ambiscope_refused", "Requests that were refused, by status code", ["status"], registry=registry)
+        self.queue, self.first_answer, self.answer_set = (
+            Histogram(f"ambiscope_{name}_seconds", f"Seconds {span}", registry=registry, buckets=SECONDS)
+            for name, span in (
+                ("queue", "that a question waited for a worker"),
+                ("first_answer", "from a question's arrival to its first answer"),
+                ("answer", "from a question's arrival to its whole answer set"),
+            )
         )
 
     def watch(self, pool: Pool) -> None:

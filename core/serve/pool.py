@@ -1,4 +1,4 @@
-"""Few threads that work, a bounded queue before them, and a deadline for each piece of work, counted from its arrival."""
+"""A few worker threads behind a bounded queue, and a deadline for each piece of work, counted from its arrival."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import CancelledError
 from core.serve.protocol import ALIVE_SECONDS, RefusedError
 
-FIRST_GUESS = 3.0  # seconds of a piece of work, before there was any
+ASSUMED_SECONDS = 3.0  # of a piece of work, before one was measured
 
 
 class Job:
@@ -22,17 +22,17 @@ class Job:
 
     def __init__(self, work: Callable[[Job], None], seconds: float) -> None:
         self.work, self.seconds = work, seconds
-        self.asked = time.monotonic()
-        self.begun: float | None = None
+        self.submitted = time.monotonic()
+        self.started: float | None = None
         self._stopped = threading.Event()
-        self._why: RefusedError | None = None
+        self._refusal: RefusedError | None = None
         self._loop, self._results = asyncio.get_running_loop(), asyncio.Queue[Any]()
         self.future: Future[None] | None = None
 
     # ------------------------------------------------------------ in the thread
 
     def cancelled(self) -> bool:
-        return self._stopped.is_set() or time.monotonic() - self.asked > self.seconds
+        return self._stopped.is_set() or time.monotonic() - self.submitted > self.seconds
 
     def put(self, result: Any) -> None:
         """Raises CancelledError once nobody waits for it any more."""
@@ -52,9 +52,9 @@ class Job:
 
     # ------------------------------------------------------------ in the event loop
 
-    def stop(self, why: RefusedError | None = None) -> None:
-        """The work ends at its next look; one that waits never begins.  `why`: what `results` raises."""
-        self._why = self._why or why
+    def stop(self, refusal: RefusedError | None = None) -> None:
+        """The work ends the next time that it looks; one that waits never starts.  `refusal`: what `results` raises."""
+        self._refusal = self._refusal or refusal
         self._stopped.set()
         if self.future is not None:
             self.future.cancel()
@@ -62,24 +62,26 @@ class Job:
     async def results(self) -> AsyncIterator[Any]:
         """Each result; None after each second without one.  Raises what the work raises, and RefusedError at the deadline or when it was stopped."""
         while True:
-            left = self.asked + self.seconds - time.monotonic()
-            if self._why is not None:
-                raise self._why
-            if left <= 0:
+            remaining = self.submitted + self.seconds - time.monotonic()
+            if self._refusal is not None:
+                raise self._refusal
+            if remaining <= 0:
                 self.stop()
-                waited = "all of them spent waiting in the queue" if self.begun is None else "and it was still being worked on"
+                waited = (
+                    "all of them spent waiting in the queue" if self.started is None else "and it was still being worked on"
+                )
                 raise RefusedError(504, f"the answer took more than {self.seconds:g} seconds, {waited}; ask again later", 10)
             try:
-                found = await asyncio.wait_for(self._results.get(), min(ALIVE_SECONDS, left))
+                result = await asyncio.wait_for(self._results.get(), min(ALIVE_SECONDS, remaining))
             except TimeoutError:
                 yield None
                 continue
-            if self.cancelled():  # what came after the deadline is no answer any more
+            if self.cancelled():  # a result after the deadline does not count
                 continue
-            if not isinstance(found, _End):
-                yield found
-            elif found.error is not None:
-                raise found.error
+            if not isinstance(result, _End):
+                yield result
+            elif result.error is not None:
+                raise result.error
             else:
                 return
 
@@ -90,28 +92,24 @@ class _End:
 
 
 class Pool:
-    """`started` is told the seconds that a job waited."""
+    """`on_start` gets the seconds that a job waited."""
 
-    def __init__(self, name: str, workers: int, queue: int, started: Callable[[float], None] = lambda seconds: None) -> None:
-        self.workers, self.queue, self._started = workers, queue, started
+    def __init__(self, name: str, workers: int, queue: int, on_start: Callable[[float], None] = lambda seconds: None) -> None:
+        self.workers, self.queue, self._on_start = workers, queue, on_start
         self._threads = ThreadPoolExecutor(workers, name)
         self._lock = threading.Lock()
-        self._jobs: dict[Job, None] = {}  # that wait or run, in the order in which they came
-        self._running, self._usual = 0, FIRST_GUESS
+        self._jobs: dict[Job, None] = {}  # that wait or run, in the order of arrival
+        self.running, self._mean_seconds = 0, ASSUMED_SECONDS
         self._closed = False
 
     @property
-    def running(self) -> int:
-        return self._running
-
-    @property
     def waiting(self) -> int:
-        return max(0, len(self._jobs) - self._running)
+        return max(0, len(self._jobs) - self.running)
 
     def position(self, job: Job) -> int:
         """Of a job that waits, in the queue: 1 is next; 0: it waits for nothing."""
         with self._lock:
-            if job.begun is not None or job not in self._jobs:
+            if job.started is not None or job not in self._jobs:
                 return 0
             return max(0, list(self._jobs).index(job) - self.workers + 1)
 
@@ -122,7 +120,7 @@ class Pool:
         with self._lock:
             waiting = len(self._jobs)  # what has been taken and not yet ended
             if waiting >= self.workers + self.queue:
-                again = max(1, math.ceil(self._usual * waiting / self.workers / 2))
+                again = max(1, math.ceil(self._mean_seconds * waiting / self.workers / 2))
                 raise RefusedError(429, f"the queue of {self.queue} is full; ask again in {again} seconds", again)
             job = Job(work, seconds)
             self._jobs[job] = None
@@ -142,20 +140,20 @@ class Pool:
             self._jobs.pop(job, None)
 
     def _run(self, job: Job) -> None:
-        job.begun = time.monotonic()
+        job.started = time.monotonic()
         with self._lock:
-            self._running += 1
+            self.running += 1
         error: BaseException | None = None
         try:
-            self._started(job.begun - job.asked)
+            self._on_start(job.started - job.submitted)
             if not job.cancelled():
                 job.work(job)
                 with self._lock:
-                    self._usual += 0.1 * (time.monotonic() - job.begun - self._usual)
+                    self._mean_seconds += 0.1 * (time.monotonic() - job.started - self._mean_seconds)
         except BaseException as raised:
             error = raised
         finally:
             with self._lock:
-                self._running -= 1
+                self.running -= 1
                 self._jobs.pop(job, None)
             job.end(error)

@@ -1,7 +1,7 @@
-"""What the service and those who ask it agree on: the number of the form, errors and events on the wire.
+"""What the service and its clients agree on: the API version, errors and events on the wire.
 
 Events have the form of stored traces (core.trace).  In a stream of server-sent events each has its class name as `event`; before them comes one
-`system` (a SystemInfo), and an `error` ends a stream that fails.  A line that starts with a colon says that the service is there.
+`system` (a SystemInfo), and an `error` ends a stream that fails.  A line that starts with a colon keeps the connection alive.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 
 from core import __version__, errors
 from core.errors import AmbiscopeError, ServiceError
-from core.trace import to_json
 
-API = 1  # raised when a reader of the earlier form would misunderstand the new one
+API = 1  # raised when a reader of the earlier version would misunderstand the new one
 API_HEADER = "ambiscope-api"  # of every response
 STREAM = "text/event-stream"
-SYSTEM, ERROR = "system", "error"  # names of what is no event of a trace
+SYSTEM, ERROR = "system", "error"  # names of events that are not part of a trace
 ALIVE = b": waiting\n\n"
-ALIVE_SECONDS = 1.0  # between two signs of life
+ALIVE_SECONDS = 1.0  # between two keep-alive lines
 
 _STATUS: tuple[tuple[type[AmbiscopeError], int], ...] = (  # the first class that fits
     (errors.NothingRetrievedError, 422),
@@ -33,7 +32,7 @@ _STATUS: tuple[tuple[type[AmbiscopeError], int], ...] = (  # the first class tha
 
 
 class RefusedError(ServiceError):
-    """The service does not take a request, or gives it up.  `retry_after`: seconds; 0: trying again does not help."""
+    """The service refuses a request, or gives it up.  `retry_after`: seconds; 0: trying again does not help."""
 
     def __init__(self, status: int, message: str, retry_after: int = 0) -> None:
         super().__init__(message)
@@ -47,26 +46,27 @@ def status_of(error: AmbiscopeError) -> int:
 
 
 def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer with the number of its form and the version of the installation."""
+    """A reply with the API version and the version of the installation."""
     return {**body, "api": API, "version": __version__}
 
 
 def error_to_json(error: AmbiscopeError) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": type(error).__name__, "status": status_of(error), "message": str(error)}
+    """The body of a response or an event that reports an error."""
+    body: dict[str, Any] = {"kind": type(error).__name__, "status": status_of(error), "message": str(error)}
     if isinstance(error, RefusedError) and error.retry_after:
-        found["retry_after"] = error.retry_after
-    return {"error": found}
+        body["retry_after"] = error.retry_after
+    return stamped({"error": body})
 
 
 def error_from_json(body: Any) -> AmbiscopeError | None:
-    """The error that the service told of, of its own class where core.errors has it; None if `body` tells of none."""
-    found = body.get("error") if isinstance(body, dict) else None
-    if not isinstance(found, dict) or not isinstance(found.get("message"), str):
+    """The error that a service reported, of its own class where core.errors has it; None if `body` reports none."""
+    failure = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(failure, dict) or not isinstance(failure.get("message"), str):
         return None
-    kind: Any = getattr(errors, str(found.get("kind")), None)
+    kind: Any = getattr(errors, str(failure.get("kind")), None)
     if not (isinstance(kind, type) and issubclass(kind, AmbiscopeError)) or kind is errors.FormatError:
         kind = ServiceError
-    error: AmbiscopeError = kind(one_line(found["message"]))
+    error: AmbiscopeError = kind(one_line(failure["message"]))
     return error
 
 
@@ -83,10 +83,6 @@ def message(name: str, body: Any) -> bytes:
 def data(body: Any) -> bytes:
     """A server-sent event without a name, as OpenAI's clients read it."""
     return f"data: {json.dumps(body, ensure_ascii=True)}\n\n".encode()
-
-
-def event_message(event: Any) -> bytes:
-    return message(type(event).__name__, to_json(event))
 
 
 def messages(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

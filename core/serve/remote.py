@@ -1,10 +1,10 @@
-"""The engine of an app that asks a service: what core.engine.Engine offers, with the work done elsewhere."""
+"""The engine of an app that asks a service: what core.engine.Engine offers, with the work done by the service."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,19 +33,19 @@ from core.systems.base.options import Options
 from core.systems.base.system import check_question
 from core.trace import event_from_json, from_json, to_json
 
-KEPT_SECONDS = 2.0  # for which the list of corpora is not asked for again: a page needs it several times
-EMBEDDED = 100  # texts of one request
+CACHE_SECONDS = 2.0  # of the list of corpora: a page needs it several times
+MAX_TEXTS = 100  # of one request
 
 
 class RemoteEngine(Asking):
-    """Thread-safe.  Raises ServiceError wherever the service is away, and else what an Engine raises."""
+    """Thread-safe.  Raises ServiceError where the service cannot be reached, otherwise what an Engine raises."""
 
     needs_libraries = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self._service = settings, Connection(settings)
         self.elsewhere = (
-            f"This app asks the service at {self._service.where}. Build and delete corpora, and train models, on its machine."
+            f"This app asks the service at {self._service.url}. Build and delete corpora, and train models, on its machine."
         )
         self.library = RemoteLibrary(self._service, self.elsewhere)
 
@@ -57,12 +57,12 @@ class RemoteEngine(Asking):
         name = name or self.settings.corpus
         if name not in (names := self.library.names()):
             raise NotFoundError(
-                f"no corpus is named '{name[:80]}' at {self._service.where}; there are: {', '.join(names) or 'none'}"
+                f"no corpus is named '{name[:80]}' at {self._service.url}; there are: {', '.join(names) or 'none'}"
             )
         return RemoteCorpus(name, self._service)
 
     def forget(self, name: str) -> None:
-        """Nothing is held open here."""
+        """Nothing is open here."""
 
     def system(
         self,
@@ -73,28 +73,28 @@ class RemoteEngine(Asking):
         own_passages: bool = False,
     ) -> RemoteSystem:
         options = options or self.options()
-        chosen = {
+        request = {
             "system": name or self.settings.system,
             "corpus": corpus or self.settings.corpus,
             **{key: value for key, value in asdict(options).items() if key != "extra"},
             "options": options.extra,
             "own_passages": own_passages,
         }
-        info = self._service.post("/v1/system", chosen, SystemReply).info
-        return RemoteSystem(info, chosen, self._service, self.settings, cancelled or (lambda: False))
+        info = self._service.post("/v1/system", request, SystemReply).info
+        return RemoteSystem(info, request, self._service, self.settings, cancelled or (lambda: False))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (n, d) of the service's encoder."""
-        parts = [self._embed(texts[i : i + EMBEDDED]) for i in range(0, len(texts), EMBEDDED)]
+        parts = []
+        for start in range(0, len(texts), MAX_TEXTS):
+            batch = list(texts[start : start + MAX_TEXTS])
+            rows = self._service.post("/v1/embed", {"texts": batch}, EmbedReply).vectors
+            if len(rows) != len(batch) or len({len(row) for row in rows}) > 1:
+                raise self._service.unreadable(f"{len(rows)} vectors for {len(batch)} texts, or some of another length")
+            parts.append(np.asarray(rows, np.float32))
         if len({part.shape[1] for part in parts}) > 1:
             raise self._service.unreadable("vectors of several lengths")
         return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = self._service.post("/v1/embed", {"texts": list(texts)}, EmbedReply).vectors
-        if len(rows) != len(texts) or len({len(row) for row in rows}) > 1:
-            raise self._service.unreadable(f"{len(rows)} vectors for {len(texts)} texts, or some of another length")
-        return np.asarray(rows, np.float32)
 
     def warm(self, corpus: str | None = None) -> None:
         """Asks whether the service is there."""
@@ -104,18 +104,18 @@ class RemoteEngine(Asking):
 class RemoteLibrary:
     def __init__(self, service: Connection, elsewhere: str) -> None:
         self._service, self._elsewhere = service, elsewhere
-        self._kept: tuple[float, CorporaReply] | None = None
+        self._cache: tuple[float, CorporaReply] | None = None
 
-    def _asked(self) -> CorporaReply:
-        if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
-            self._kept = time.monotonic(), self._service.get("/v1/corpora", CorporaReply)
-        return self._kept[1]
+    def _corpora(self) -> CorporaReply:
+        if self._cache is None or time.monotonic() - self._cache[0] > CACHE_SECONDS:
+            self._cache = time.monotonic(), self._service.get("/v1/corpora", CorporaReply)
+        return self._cache[1]
 
     def names(self) -> list[str]:
-        return list(self._asked().names)
+        return list(self._corpora().names)
 
     def list(self) -> list[CorpusInfo]:
-        return list(self._asked().corpora)
+        return list(self._corpora().corpora)
 
     def create(self, *_: Any, **__: Any) -> Any:
         raise InputError(self._elsewhere)
@@ -139,10 +139,10 @@ class RemoteCorpus:
         return self._total
 
     def _page(self, offset: int, limit: int) -> PassagesReply:
-        found = self._service.get(f"{self._path}/passages", PassagesReply, offset=offset, limit=limit)
-        if found.total < 0:
-            raise self._service.unreadable(f"a corpus of {found.total} passages")
-        return found
+        page = self._service.get(f"{self._path}/passages", PassagesReply, offset=offset, limit=limit)
+        if page.total < 0:
+            raise self._service.unreadable(f"a corpus of {page.total} passages")
+        return page
 
     def passages(self, offset: int = 0, limit: int = 50) -> list[t.Passage]:
         return list(self._page(offset, limit).passages)
@@ -156,19 +156,21 @@ class RemoteCorpus:
         return list(self._service.post("/v1/search", body, SearchReply).passages)
 
 
+@dataclass(eq=False)
 class RemoteSystem:
     """A system of the service: its events come as they happen there."""
 
-    def __init__(
-        self, info: t.SystemInfo, chosen: dict[str, Any], service: Connection, settings: Settings, cancelled: Callable[[], bool]
-    ) -> None:
-        self.info, self._chosen, self._service, self._settings, self._cancelled = info, chosen, service, settings, cancelled
+    info: t.SystemInfo
+    _request: dict[str, Any]  # of /v1/system, and with a question of /v1/ask
+    _service: Connection
+    _settings: Settings
+    _cancelled: Callable[[], bool]
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
-        """Raises InputError for a bad question, and what the service tells of."""
+        """Raises InputError for a bad question, and what the service reports."""
         question = check_question(question, self._settings.max_question_chars)
         body = {
-            **self._chosen,
+            **self._request,
             "question": question.text,
             "id": question.id,
             "pinned": question.pinned,
@@ -176,7 +178,7 @@ class RemoteSystem:
         }
         if question.passages is not None:
             body["passages"] = to_json(question.passages)
-        started, proposed = time.perf_counter(), 0
+        start, proposed = time.perf_counter(), 0
         events = self._service.events("/v1/ask", body, self._cancelled)
         try:
             for name, row in events:
@@ -194,11 +196,11 @@ class RemoteSystem:
         except CancelledError:
             if not self._cancelled():
                 raise
-            yield t.Finished(time.perf_counter() - started, "stopped by a person")
+            yield t.Finished(time.perf_counter() - start, "stopped by a person")
             return
         except FormatError as error:
             raise self._service.unreadable(f"an event that cannot be read ({error})") from None
-        raise ServiceError(f"the connection to the service at {self._service.where} ended within an answer; ask again")
+        raise ServiceError(f"the connection to the service at {self._service.url} ended within an answer; ask again")
 
 
 def _check_placed(event: t.InterpretationsClustered, proposed: int) -> None:

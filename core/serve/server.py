@@ -17,7 +17,7 @@ from core.models.scheduling import turns
 from core.serve import connections
 from core.serve.addresses import is_local
 from core.serve.app import make_app
-from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, stamped
+from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json
 from core.settings import Settings
 
 CUT_AFTER = 5.0  # seconds after the grace in which connections may close by themselves
@@ -27,23 +27,22 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket.  Raises InputError for a port or address that cannot be used."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(2048)
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(2048)
     except (OSError, OverflowError) as error:
         raise InputError(
             f"the service cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error}); "
             "stop what listens there, or choose another port with --port"
         ) from None
-    return made
+    return sock
 
 
 def _refusal(status: int, reason: str) -> tuple[dict[str, str], bytes]:
     """As the routes refuse."""
-    return {"content-type": "application/json", API_HEADER: str(API)}, json.dumps(
-        stamped(error_to_json(RefusedError(status, reason)))
-    ).encode()
+    body = json.dumps(error_to_json(RefusedError(status, reason))).encode()
+    return {"content-type": "application/json", API_HEADER: str(API)}, body
 
 
 class Server(uvicorn.Server):
@@ -51,21 +50,20 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, grace: float, give_up: Callable[[], None]) -> None:
         super().__init__(config)
-        self._limits = connections.limits()
         self._grace, self._give_up = grace, give_up
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """As uvicorn's, without raising the signal once more at the end: an asked-for stop is a success."""
-        kept = {s: signal.signal(s, self.handle_exit) for s in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            for which, handler in kept.items():
-                signal.signal(which, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        connections.bound(self.config, self._limits, _refusal)
+        connections.bound(self.config, connections.limits(), _refusal)
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -74,7 +72,7 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, host: str, port: int) -> int:
-    """Serves until it is told to stop.  Raises InputError for a port in use, and for an address of other machines without a key."""
+    """Serves until it is stopped.  Raises InputError for a port in use, and for an address of other machines without a key."""
     if not is_local(host) and not (settings.serve_key or settings.open_to_all):
         raise InputError(
             f"the service does not listen on {host}, which other machines may reach, without a key: set AMBISCOPE_SERVE_KEY, "
@@ -95,8 +93,8 @@ def run(settings: Settings, host: str, port: int) -> int:
         ws="none",
         timeout_graceful_shutdown=int(settings.serve_grace + CUT_AFTER),
     )
-    where = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
-    print(f"Ambiscope answers on {where}; stop it with Ctrl+C", flush=True)
-    print(f"in another terminal: curl {where}/health", flush=True)
+    url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
+    print(f"Ambiscope answers on {url}; stop it with Ctrl+C", flush=True)
+    print(f"in another terminal: curl {url}/health", flush=True)
     Server(config, settings.serve_grace, app.state.service.stop).run(sockets=[sock])
     return 0

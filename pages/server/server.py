@@ -37,7 +37,7 @@ from streamlit.runtime.state.session_state import Serialized, Value, WStates
 
 from core.errors import AmbiscopeError
 from core.serve import connections
-from core.serve.addresses import asked_host, is_local
+from core.serve.addresses import host_of, is_local
 from core.serve.connections import ALLOW
 from core.settings import Settings
 from pages.server.admitted import ADMITTED
@@ -63,7 +63,7 @@ def from_here(scope: Scope) -> bool:
     """The request comes from this machine, over an address of it alone, to a name of it.  A connection without addresses does not."""
     claims = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXIES_SAY)]
     ends = [str((scope.get(end) or ("",))[0]) for end in ("client", "server")]
-    hosts = [asked_host(value) for _, value in claims]
+    hosts = [host_of(value) for _, value in claims]
     return [name for name, _ in claims].count(b"host") == 1 and all(map(is_local, [*ends, *hosts]))
 
 

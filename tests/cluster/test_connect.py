@@ -14,7 +14,7 @@ import pytest
 
 from core.cli import main
 from core.cluster import connect
-from core.cluster.connect import connected, places
+from core.cluster.connect import connected, worker_count
 from core.cluster.same import differences, facts_of, versions
 from core.errors import ClusterError, InputError
 from core.settings import Settings
@@ -137,7 +137,7 @@ def test_an_answer_command_names_the_project_first(
     assert "Ray" not in capsys.readouterr().err
 
 
-# ------------------------------------------------------------ places
+# ------------------------------------------------------------ worker_count
 
 
 def node(cpu: float, gpu: float = 0.0, alive: bool = True) -> dict[str, Any]:
@@ -145,17 +145,17 @@ def node(cpu: float, gpu: float = 0.0, alive: bool = True) -> dict[str, Any]:
 
 
 def test_workers_fill_each_machine_on_its_own() -> None:
-    assert places([node(8), node(3), node(4, alive=False), node(0)], 2, 0) == 5
-    assert places([node(8, 2), node(3), node(1, 4)], 2, 1) == 2
+    assert worker_count([node(8), node(3), node(4, alive=False), node(0)], 2, 0) == 5
+    assert worker_count([node(8, 2), node(3), node(1, 4)], 2, 1) == 2
 
 
 def test_machines_without_room_are_named() -> None:
     with pytest.raises(ClusterError, match="no machine of the Ray cluster has a CPU for workers"):
-        places([node(0), node(8, alive=False)], 1, 0)
+        worker_count([node(0), node(8, alive=False)], 1, 0)
     with pytest.raises(ClusterError, match=r"a worker takes 4 CPUs \(AMBISCOPE_THREADS\).* more than 2"):
-        places([node(2), node(2)], 4, 0)
+        worker_count([node(2), node(2)], 4, 0)
     with pytest.raises(ClusterError, match="AMBISCOPE_DEVICE=cpu"):
-        places([node(1, 1), node(4)], 2, 1)
+        worker_count([node(1, 1), node(4)], 2, 1)
 
 
 # ------------------------------------------------------------ what must be the same

@@ -48,16 +48,16 @@ def find_model(path: str | None) -> Path:
         file = Path(path).expanduser()
         if not file.is_file():
             raise InputError(f"there is no model file {file}; --model takes a .gguf file")
-        with file.open("rb") as opened:
-            if opened.read(4) != b"GGUF":
+        with file.open("rb") as stream:
+            if stream.read(4) != b"GGUF":
                 raise InputError(f"{file} is not a GGUF file; --model takes a .gguf file")
         return file
-    spec = importlib.util.find_spec(PACKAGED)  # the package is not imported: it would load the engine
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
-    if not found:
+    package = importlib.util.find_spec(PACKAGED)  # the package is not imported: it would load the engine
+    folders = list(package.submodule_search_locations or ()) if package else []
+    models = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
+    if not models:
         raise InputError(f"no language model is installed; install the packaged one ({INSTALL}), or name a file with --model")
-    return found[0]
+    return models[0]
 
 
 def _check_port(port: int) -> None:

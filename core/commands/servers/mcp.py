@@ -59,26 +59,25 @@ def make_server(engine: Engine | RemoteEngine) -> Any:
     async def ask(
         question: str, corpus: str | None = None, system: str | None = None, top_k: int | None = None
     ) -> dict[str, Any]:
-        left = threading.Event()  # the client has cancelled the call or disconnected
+        stop = threading.Event()  # the client has cancelled the call or disconnected
 
         def work() -> dict[str, Any]:
-            asked = check_question(Question(question), engine.settings.max_question_chars)
-            prediction = answer(engine.system(system, corpus, engine.options(top_k=top_k), left.is_set), asked)
-            if left.is_set():
+            checked = check_question(Question(question), engine.settings.max_question_chars)
+            prediction = answer(engine.system(system, corpus, engine.options(top_k=top_k), stop.is_set), checked)
+            if stop.is_set():
                 raise CancelledError("the client has left")
             reply = prediction_json(prediction)
             texts = {p.passage.id: p.passage.text for p in prediction.passages}
-            used = {i for a in reply["answers"] for i in a["passages"]}
-            passages = [{**p, "text": texts[p["id"]]} for p in reply["passages"] if p["id"] in used]
-            return {
-                **{name: reply[name] for name in ("question", "system", "answers", "ended", "seconds")},
-                "passages": passages,
+            cited = {i for a in reply["answers"] for i in a["passages"]}
+            passages = [{**p, "text": texts[p["id"]]} for p in reply["passages"] if p["id"] in cited]
+            return {name: reply[name] for name in ("question", "system", "answers", "ended", "seconds")} | {
+                "passages": passages
             }
 
         try:
             return await in_thread(work)
         finally:
-            left.set()
+            stop.set()
 
     async def search(query: str, corpus: str | None = None, k: int = 10) -> list[dict[str, Any]]:
         def work() -> list[dict[str, Any]]:

@@ -25,8 +25,8 @@ def make(options: AnswererOptions, settings: Settings) -> Made:
     if options.init:
         low_rank(network, options.rank, options.freeze)
 
-    def save(trained: Any, folder: Path, about: dict[str, Any]) -> None:
-        save_span_network(whole(trained), folder, about)
+    def save(trained: Any, folder: Path, details: dict[str, Any]) -> None:
+        save_span_network(whole(trained), folder, details)
 
     task = _task(options, settings, network.config)
     return network, JointTask(task, reader_task(options, settings, network.config)) if options.stage == "joint" else task, save
@@ -35,10 +35,10 @@ def make(options: AnswererOptions, settings: Settings) -> Made:
 def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> Made:
     """Raises InputError, FormatError, CheckpointError, ClusterError."""
     network, tokenizer = seq2seq.network_of(options, options.target)
-    same = _task(options, settings, SpanConfig())  # its examples are used
+    examples = _task(options, settings, SpanConfig())  # its examples are used
     task = FidTask(
-        same.sources,
-        same.held_out,
+        examples.sources,
+        examples.held_out,
         tokenizer,
         network.config,
         "pretrain" if options.stage == "pretrain" else "tune",

@@ -25,7 +25,7 @@ from core.training.options import CalibrationOptions
 from core.training.runs import say
 
 TOP_K = 10
-MOST = 50  # candidates of a system that reads once
+MAX_ANSWERS = 50  # candidates of a system that reads once
 
 
 def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str, Any]:
@@ -38,20 +38,20 @@ def fit(options: CalibrationOptions, settings: Settings, out: Path) -> dict[str,
         SYSTEMS[name]
     engine = Engine(settings)
     report: dict[str, Any] = {}
-    asked = _asked(engine, options)
+    questions = _questions_by_corpus(engine, options)
     for name in options.systems:
-        followed = []
-        for corpus, questions in asked.items():
+        runs = []
+        for corpus, corpus_questions in questions.items():
             system = engine.system(name, corpus or None, raw_options(name), own_passages=not corpus)
-            place = getattr(system, "stopping").key  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
-            file = out / "runs" / f"{name}-{corpus or 'own'}-{place.weights}.jsonl"
-            followed += record_runs(system, questions, file, say)
-        of = f"{', '.join(asked)} held out from training" if options.annotated else ", ".join(f.name for f in options.multi)
-        said = f"{len(followed)} questions of {of}"
-        folder = find_checkpoint(getattr(settings, place.kind), place.kind).name
-        write_calibration(out / folder, place.name, fit_calibration(followed, said, place.weights))
-        report[place.name] = reliable(followed, cross_fitted(followed))
-        say(f"{place.name}: {report[place.name]}")
+            key = getattr(system, "stopping").key  # noqa: B009 - every system of SYSTEMS has it, the protocol has not
+            file = out / "runs" / f"{name}-{corpus or 'own'}-{key.weights}.jsonl"
+            runs += record_runs(system, corpus_questions, file, say)
+        sources = [f.name for f in options.multi] or [f"{', '.join(questions)} held out from training"]
+        description = f"{len(runs)} questions of {', '.join(sources)}"
+        folder = find_checkpoint(getattr(settings, key.kind), key.kind).name
+        write_calibration(out / folder, key.name, fit_calibration(runs, description, key.weights))
+        report[key.name] = reliable(runs, cross_fitted(runs))
+        say(f"{key.name}: {report[key.name]}")
     return report
 
 
@@ -60,25 +60,25 @@ def raw_options(name: str) -> Options:
     raw = {"calibration": "off"}
     if "loop" in options_of(name).names():
         return Options(top_k=TOP_K, stop_above=ENOUGH, clarify=False, extra=raw)
-    return Options(top_k=TOP_K, max_answers=MOST, clarify=False, extra={**raw, "threshold": 0.0})
+    return Options(top_k=TOP_K, max_answers=MAX_ANSWERS, clarify=False, extra={**raw, "threshold": 0.0})
 
 
-def _asked(engine: Engine, options: CalibrationOptions) -> dict[str, list[Any]]:
+def _questions_by_corpus(engine: Engine, options: CalibrationOptions) -> dict[str, list[Any]]:
     """The questions by corpus; "" for those that bring their passages."""
     if options.multi:
-        found = zip(*own_passages(engine, options.multi, options.limit, options.seed))
-        own = [
+        pairs = zip(*own_passages(engine, options.multi, options.limit, options.seed))
+        questions = [
             CalibrationQuestion(
                 str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), e.source, (e.gold,)
             )
-            for i, (e, passages) in enumerate(found)
+            for i, (e, passages) in enumerate(pairs)
         ]
-        return {"": own}
-    out: dict[str, list[Any]] = {}
+        return {"": questions}
+    questions_by_corpus: dict[str, list[Any]] = {}
     for folder in options.annotated:
-        name, most = folder.resolve().name, -(-options.limit // len(options.annotated))
-        examples, _ = held_out_passages(engine, [folder], 1, most, options.seed, options.skip)
-        out[name] = [
+        name, limit = folder.resolve().name, -(-options.limit // len(options.annotated))
+        examples, _ = held_out_passages(engine, [folder], 1, limit, options.seed, options.skip)
+        questions_by_corpus[name] = [
             CalibrationQuestion(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)
         ]
-    return out
+    return questions_by_corpus

@@ -19,7 +19,7 @@ from core.training.reader import ReaderTask
 from core.training.runs import Made, miner, say
 
 # passages without an answer that the reader is shown of each question with several: all of them would be nine tenths of its rows
-EMPTY = 2
+EMPTY_PASSAGES = 2
 # MPNet reads whole passages of documentation, whose answers (paths, commands) have many word pieces
 SIZES: dict[str, Any] = {"mpnet": {"max_tokens": 256, "max_answer_tokens": 24}}
 HELD_OUT_ROWS = 1_500  # of the annotated folders: reading them all would take minutes at each evaluation
@@ -54,23 +54,24 @@ def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, co
         reading = random.Random(seed).sample(reading, min(options.limit, len(reading)))
     index, cache = miner(options, settings, reading)
     single = mixtures.reader_rows(reading, index, cache, seed, say)
-    multi = mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(options.multi)), seed, EMPTY)
+    multi = mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(options.multi)), seed, EMPTY_PASSAGES)
     statements: list[Reading] = []
     if options.ambignq:
-        stated = mixtures.statement_examples(options.ambignq, index, cache, context=2, seed=seed)
-        statements = mixtures.reader_rows_of_multi(excluded.without(stated))
+        examples = mixtures.statement_examples(options.ambignq, index, cache, context=2, seed=seed)
+        statements = mixtures.reader_rows_of_multi(excluded.without(examples))
     annotated: list[Reading] = []
-    held: list[Reading] = []
+    held_out: list[Reading] = []
     for folder in options.annotated:
         train, dev = mixtures.annotated_examples(folder, held_out=0.2)
         train = excluded.without(train)
-        annotated += mixtures.reader_rows_of_multi(train, seed, EMPTY)
-        annotated += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), seed, EMPTY)
-        held += mixtures.reader_rows_of_multi(dev)
+        annotated += mixtures.reader_rows_of_multi(train, seed, EMPTY_PASSAGES)
+        annotated += mixtures.reader_rows_of_multi(mixtures.clarified_examples(train), seed, EMPTY_PASSAGES)
+        held_out += mixtures.reader_rows_of_multi(dev)
     rng = random.Random(seed)
     rows = mixtures.in_shares([(single, 0.45), (multi, 0.2), (annotated, 0.25), (statements, 0.1)], rng)
     dev_reading = mixtures.load_reading(options.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
-    held = rng.sample(held, min(HELD_OUT_ROWS, len(held))) + mixtures.reader_rows(dev_reading, index, cache, seed, say)
-    say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held)} held out")
-    return ReaderTask(rows, held, config, options.batch_tokens)
+    held_out = rng.sample(held_out, min(HELD_OUT_ROWS, len(held_out)))
+    held_out += mixtures.reader_rows(dev_reading, index, cache, seed, say)
+    say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held_out)} held out")
+    return ReaderTask(rows, held_out, config, options.batch_tokens)

@@ -12,7 +12,7 @@ from page_helpers import TIMEOUT, button, texts
 from storage_samples import evaluation_report
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.shipped_runs import MOST_BYTES, write
+from benchmarks.shipped_runs import MAX_BYTES, write
 from core.errors import FormatError
 from core.settings import Settings
 from pages.evaluate import compare, source
@@ -108,7 +108,7 @@ def test_taken_over_they_are_runs_like_others(
     open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     about, first = islice(traces.read(runs.ARCHIVE), 2)  # all of them would take their time
-    write([{**about, "runs": 1}, first], tmp_path / "one.xz", MOST_BYTES)
+    write([{**about, "runs": 1}, first], tmp_path / "one.xz", MAX_BYTES)
     monkeypatch.setattr(runs, "ARCHIVE", tmp_path / "one.xz")
     app = loaded(open_app)
     button(app, "Copy to my runs").click().run()

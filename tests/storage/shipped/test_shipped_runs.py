@@ -85,7 +85,7 @@ def test_runs_are_kept_as_they_were_packed(run: Path, root: Path, tmp_path: Path
     shipped_runs.pack([run], about(), before, root)
     kept = list(runs.packed(before))
     assert len(kept) == 1
-    shipped_runs.pack([run], about(runs=2), after, root, kept=kept)
+    shipped_runs.pack([run], about(runs=2), after, root, unchanged=kept)
     assert list(runs.packed(after)) == [*kept, *kept]
     assert runs.trace("scripted", "small", "q1", after, root) == runs.trace("scripted", "small", "q1", before, root)
 
@@ -119,7 +119,7 @@ def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
 def test_a_file_that_is_too_large_is_not_written(
     run: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipped_runs, "MOST_BYTES", 100)
+    monkeypatch.setattr(shipped_runs, "MAX_BYTES", 100)
     with pytest.raises(StorageError, match="at most 100"):
         shipped_runs.pack([run], about(), tmp_path / "out.xz", root)
     assert not (tmp_path / "out.xz").exists()
@@ -154,7 +154,7 @@ def test_the_shipped_runs_are_of_the_weights_that_are_here() -> None:
 
 
 def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
-    assert runs.ARCHIVE.stat().st_size <= shipped_runs.MOST_BYTES
+    assert runs.ARCHIVE.stat().st_size <= shipped_runs.MAX_BYTES
     made = runs.about()
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         assert runs.load(store, traced=False) == made.runs
