@@ -21,7 +21,7 @@ MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
 AT_ONCE = 2
 PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
 _NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
-_turns = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 @cache
@@ -35,14 +35,14 @@ def _nobodys_hash() -> str:
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
+def _slot() -> Iterator[None]:
     """Raises SignInError where too many are waiting."""
-    if not _turns.acquire(timeout=PATIENCE_SECONDS):
+    if not _slots.acquire(timeout=PATIENCE_SECONDS):
         raise SignInError(COME_BACK_SECONDS)
     try:
         yield
     finally:
-        _turns.release()
+        _slots.release()
 
 
 def check_password(password: str) -> None:
@@ -59,23 +59,23 @@ def check_password(password: str) -> None:
 def hashed(password: str) -> str:
     """With its salt and parameters.  Raises InputError for what is no password."""
     check_password(password)
-    with _turn():
+    with _slot():
         return _hasher().hash(password)
 
 
-def is_right(stored: str | None, password: str) -> bool:
+def is_right(stored_hash: str | None, password: str) -> bool:
     """Takes as long where nothing is stored.  Raises SignInError where too many are waiting."""
-    with _turn():
+    with _slot():
         try:
-            _hasher().verify(stored or _nobodys_hash(), password)
+            _hasher().verify(stored_hash or _nobodys_hash(), password)
         except (VerificationError, InvalidHashError, UnicodeEncodeError):
             return False
-    return stored is not None
+    return stored_hash is not None
 
 
-def renewed(stored: str, password: str) -> str | None:
+def renewed(stored_hash: str, password: str) -> str | None:
     """The hash anew where it was made with other parameters than today's."""
-    if not _hasher().check_needs_rehash(stored):
+    if not _hasher().check_needs_rehash(stored_hash):
         return None
-    with _turn():
+    with _slot():
         return _hasher().hash(password)

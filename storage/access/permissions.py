@@ -103,13 +103,13 @@ def operator_only(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concat
     return call
 
 
-def can(role: str, needed: str) -> bool:
+def can(role: str, least_role: str) -> bool:
     """Each role has the rights of the ones before it: annotator, validator, manager."""
-    return _RANK[role] >= _RANK[needed]
+    return _RANK[role] >= _RANK[least_role]
 
 
-def check_role(name: str, role: str, needed: str) -> None:
-    """Raises NotAllowedError where `role` is a lesser one than `needed`."""
-    if not can(role, needed):
+def check_role(name: str, role: str, least_role: str) -> None:
+    """Raises NotAllowedError where `role` is a lesser one than `least_role`."""
+    if not can(role, least_role):
         article = "an" if role == "annotator" else "a"
-        raise NotAllowedError(f"'{name[:80]}' is {article} {role}; this needs the role {needed}: ask a manager")
+        raise NotAllowedError(f"'{name[:80]}' is {article} {role}; this needs the role {least_role}: ask a manager")

@@ -49,11 +49,11 @@ class Budget:
         return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - self.free, 30), self.longest))
 
 
-HERE = Budget(5, 900.0)  # one name from one address
-KNOWN = Budget(5, 60.0)  # the same where the address is known for the name
+PAIR = Budget(5, 900.0)  # one name from one address
+KNOWN_PAIR = Budget(5, 60.0)  # the same where the address is known for the name
 NAME = Budget(20, 60.0)  # one name from all addresses that are not known for it
 ADDRESS = Budget(50, 60.0)  # all names from one address that is not known for them
-LONGEST = max(b.longest for b in (HERE, KNOWN, NAME, ADDRESS))
+LONGEST = max(b.longest for b in (PAIR, KNOWN_PAIR, NAME, ADDRESS))
 
 
 def digest(*parts: str) -> str:
@@ -71,7 +71,7 @@ class Attempt:
         session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.until < moment - FORGET_AFTER))
         mark = self._row(session, self._mark)
         self._known = mark is not None and moment < mark.until <= moment + KNOWN_FOR
-        budgets = {self._pair: KNOWN if self._known else HERE}
+        budgets = {self._pair: KNOWN_PAIR if self._known else PAIR}
         if not self._known:
             budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
         rows = {key: self._row(session, key) for key in budgets}

@@ -58,16 +58,18 @@ def begin_sign_in(session: Session, annotator: int, browser: str = "") -> Visito
     return Visitor(row.name, row.id, key, code)
 
 
-def token_for(session: Session, code: str, browser: str, held: str) -> str | None:
+def token_for(session: Session, code: str, browser: str, earlier_token: str) -> str | None:
     """The token for a code; None for one that is unknown, of another browser, used or too old.  The sign-in of another account, whose
-    token the browser has `held`, ends."""
+    token the browser has `earlier_token`, ends."""
     moment = engine.now()
     row = session.scalar(select(SignIn).filter_by(secret=_digest("code", code, browser)))
     if row is None or not row.created <= moment <= row.created + CODE_LASTS:
         return None
     token = secrets.token_hex()
     row.secret = _digest("cookie", token)
-    session.execute(delete(SignIn).where(SignIn.secret == _digest("cookie", held), SignIn.account_id != row.account_id))
+    session.execute(
+        delete(SignIn).where(SignIn.secret == _digest("cookie", earlier_token), SignIn.account_id != row.account_id)
+    )
     return token
 
 
@@ -93,7 +95,7 @@ def _in_time(moment: datetime) -> ColumnElement[bool]:
     return SignIn.expires.between(moment, moment + SIGN_IN_LASTS)
 
 
-def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> None:
+def check_visitor(session: Session, visitor: Visitor | None, least_role: Role) -> None:
     """At the begin of a transaction; from then on it speaks for this visitor alone (`only_oneself`).
 
     Raises SignedOutError for nobody, or a visitor that does not stand any more, NotAllowedError for a lesser role.
@@ -115,5 +117,5 @@ def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> No
             raise SignedOutError(f"the account '{visitor.name[:80]}' was deactivated: ask a manager, then sign in again")
         if row is None or row.name != visitor.name or row.id is None:
             raise SignedOutError
-        check_role(visitor.name, row.role, needed)
+        check_role(visitor.name, row.role, least_role)
     session.info[VISITOR] = visitor.name

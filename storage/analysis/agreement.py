@@ -92,7 +92,7 @@ class Quality:
 
 def quality(
     store: Store,
-    by: str,
+    user: str,
     *,
     project: str = "",
     people: Sequence[str] = (),
@@ -102,9 +102,9 @@ def quality(
 ) -> Quality:
     """All tables of one moment, of the contributions that the filters let by.
 
-    Raises NotAllowedError unless `by` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
+    Raises NotAllowedError unless `user` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
     """
-    store.people.require(by, "validator")
+    store.people.require(user, "validator")
     filters = Filters(annotators=tuple(people), since=since, until=until, project=project)
     truncated: list[str] = []
     with store.database.reading() as session:
@@ -142,44 +142,51 @@ def quality(
 
 def _annotators(session: Session, filters: Filters) -> tuple[Any, Callable[..., Select[Any]]]:
     """(rows of storage.results.standing.annotators, select of columns of those that the filters let by)."""
-    said = annotators(session)
+    generations = annotators(session)
 
-    def chosen(*columns: Any) -> Select[Any]:
-        query = select(*columns).select_from(said).join(tables.Annotator, tables.Annotator.id == said.c.annotator_id)
-        query = dated(of_project(query, said.c.question_id, filters), said.c.updated, filters)
+    def selected(*columns: Any) -> Select[Any]:
+        query = (
+            select(*columns).select_from(generations).join(tables.Annotator, tables.Annotator.id == generations.c.annotator_id)
+        )
+        query = dated(of_project(query, generations.c.question_id, filters), generations.c.updated, filters)
         return query.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else query
 
-    return said, chosen
+    return generations, selected
 
 
 def _generations(session: Session, questions: Sequence[int], filters: Filters) -> Iterator[Annotated]:
-    wanted = replace(filters, stages=("generation",))
+    generation_filters = replace(filters, stages=("generation",))
     for start in range(0, len(questions), CHUNK):
-        yield from contributions(session, questions[start : start + CHUNK], wanted).annotations
+        yield from contributions(session, questions[start : start + CHUNK], generation_filters).annotations
 
 
 def _opinions(session: Session, filters: Filters, truncated: list[str]) -> list[Opinion]:
     """Generation annotations of questions that two people or more annotated."""
-    said, chosen = _annotators(session, filters)
-    shared = chosen(said.c.question_id).group_by(said.c.question_id).having(func.count() >= 2)
-    ids = list(session.scalars(shared.order_by(func.max(said.c.updated).desc(), said.c.question_id).limit(MAX_ITEMS + 1)))
+    generations, selected = _annotators(session, filters)
+    shared = selected(generations.c.question_id).group_by(generations.c.question_id).having(func.count() >= 2)
+    ids = list(
+        session.scalars(shared.order_by(func.max(generations.c.updated).desc(), generations.c.question_id).limit(MAX_ITEMS + 1))
+    )
     if len(ids) > MAX_ITEMS:
         truncated.append(f"agreement is of the {MAX_ITEMS:,} questions that were annotated last")
         ids = ids[:MAX_ITEMS]
     q = tables.Question
-    asked: dict[int, Any] = {}
+    questions: dict[int, Any] = {}
     for start in range(0, len(ids), CHUNK):
         rows = session.execute(select(q.id, q.public_id, q.text).where(q.id.in_(ids[start : start + CHUNK])))
-        asked |= {row.id: row for row in rows}
+        questions |= {row.id: row for row in rows}
     return [
-        Opinion(asked[a.question].public_id, a.annotator, asked[a.question].text, a.annotation, a.updated)
+        Opinion(questions[a.question].public_id, a.annotator, questions[a.question].text, a.annotation, a.updated)
         for a in _generations(session, ids, filters)
     ]
 
 
 def _type_counts(session: Session, filters: Filters) -> dict[str, int]:
-    said, chosen = _annotators(session, filters)
-    return {kind: int(count) for kind, count in session.execute(chosen(said.c.type, func.count()).group_by(said.c.type))}
+    generations, selected = _annotators(session, filters)
+    return {
+        kind: int(count)
+        for kind, count in session.execute(selected(generations.c.type, func.count()).group_by(generations.c.type))
+    }
 
 
 def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tuple[str, float]]:
@@ -207,17 +214,17 @@ def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tup
 
 def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]:
     """The most competent first."""
-    found, counts = competence_of(session, filters, MAX_ITEMS)
-    sent, task = workbench.Submission, workbench.Task
+    competence, counts = competence_of(session, filters, MAX_ITEMS)
+    submission, task = workbench.Submission, workbench.Task
     query = (
-        select(tables.Annotator.name, func.count(), func.avg(sent.score))
+        select(tables.Annotator.name, func.count(), func.avg(submission.score))
         .select_from(task)
-        .join(sent, stands())
+        .join(submission, stands())
         .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
-        .where(task.state == "submitted", sent.score.is_not(None))
+        .where(task.state == "submitted", submission.score.is_not(None))
         .group_by(tables.Annotator.name)
     )
-    query = dated(query, sent.created, filters)
+    query = dated(query, submission.created, filters)
     if filters.annotators:
         query = query.where(tables.Annotator.name.in_(filters.annotators))
     if filters.project:
@@ -226,11 +233,11 @@ def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]
     gold = {name: (int(count), float(score)) for name, count, score in session.execute(query)}
     rows = []
     for person in counts.keys() | gold.keys():
-        n, known = counts[person], counts[person] >= MIN_ANSWERS
-        rates = found.errors[person] if known else None
-        accuracy = found.accuracy(person) if known else None
-        both = (None, None) if rates is None else (float(rates[1, 1]), float(rates[0, 0]))
-        rows.append(CompetenceRow(person, n, accuracy, *both, *gold.get(person, (0, None))))
+        n, is_known = counts[person], counts[person] >= MIN_ANSWERS
+        rates = competence.errors[person] if is_known else None
+        accuracy = competence.accuracy(person) if is_known else None
+        rates_by_truth = (None, None) if rates is None else (float(rates[1, 1]), float(rates[0, 0]))
+        rows.append(CompetenceRow(person, n, accuracy, *rates_by_truth, *gold.get(person, (0, None))))
     return tuple(sorted(rows, key=lambda row: (-(row.accuracy or 0.0), row.person)))
 
 
@@ -253,13 +260,13 @@ def _labelled(session: Session, filters: Filters, truncated: list[str]) -> list[
     labels, more = latest_labels(session, filters, MAX_LABELS)
     if more:
         truncated.append(f"the labels are those of {MAX_LABELS:,} answers to the questions judged last")
-    found: list[tuple[Mark, _Answer]] = []
-    for one in labels:
-        answer = one.answer
+    labelled: list[tuple[Mark, _Answer]] = []
+    for label in labels:
+        answer = label.answer
         key = f"{answer.prediction} {answer.position}"
-        of = _Answer(key, answer.system, str(answer.question_id), answer.probability, answer.passed)
-        found.append((Mark(key, one.annotator, one.label or "", one.updated), of))
-    return found
+        predicted = _Answer(key, answer.system, str(answer.question_id), answer.probability, answer.passed)
+        labelled.append((Mark(key, label.annotator, label.label or "", label.updated), predicted))
+    return labelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,44 +280,47 @@ class _Sheets:
 
 def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
     """What judges say besides labels of answers: of the questions with the latest sheets."""
-    sent, item = workbench.Submission, workbench.ProjectItem
+    submission, item = workbench.Submission, workbench.ProjectItem
     latest = (
         select(item.question_id)
-        .join(sent, sent.item_id == item.id)
-        .where(sent.stage == "judging")
+        .join(submission, submission.item_id == item.id)
+        .where(submission.stage == "judging")
         .group_by(item.question_id)
-        .order_by(func.max(sent.id).desc())
+        .order_by(func.max(submission.id).desc())
         .limit(MAX_ITEMS)
     )
     ids = list(session.scalars(latest))
-    found = _Sheets()
+    judged = _Sheets()
     for start in range(0, len(ids), CHUNK):
         for row in sheets(session, ids[start : start + CHUNK], filters):
             for answer in row.body["answers"]:
                 if answer["question"] is not None:
                     key = f"{answer['prediction_id']} {answer['position']}"
-                    found.questions.append(Mark(key, row.name, answer["question"], row.created))
+                    judged.questions.append(Mark(key, row.name, answer["question"], row.created))
             for added in row.body.get("missing", ()):
                 forms = tuple(answer_key(form) for form in (added["text"], *added.get("aliases", ())))
-                found.missing.setdefault(row.item, set()).add(forms)
+                judged.missing.setdefault(row.item, set()).add(forms)
             if row.body["preference"] is not None:
-                found.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
-    wanted = sorted({mark.item.partition(" ")[0] for mark in found.questions})
-    for start in range(0, len(wanted), CHUNK):
+                judged.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
+    prediction_ids = sorted({mark.item.partition(" ")[0] for mark in judged.questions})
+    for start in range(0, len(prediction_ids), CHUNK):
         rows = session.execute(
             select(tables.Prediction.public_id, tables.PredictedAnswer.position, tables.PredictedAnswer.passed)
             .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-            .where(tables.Prediction.public_id.in_(wanted[start : start + CHUNK]), tables.PredictedAnswer.passed.is_not(None))
+            .where(
+                tables.Prediction.public_id.in_(prediction_ids[start : start + CHUNK]),
+                tables.PredictedAnswer.passed.is_not(None),
+            )
         )
-        found.passed.update({f"{public_id} {position}": bool(passed) for public_id, position, passed in rows})
-    return found
+        judged.passed.update({f"{public_id} {position}": bool(passed) for public_id, position, passed in rows})
+    return judged
 
 
 def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dict[str, int]:
     """System -> how many answers judges added to questions whose sheet shows it; those that it gave itself (a further form) aside."""
     item, link, prediction, answer = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, tables.PredictedAnswer
-    given: dict[tuple[int, str], set[str]] = defaultdict(set)
-    wanted: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    predicted: dict[tuple[int, str], set[str]] = defaultdict(set)
+    added_forms: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     names = sorted(added)
     for start in range(0, len(names), CHUNK):
         rows = session.execute(
@@ -322,22 +332,22 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
         )
         for row in rows:
             place = (row.question_id, row.system)
-            given[place].update([answer_key(row.text)] if row.text is not None else [])
+            predicted[place].update([answer_key(row.text)] if row.text is not None else [])
             for forms in added[row.public_id]:
-                wanted[place][forms[0]].update(forms)
-    found: dict[str, int] = defaultdict(int)
-    for (question, system), answers in wanted.items():
-        found[system] += sum(not forms & given[question, system] for forms in answers.values())
-    return dict(found)
+                added_forms[place][forms[0]].update(forms)
+    counts: dict[str, int] = defaultdict(int)
+    for (question, system), answers in added_forms.items():
+        counts[system] += sum(not forms & predicted[question, system] for forms in answers.values())
+    return dict(counts)
 
 
 def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
     """Thing -> the label of most people, the latest of each; ties are left out."""
-    said: dict[str, dict[str, str]] = defaultdict(dict)
+    labels_by_person: dict[str, dict[str, str]] = defaultdict(dict)
     for mark in sorted(marks, key=lambda m: m.when):
-        said[mark.item][mark.person] = mark.label
-    found = {item: majority(labels.values()) for item, labels in said.items()}
-    return {item: label for item, label in found.items() if label is not None}
+        labels_by_person[mark.item][mark.person] = mark.label
+    majorities = {item: majority(labels.values()) for item, labels in labels_by_person.items()}
+    return {item: label for item, label in majorities.items() if label is not None}
 
 
 def _judges(labelled: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: int) -> tuple[JudgeRow, ...]:
@@ -348,11 +358,11 @@ def _judges(labelled: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: 
     trips = [(bool(answers[k].passed), yes) for k, yes in right.items() if answers[k].passed is not None]
     sure = [(answers[k].probability >= 0.5, yes) for k, yes in right.items()]
     fits = {key: label == "fits" for key, label in _majorities(judged.questions).items()}
-    asked = [(judged.passed[k], yes) for k, yes in fits.items() if k in judged.passed]
+    question_trips = [(judged.passed[k], yes) for k, yes in fits.items() if k in judged.passed]
     return (
         judge_row("round trip passed: the answer is correct", trips, samples=samples),
         judge_row("probability at least 0.5: the answer is correct", sure, samples=samples),
-        judge_row("round trip passed: the question fits", asked, samples=samples, what="disambiguated question"),
+        judge_row("round trip passed: the question fits", question_trips, samples=samples, what="disambiguated question"),
     )
 
 
@@ -362,16 +372,16 @@ def _judges(labelled: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: 
 def _sets(session: Session, filters: Filters) -> dict[str, list[tuple[AnswerSet, list[AnswerSet]]]]:
     """System -> (its newest answer set, people's answer sets) of each question that has both, the latest annotated first."""
     prediction, answer = tables.Prediction, tables.PredictedAnswer
-    said, chosen = _annotators(session, filters)
-    both = chosen(said.c.question_id).where(
-        said.c.question_id.in_(select(prediction.question_id).distinct())
+    generations, selected = _annotators(session, filters)
+    shared = selected(generations.c.question_id).where(
+        generations.c.question_id.in_(select(prediction.question_id).distinct())
     )  # a question without a prediction says nothing of a system
-    latest = both.group_by(said.c.question_id).order_by(func.max(said.c.updated).desc()).limit(MAX_ITEMS)
+    latest = shared.group_by(generations.c.question_id).order_by(func.max(generations.c.updated).desc()).limit(MAX_ITEMS)
     ids = list(session.scalars(latest))
     people: dict[int, list[AnswerSet]] = defaultdict(list)
-    for one in _generations(session, ids, filters):
-        people[one.question].append(answer_set(one.annotation))
-    found: dict[str, list[tuple[AnswerSet, list[AnswerSet]]]] = defaultdict(list)
+    for contribution in _generations(session, ids, filters):
+        people[contribution.question].append(answer_set(contribution.annotation))
+    sets: dict[str, list[tuple[AnswerSet, list[AnswerSet]]]] = defaultdict(list)
     for start in range(0, len(ids), CHUNK):
         chunk = ids[start : start + CHUNK]
         newest = (
@@ -379,17 +389,17 @@ def _sets(session: Session, filters: Filters) -> dict[str, list[tuple[AnswerSet,
             .where(prediction.question_id.in_(chunk))
             .group_by(prediction.question_id, prediction.system)
         )
-        given = session.execute(
+        rows = session.execute(
             select(prediction.question_id, prediction.system, answer.text)
             .outerjoin(answer, answer.prediction_id == prediction.id)
             .where(prediction.id.in_(newest))
         )
-        own: dict[tuple[int, str], list[list[str]]] = defaultdict(list)
-        for question, system, text in given:
-            own[question, system] += [[text]] if text is not None else []
-        for (question, system), answers in own.items():
-            found[system].append((set_of(answers), people[question]))
-    return found
+        predicted: dict[tuple[int, str], list[list[str]]] = defaultdict(list)
+        for question, system, text in rows:
+            predicted[question, system] += [[text]] if text is not None else []
+        for (question, system), answers in predicted.items():
+            sets[system].append((set_of(answers), people[question]))
+    return sets
 
 
 def _systems(

@@ -57,12 +57,12 @@ def questions_left(path: Path, training: Path, replay: Path | None) -> Questions
     if len(rows) != len(loaded):
         raise FormatError(f"{len(rows)} rows and {len(loaded)} questions: mend the file", file=path)
     ids, keys = trained_on(training, replay)
-    kept = [
+    remaining = [
         {**row, "id": question.id}  # a row without an id is named by its line, which is another in the new file
         for row, question in zip(rows, loaded, strict=True)
         if question.id not in ids and question_key(question.question) not in keys
     ]
-    return Questions(tuple(kept), len(rows) - len(kept), lines)
+    return Questions(tuple(remaining), len(rows) - len(remaining), lines)
 
 
 def _raw(path: Path, lines: bool) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ MAX_LABELS = 20_000  # those of people, the latest first
 NOBODY = "nobody has judged an answer to a question of this run"
 _CHUNK = 500
 _SAYS = {"correct": "yes", "wrong": "no", "unsupported": "no"}
-_Thing = tuple[str, str, str, str]  # key of the question, corpus, answer, passage
+_Claim = tuple[str, str, str, str]  # key of the question, corpus, answer, passage
 _RUN, _ROW = tables.Evaluation, tables.EvaluationRow
 
 
@@ -45,52 +45,52 @@ class JudgeAgreement:
 def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What each run's report says of its judge; empty where it names none, unknown ids are left out.  Raises StorageError."""
     with store.database.reading() as session:
-        found = session.execute(select(_RUN.public_id, _RUN.report).where(_RUN.public_id.in_(evaluation_ids)))
-        return {key: _object(_object(report, "provenance"), "judge") for key, report in found}
+        rows = session.execute(select(_RUN.public_id, _RUN.report).where(_RUN.public_id.in_(evaluation_ids)))
+        return {key: _object(_object(report, "provenance"), "judge") for key, report in rows}
 
 
 def judge_agreement(
     store: Store, evaluation_ids: Sequence[str], *, samples: int = BOOTSTRAP_SAMPLES
 ) -> dict[str, JudgeAgreement]:
     """By evaluation, of one moment; unknown ids are left out.  Raises InputError for samples < 1, StorageError."""
-    found: dict[str, tuple[dict[str, Any], list[tuple[bool, bool]], bool]] = {}
+    compared: dict[str, tuple[dict[str, Any], list[tuple[bool, bool]], bool]] = {}
     with store.database.reading() as session:
         people, truncated = _people(session)
-        asked = {question for question, *_ in people}
+        questions = {question for question, *_ in people}
         runs = session.scalars(select(_RUN).where(_RUN.public_id.in_(evaluation_ids)).options(undefer(_RUN.report)))
         for run in runs:
-            made = _object(run.report, "provenance")
-            system = _object(made, "system")
+            provenance = _object(run.report, "provenance")
+            system = _object(provenance, "system")
             corpus = str(system.get("corpus_digest") or system.get("corpus") or "")
-            judged, known = _judged(session, run.id, corpus, asked)
-            pairs = [(said, people[thing]) for thing, said in judged.items() if thing in people]
-            found[run.public_id] = _object(made, "judge"), pairs, known
+            judged, is_judged = _judged(session, run.id, corpus, questions)
+            pairs = [(supported, people[claim]) for claim, supported in judged.items() if claim in people]
+            compared[run.public_id] = _object(provenance, "judge"), pairs, is_judged
     return {
-        key: JudgeAgreement(about, _row(str(about.get("judge") or "unknown"), pairs, known, samples), truncated)
-        for key, (about, pairs, known) in found.items()
+        key: JudgeAgreement(judge, _row(str(judge.get("judge") or "unknown"), pairs, is_judged, samples), truncated)
+        for key, (judge, pairs, is_judged) in compared.items()
     }
 
 
-def _row(judge: str, pairs: Sequence[tuple[bool, bool]], known: bool, samples: int) -> JudgeRow:
+def _row(judge: str, pairs: Sequence[tuple[bool, bool]], is_judged: bool, samples: int) -> JudgeRow:
     row = judge_row(judge, pairs, samples=samples, what="interpretation")
-    return row if known else replace(row, kappa=replace(row.kappa, why=NOBODY), accuracy=replace(row.accuracy, why=NOBODY))
+    return row if is_judged else replace(row, kappa=replace(row.kappa, why=NOBODY), accuracy=replace(row.accuracy, why=NOBODY))
 
 
-def _people(session: Session) -> tuple[dict[_Thing, bool], bool]:
+def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
     """What the majority of people says of each thing, ties left out; and whether there was more than is read."""
     labels, truncated = latest_labels(session, Filters(), MAX_LABELS)
-    said: dict[_Thing, dict[str, str]] = defaultdict(dict)
+    votes: dict[_Claim, dict[str, str]] = defaultdict(dict)
     for one in sorted(labels, key=lambda one: one.updated, reverse=True):
         if one.label in _SAYS:
             answer = one.answer
             passage = str(answer.evidence[0]["passage_id"]) if answer.evidence else ""
-            thing = _thing(answer.question, answer.corpus_digest or answer.corpus, answer.text, passage)
-            said[thing].setdefault(one.annotator, _SAYS[one.label])  # a person's latest word of it
-    found = {thing: majority(by_person.values()) for thing, by_person in said.items()}
-    return {thing: label == "yes" for thing, label in found.items() if label is not None}, truncated
+            claim = _claim(answer.question, answer.corpus_digest or answer.corpus, answer.text, passage)
+            votes[claim].setdefault(one.annotator, _SAYS[one.label])  # a person's latest word of it
+    majorities = {claim: majority(by_person.values()) for claim, by_person in votes.items()}
+    return {claim: label == "yes" for claim, label in majorities.items() if label is not None}, truncated
 
 
-def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[dict[_Thing, bool], bool]:
+def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[dict[_Claim, bool], bool]:
     """What the judge said of the run's interpretations, those of questions that people judged; and whether there are such questions.
 
     Two interpretations with one answer from one passage are one thing: supported where one of them is.
@@ -98,26 +98,28 @@ def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[d
     if not asked:
         return {}, False
     questions = session.execute(select(_ROW.position, _ROW.question).where(_ROW.evaluation_id == run))
-    wanted = [position for position, question in questions if question_key(question) in asked]
-    found: dict[_Thing, bool] = {}
-    for start in range(0, len(wanted), _CHUNK):
+    positions = [position for position, question in questions if question_key(question) in asked]
+    supported: dict[_Claim, bool] = {}
+    for start in range(0, len(positions), _CHUNK):
         query = select(_ROW.question, _ROW.body).where(
-            _ROW.evaluation_id == run, _ROW.position.in_(wanted[start : start + _CHUNK])
+            _ROW.evaluation_id == run, _ROW.position.in_(positions[start : start + _CHUNK])
         )
         for question, body in session.execute(query.order_by(_ROW.position)):
             listed = body.get("interpretations")
-            for one in listed if isinstance(listed, list) else ():
-                if isinstance(one, dict) and isinstance(one.get("supported"), bool):
-                    thing = _thing(question, corpus, str(one.get("answer", "")), str(one.get("passage_id", "")))
-                    found[thing] = found.get(thing, False) or one["supported"]
-    return found, bool(wanted)
+            for interpretation in listed if isinstance(listed, list) else ():
+                if isinstance(interpretation, dict) and isinstance(interpretation.get("supported"), bool):
+                    claim = _claim(
+                        question, corpus, str(interpretation.get("answer", "")), str(interpretation.get("passage_id", ""))
+                    )
+                    supported[claim] = supported.get(claim, False) or interpretation["supported"]
+    return supported, bool(positions)
 
 
-def _thing(question: str, corpus: str, answer: str, passage: str) -> _Thing:
+def _claim(question: str, corpus: str, answer: str, passage: str) -> _Claim:
     return question_key(question), corpus, answer_key(answer), passage
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
     """A report may come from another program."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    part = value.get(name) if isinstance(value, dict) else None
+    return part if isinstance(part, dict) else {}

@@ -27,7 +27,7 @@ from storage.store import StoreParts
 
 PRACTICE = ROOT / "data" / "practice"
 MEASURED = "ambigprompt"  # the system over the answering model alone
-LEAST = 10  # judged questions with a correct answer that a training needs
+MIN_ANSWERED = 10  # judged questions with a correct answer that a training needs
 MINUTES = 30.0  # of a training, by default
 METRICS = ("F1 answer", "precision", "recall", "exact set")
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
@@ -106,13 +106,13 @@ class LoopResult:
         if d.difference is None or d.before is None or d.after is None:
             return "Neither run has a defined F1 answer: nothing can be said."
         between = f", 95% interval {d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else ""
-        said = {
+        conclusion = {
             "better": "The new model is better",
             "worse": "The new model is worse and is not kept",
             "undecided": "No difference is shown",
         }[self.verdict]
         return (
-            f"{said}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
+            f"{conclusion}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
             f"on {d.n} questions that are not in snapshot {self.snapshot}."
         )
 
@@ -150,10 +150,12 @@ class _Loop:
 
     def _identity(self) -> dict[str, Any]:
         """What makes a loop this loop, where the files lie aside."""
-        kept = {k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")}
+        options = {
+            k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")
+        }
         replay = self.options.replay
         return {
-            **kept,
+            **options,
             "asked_snapshot": self.options.snapshot,
             "filters": self.options.filters.to_json(),
             "questions": digest(self.questions_file),
@@ -164,18 +166,18 @@ class _Loop:
         file, identity = self.out / "loop.json", self._identity()
         if file.exists():
             try:
-                found = json.loads(file.read_text(encoding="utf-8"))
-                earlier = found["identity"]
+                state = json.loads(file.read_text(encoding="utf-8"))
+                earlier = state["identity"]
             except (OSError, ValueError, KeyError, TypeError):
                 raise FormatError("damaged: name another folder, or delete this one", file=file) from None
             check_same_run(self.out, earlier, identity)
-            return dict(found)
+            return dict(state)
         if any(p.name not in (LOCK, HOLDER) for p in self.out.iterdir()):
             raise InputError(f"{self.out} is not empty and holds no loop: name another folder with --out")
         return {"identity": identity}
 
-    def _note(self, **done: Any) -> None:
-        self.state |= done
+    def _note(self, **parts: Any) -> None:
+        self.state |= parts
         with replacing(self.out / "loop.json") as writer:
             writer.write(json.dumps(self.state, ensure_ascii=False, indent=1) + "\n")
 
@@ -196,28 +198,28 @@ class _Loop:
         if number is None:
             self.progress("taking a snapshot", None)
             number = self.store.exports.take_snapshot(folder, filters=self.options.filters, note="taken by the loop").number
-        found = self.store.exports.get_snapshot(number)
+        snapshot = self.store.exports.get_snapshot(number)
         files = self.store.exports.snapshot_files(number, folder)
         if "training" not in files:
             raise InputError(f"snapshot {number} has no training file: take one with the format training")
         if self.state.get("snapshot") != number:
-            self._note(snapshot=number, snapshot_sha256=found.sha256)
-        return found, files["training"]
+            self._note(snapshot=number, snapshot_sha256=snapshot.sha256)
+        return snapshot, files["training"]
 
     def _questions(self, training: Path) -> Questions:
         """The questions that were not trained on, as a file of their own.  Raises InputError where fewer than two are left."""
-        found = questions_left(self.questions_file, training, self.options.replay)
-        if len(found.rows) < 2:
+        questions = questions_left(self.questions_file, training, self.options.replay)
+        if len(questions.rows) < 2:
             raise InputError(
-                f"{self.questions_file}: {found.left_out} of its {found.left_out + len(found.rows)} questions were trained on, so {len(found.rows)} "
+                f"{self.questions_file}: {questions.left_out} of its {questions.left_out + len(questions.rows)} questions were trained on, so {len(questions.rows)} "
                 "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
             )
-        file = self.out / "questions.jsonl" if found.lines else self.out / "questions.json"
-        text = found.text()
+        file = self.out / "questions.jsonl" if questions.lines else self.out / "questions.json"
+        text = questions.text()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             with replacing(file) as writer:
                 writer.write(text)
-        return replace(found, file=file)
+        return replace(questions, file=file)
 
     def _train(self, training: Path) -> Path:
         o, folder = self.options, self.out / "train"
@@ -280,8 +282,8 @@ class _Loop:
             command += [] if o.clarify else ["--no-clarify"]
 
             def watch() -> None:
-                done = lines(folder / "rows.jsonl")
-                self.progress(f"measuring {name}: question {done} of {total}", done / total)
+                count = lines(folder / "rows.jsonl")
+                self.progress(f"measuring {name}: question {count} of {total}", count / total)
 
             self._command(command, f"{name}.log", watch, answerer=_placed(answerer))
             self._note(**{name: True})
@@ -321,15 +323,15 @@ class _Loop:
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
             if name not in ids:
-                about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
-                about |= (
+                details = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
+                details |= (
                     {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
                     if ids
                     else {}
                 )
-                ids[name] = self._save(name, report, about, snapshot.number)
+                ids[name] = self._save(name, report, details, snapshot.number)
                 self._note(evaluations=ids)
-        made = LoopResult(
+        result = LoopResult(
             snapshot.number,
             checkpoint,
             ids["before"],
@@ -341,18 +343,18 @@ class _Loop:
             trained_on,
         )
         with replacing(self.out / "result.json") as writer:
-            writer.write(json.dumps(made.to_json(), ensure_ascii=False, indent=1) + "\n")
+            writer.write(json.dumps(result.to_json(), ensure_ascii=False, indent=1) + "\n")
         self.progress("done", 1.0)
-        return made
+        return result
 
-    def _save(self, name: str, report: dict[str, Any], about: dict[str, Any], number: int) -> str:
+    def _save(self, name: str, report: dict[str, Any], details: dict[str, Any], number: int) -> str:
         system = (report.get("provenance") or {}).get("system") or {}
         return self.store.evaluations.save_evaluation(
             system=str(system.get("name", self.settings.system)),
             corpus=str(system.get("corpus", self.options.corpus or self.settings.corpus)),
             questions=f"{self.questions_file.name} without snapshot {number}",
             metrics=report["scores"],
-            report=json.loads(json.dumps({**report, "loop": about})),  # tuples become lists
+            report=json.loads(json.dumps({**report, "loop": details})),  # tuples become lists
             label=f"{name} training from snapshot {number}",
         )
 
@@ -365,19 +367,19 @@ def _placed(name: str) -> str:
 
 def _trainable(file: Path) -> int:
     """How many questions there are to train on: also those without an answer, and those of which only wrong answers are known.  Raises InputError
-    where fewer than LEAST have a correct answer: wrong answers alone teach no answering."""
-    answered, found = 0, 0
+    where fewer than MIN_ANSWERED have a correct answer: wrong answers alone teach no answering."""
+    answered, trainable = 0, 0
     with file.open(encoding="utf-8") as rows:
         for line in rows:
             row = json.loads(line)
             if row["passages"]:
                 answered += bool(row["answers"])
-                found += bool(row["answers"] or row.get("no_answer") or row.get("answers_known") is False)
-    if answered < LEAST:
+                trainable += bool(row["answers"] or row.get("no_answer") or row.get("answers_known") is False)
+    if answered < MIN_ANSWERED:
         raise InputError(
-            f"{answered} judged questions have a correct answer and passages to read, and a training needs {LEAST}: judge more answers first"
+            f"{answered} judged questions have a correct answer and passages to read, and a training needs {MIN_ANSWERED}: judge more answers first"
         )
-    return found
+    return trainable
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
@@ -386,7 +388,7 @@ def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]
 
     old, new = values(before), values(after)
     shared = [i for i in old if i in new]
-    found = compare([new[i] for i in shared], [old[i] for i in shared])
-    both = [i for i in shared if old[i] is not None and new[i] is not None]
-    means = [sum(v for i in both if (v := side[i]) is not None) / len(both) if both else None for side in (old, new)]
-    return Difference(metric, means[0], means[1], found.n, found.difference, found.interval, found.p_value)
+    comparison = compare([new[i] for i in shared], [old[i] for i in shared])
+    defined = [i for i in shared if old[i] is not None and new[i] is not None]
+    means = [sum(v for i in defined if (v := side[i]) is not None) / len(defined) if defined else None for side in (old, new)]
+    return Difference(metric, means[0], means[1], comparison.n, comparison.difference, comparison.interval, comparison.p_value)

@@ -45,7 +45,7 @@ def add_version(
     line = workbench.Guideline
     if guidelines is None:
         guidelines = session.scalar(select(func.max(line.version)).where(line.project_id == task.project_id)) or 0
-    made = workbench.Submission(
+    submission = workbench.Submission(
         project_id=task.project_id,
         item_id=task.item_id,
         stage=task.stage,
@@ -59,9 +59,9 @@ def add_version(
         automatic=automatic,
         created=task.updated,
     )
-    session.add(made)
+    session.add(submission)
     session.flush()
-    return made
+    return submission
 
 
 def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str, int, Annotation]]:
@@ -71,11 +71,11 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
     queue = stage_row(session, item.id, "generation")
     if queue is None:
         return [(f"file {n}", 0, a) for n, a in enumerate(all_from_json(Annotation, item.references), 1)]
-    sent = workbench.Submission
+    submission = workbench.Submission
     rows = session.execute(
-        counted(tables.Annotator.name, sent.version, sent.body)
-        .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
-        .where(sent.item_id == item.id, sent.stage == "generation")
+        counted(tables.Annotator.name, submission.version, submission.body)
+        .join(tables.Annotator, tables.Annotator.id == submission.annotator_id)
+        .where(submission.item_id == item.id, submission.stage == "generation")
         .order_by(workbench.Task.slot)
     )
     return [(name, version, from_json(Annotation, body["annotation"])) for name, version, body in rows]
@@ -105,9 +105,9 @@ def ceased_to_count(session: Session, project: workbench.Project, queue: workben
         session.flush()
         update_disagreement(session, [task.item_id])
         retract_automatic(session, task.item_id)
-        later = stage_row(session, task.item_id, "validation")
-        if later is not None:
-            later.state = "waiting"
+        validation = stage_row(session, task.item_id, "validation")
+        if validation is not None:
+            validation.state = "waiting"
     session.flush()
 
 
@@ -115,14 +115,14 @@ def retract_automatic(session: Session, item: int) -> None:
     """Takes back a validation that nobody made.  Raises InputError where a person validated the item: that has to be returned
     first.
     """
-    for held in holders(session, item, "validation"):
-        if held.state == "submitted":
-            if session.get_one(tables.Annotator, held.annotator_id).name != AUTOMATIC:
+    for validation in holders(session, item, "validation"):
+        if validation.state == "submitted":
+            if session.get_one(tables.Annotator, validation.annotator_id).name != AUTOMATIC:
                 raise InputError("this item is validated already: the validation has to be returned first")
-            held.state, held.slot, held.updated = "released", None, engine.now()
-            later = stage_row(session, item, "validation")
-            if later is not None:
-                later.state = "open"
+            validation.state, validation.slot, validation.updated = "released", None, engine.now()
+            entry = stage_row(session, item, "validation")
+            if entry is not None:
+                entry.state = "open"
     session.flush()
 
 
@@ -149,8 +149,8 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
     sources = sources_of(session, item)
     if holders(session, item.id, "validation") or not agree([annotation for _, _, annotation in sources]):
         return
-    who = annotator_row(session, AUTOMATIC)
-    task = task_row(session, item.id, "validation", who.id) or new_task(session, queue, who.id, "released")
+    annotator = annotator_row(session, AUTOMATIC)
+    task = task_row(session, item.id, "validation", annotator.id) or new_task(session, queue, annotator.id, "released")
     task.slot = 0
     content = ValidationWork(
         merged([annotation for _, _, annotation in sources]), sources=tuple((name, version) for name, version, _ in sources)
@@ -162,25 +162,25 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
 
 
 def lease(
-    session: Session, project: workbench.Project, queue: workbench.ItemStage, who: Actor, row: workbench.Task | None
+    session: Session, project: workbench.Project, queue: workbench.ItemStage, person: Actor, row: workbench.Task | None
 ) -> bool:
     """Gives this person a free slot, unless earlier work over the number takes it, or it is kept for somebody else."""
     moment = engine.now()
     session.flush()
     if not session.scalar(
-        select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(who.id, queue.stage))
+        select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(person.id, queue.stage))
     ):
         return False
-    while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
+    while queue.state == "open" and (slot := free_slot(session, queue, moment, person.id)) is not None:
         if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
             continue
         end = lease_end(project, moment)
         if row is None:
-            new_task(session, queue, who.id, "leased", slot=slot, expires=end)
+            new_task(session, queue, person.id, "leased", slot=slot, expires=end)
         else:
             row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
             session.flush()
-        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
+        note(session, person.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
         return True
     return False
 
@@ -191,5 +191,5 @@ def renew(session: Session, place: Place) -> None:
     if row.state == "leased":
         row.expires = lease_end(place.project, engine.now())
     elif row.state in ("expired", "released") and place.queue.state == "open":
-        lease(session, place.project, place.queue, place.who, row)
+        lease(session, place.project, place.queue, place.person, row)
     session.flush()

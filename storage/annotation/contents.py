@@ -44,9 +44,9 @@ def check_content(content: Content, stage: WorkStage) -> None:
             check_choice(use.action, SuggestionAction, "a suggestion")
 
 
-def _distinct(keys: Sequence[Any], what: str) -> None:
+def _distinct(keys: Sequence[Any], noun: str) -> None:
     if len(set(keys)) != len(keys):
-        raise InputError(f"{what} occurs twice")
+        raise InputError(f"{noun} occurs twice")
 
 
 def _check_judging(content: JudgingWork) -> None:
@@ -92,12 +92,12 @@ def gold_score(gold: Sequence[Annotation], content: Content, answers: Mapping[tu
     """
     if isinstance(content, JudgingWork):
         keys = answer_keys(alias for reference in gold for pair in reference.pairs for alias in pair.answers)
-        said = [
+        judged = [
             (a.verdict == "correct", answers[a.prediction_id, a.position]) for a in content.answers if a.verdict != "duplicate"
         ]
-        return sum(yes == (answer_key(text) in keys) for yes, text in said) / len(said) if said else 1.0
-    own = answer_set(content.annotation)
-    return max((set_f1(answer_set(reference), own) for reference in gold), default=1.0)
+        return sum(yes == (answer_key(text) in keys) for yes, text in judged) / len(judged) if judged else 1.0
+    submitted = answer_set(content.annotation)
+    return max((set_f1(answer_set(reference), submitted) for reference in gold), default=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +117,4 @@ def corrections_of(body: Mapping[str, Any]) -> Corrections:
 
 def all_from_json(kind: type[T], body: Sequence[Any]) -> tuple[T, ...]:
     """The inverse of core.trace.to_json of several records.  Raises FormatError for another layout."""
-    return tuple(from_json(kind, one) for one in body)
+    return tuple(from_json(kind, item) for item in body)

@@ -122,8 +122,8 @@ class Drafts(engine.Part):
             place = find_place(session, item, annotator, stage)
             task = place.need_task()
             row = place.draft
-            same = row is not None and (row.body, row.open) == (plain, True)
-            if not same and expected_version is not None and expected_version != (row.version if row else 0):
+            is_unchanged = row is not None and (row.body, row.open) == (plain, True)
+            if not is_unchanged and expected_version is not None and expected_version != (row.version if row else 0):
                 raise DraftConflictError(plain, _load(session, row) if row else None, expected_version)
             renew(session, place)
             row = put_draft(session, task, row, plain, open=True)
@@ -184,4 +184,4 @@ class Drafts(engine.Part):
         """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
-            return log_of(session, place.item.id, stage, place.who.id)
+            return log_of(session, place.item.id, stage, place.person.id)

@@ -16,7 +16,7 @@ PORTION = 1000  # predictions linked in one transaction: others can save in betw
 def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
     """(item, side, the newest prediction of that side's system) where the item has none of it yet."""
     item, link, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
-    found: list[tuple[int, int, int]] = []
+    links: list[tuple[int, int, int]] = []
     for side, system in enumerate(project.systems):
         present = select(link.id).where(link.item_id == item.id, link.side == side).exists()
         newest = (
@@ -25,18 +25,18 @@ def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, i
             .where(item.project_id == project.id, prediction.system == system, ~present)
             .group_by(item.id)
         )
-        found += [(i, side, p) for i, p in session.execute(newest)]
-    return sorted(found)
+        links += [(i, side, p) for i, p in session.execute(newest)]
+    return sorted(links)
 
 
-def link(session: Session, wanted: Sequence[tuple[int, int, int]]) -> int:
+def link(session: Session, links: Sequence[tuple[int, int, int]]) -> int:
     """Links these (item, side, prediction) that are not linked yet; their items have no margin then."""
     line = workbench.ItemPrediction
-    taken: set[tuple[int, int]] = set()
-    for part in chunks(sorted({item for item, _, _ in wanted})):
+    linked: set[tuple[int, int]] = set()
+    for part in chunks(sorted({item for item, _, _ in links})):
         found = session.execute(select(line.item_id, line.side).where(line.item_id.in_(list(part))))
-        taken.update((item, side) for item, side in found)
-    rows = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in wanted if (i, s) not in taken]
+        linked.update((item, side) for item, side in found)
+    rows = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in links if (i, s) not in linked]
     bulk(session, insert(table_of(line)), rows)
     changed = sorted({r["item_id"] for r in rows})
     set_margins(session, dict.fromkeys(changed))
@@ -47,9 +47,9 @@ def link(session: Session, wanted: Sequence[tuple[int, int, int]]) -> int:
 def link_all(database: engine.Database, project: int) -> int:
     """Links what is not linked yet, PORTION at a time; returns how many."""
     with database.reading() as session:
-        wanted = _unlinked(session, session.get_one(workbench.Project, project))
+        links = _unlinked(session, session.get_one(workbench.Project, project))
     count = 0
-    for part in chunks(wanted, PORTION):
+    for part in chunks(links, PORTION):
         with database.writing() as session:
             count += link(session, part)
     if count:

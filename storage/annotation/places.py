@@ -13,7 +13,7 @@ from storage.records.checks import check_choice
 from storage.records.enumerations import Role, WorkStage
 from storage.schema import workbench
 
-NEEDED: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
+STAGE_ROLES: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
 
 
 def project_row(session: Session, project: str) -> workbench.Project:
@@ -39,7 +39,7 @@ def latest_guidelines(session: Session, project: int) -> int:
 class Place:
     """Whose work on what, found and allowed.  `task` is None before it is opened for the first time."""
 
-    who: Actor
+    person: Actor
     project: workbench.Project
     item: workbench.ProjectItem
     queue: workbench.ItemStage
@@ -56,19 +56,19 @@ class Place:
 def find_place(session: Session, item: str, annotator: str, stage: WorkStage) -> Place:
     """Raises InputError for a stage that the project has not, NotFoundError, NotAllowedError."""
     check_choice(stage, WorkStage, "the stage")
-    who = actor(session, annotator, NEEDED[stage])
+    person = actor(session, annotator, STAGE_ROLES[stage])
     entry, task, draft = workbench.ItemStage, workbench.Task, workbench.Draft
-    found = session.execute(
+    match = session.execute(
         select(workbench.ProjectItem, workbench.Project, entry, task, draft)
         .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
         .outerjoin(entry, and_(entry.item_id == workbench.ProjectItem.id, entry.stage == stage))
-        .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == who.id))
-        .outerjoin(draft, and_(draft.item_id == task.item_id, draft.stage == stage, draft.annotator_id == who.id))
+        .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == person.id))
+        .outerjoin(draft, and_(draft.item_id == task.item_id, draft.stage == stage, draft.annotator_id == person.id))
         .where(workbench.ProjectItem.public_id == item)
     ).first()
-    if found is None:
+    if match is None:
         raise NotFoundError(f"there is no item '{item[:80]}'")
-    row, project, queue, mine, written = found
+    row, project, queue, task_row, draft_row = match
     if queue is None:
         raise InputError(f"this item has no stage {stage}; its project has {', '.join(project.stages)}")
-    return Place(who, project, row, queue, mine, written)
+    return Place(person, project, row, queue, task_row, draft_row)

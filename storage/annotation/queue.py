@@ -13,7 +13,7 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.assignments import assigned_to, open_to
 from storage.annotation.completion import fill_free_slots, lease
-from storage.annotation.places import NEEDED, Place, find_place, project_row
+from storage.annotation.places import STAGE_ROLES, Place, find_place, project_row
 from storage.annotation.queue_order import queue_order
 from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
 from storage.records.annotation import Task
@@ -44,84 +44,96 @@ class Queue(engine.Part):
         """
         check_choice(stage, WorkStage, "the stage")
         with self.writing() as session:
-            who = actor(session, annotator, NEEDED[stage])
+            person = actor(session, annotator, STAGE_ROLES[stage])
             row = project_row(session, project)
             if stage not in row.stages:
                 raise InputError(f"this project has no stage {stage}; it has {', '.join(row.stages)}")
             if row.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
             _bring_back(session, row, stage)
-            found = self._own(session, row, who, stage)
-            if found is None and stage != "validation":
-                found = self._gold(session, row, who, stage)
-            if found is None:
-                found = self._open(session, row, who, stage)
-            return load_task(session, found) if found else None
+            task = self._unfinished(session, row, person, stage)
+            if task is None and stage != "validation":
+                task = self._gold(session, row, person, stage)
+            if task is None:
+                task = self._from_queue(session, row, person, stage)
+            return load_task(session, task) if task else None
 
-    def _own(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+    def _unfinished(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
         task, draft = workbench.Task, workbench.Draft
-        mine = select(task).where(task.project_id == project.id, task.stage == stage, task.annotator_id == who.id)
+        mine = select(task).where(task.project_id == project.id, task.stage == stage, task.annotator_id == person.id)
         first = case((task.state == "returned", 0), else_=1)
-        held = session.scalar(
+        current = session.scalar(
             mine.where(task.state.in_(("returned", "leased"))).order_by(first, task.updated, task.id).limit(1)
         )
-        if held is not None:
-            if held.state == "leased":
-                held.expires = lease_end(project, engine.now())
-            return held
-        written = (
+        if current is not None:
+            if current.state == "leased":
+                current.expires = lease_end(project, engine.now())
+            return current
+        has_draft = (
             select(draft.id)
             .where(
                 draft.item_id == task.item_id,
                 draft.stage == stage,
-                draft.annotator_id == who.id,
+                draft.annotator_id == person.id,
                 draft.open == True,  # noqa: E712
             )
             .exists()
         )
-        for row in session.scalars(mine.where(task.state == "expired", written).order_by(task.updated).limit(CANDIDATES)).all():
+        for row in session.scalars(
+            mine.where(task.state == "expired", has_draft).order_by(task.updated).limit(CANDIDATES)
+        ).all():
             queue = session.scalar(select(workbench.ItemStage).filter_by(item_id=row.item_id, stage=stage))
-            if queue is not None and lease(session, project, queue, who, row):
+            if queue is not None and lease(session, project, queue, person, row):
                 return row
         return None
 
     @staticmethod
-    def _gold(session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+    def _gold(session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
         """A gold item that this person never had, after a share of their tasks.  After which ones, and which item, is drawn from the seed of
         the last task, which nobody is shown: who asks twice is not answered differently, and nobody can tell beforehand."""
         task, queue = workbench.Task, workbench.ItemStage
-        mine = select(task.seed).where(task.annotator_id == who.id, task.project_id == project.id, task.stage == stage)
+        mine = select(task.seed).where(task.annotator_id == person.id, task.project_id == project.id, task.stage == stage)
         last = session.scalar(mine.order_by(task.id.desc()).limit(1)) if project.gold_rate else None
-        drawn = int.from_bytes(hashlib.sha256(f"{last}\0gold".encode()).digest()[:8])
-        if last is None or drawn >= project.gold_rate * 2**64:
+        draw = int.from_bytes(hashlib.sha256(f"{last}\0gold".encode()).digest()[:8])
+        if last is None or draw >= project.gold_rate * 2**64:
             return None
-        had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == who.id).exists()
+        had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == person.id).exists()
         query = select(queue).where(queue.project_id == project.id, queue.stage == stage, queue.gold == True, ~had)  # noqa: E712
         if stage == "judging":
             query = query.where(_linked(queue.item_id) >= len(project.systems))
-        found = session.scalars(query.order_by(queue.id)).all()
-        if not found:
+        entries = session.scalars(query.order_by(queue.id)).all()
+        if not entries:
             return None
-        entry = found[last % len(found)]
-        return task_row(session, entry.item_id, stage, who.id) if lease(session, project, entry, who, None) else None
+        entry = entries[last % len(entries)]
+        return task_row(session, entry.item_id, stage, person.id) if lease(session, project, entry, person, None) else None
 
-    def _open(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        some = session.scalar(select(workbench.Assignment.id).filter_by(annotator_id=who.id, stage=stage).limit(1))
+    def _from_queue(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
+        some = session.scalar(select(workbench.Assignment.id).filter_by(annotator_id=person.id, stage=stage).limit(1))
         for assigned in (True, False) if some else (False,):
             for again in (False, True):
-                for own in (False, True) if stage == "validation" else (True,):
-                    found = self._candidate(session, project, who, stage, assigned=assigned, again=again, own=own)
-                    if found is not None:
-                        return found
+                for include_own in (False, True) if stage == "validation" else (True,):
+                    task = self._candidate(
+                        session, project, person, stage, assigned=assigned, again=again, include_own=include_own
+                    )
+                    if task is not None:
+                        return task
         return None
 
     def _candidate(
-        self, session: Session, project: workbench.Project, who: Actor, stage: str, *, assigned: bool, again: bool, own: bool
+        self,
+        session: Session,
+        project: workbench.Project,
+        person: Actor,
+        stage: str,
+        *,
+        assigned: bool,
+        again: bool,
+        include_own: bool,
     ) -> workbench.Task | None:
         """The first item with a free slot that is not kept for others.  `assigned`: to this person; `again`: among those that they gave
-        back or lost (also gold ones that were mixed in); `own`: also among those that they annotated."""
+        back or lost (also gold ones that were mixed in); `include_own`: also among those that they annotated."""
         queue, task = workbench.ItemStage, workbench.Task
-        mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == who.id)
+        mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == person.id)
         query = (
             select(queue)
             .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
@@ -130,31 +142,34 @@ class Queue(engine.Part):
                 queue.stage == stage,
                 queue.gold.in_((False, True) if again else (False,)),
                 queue.state == "open",
-                open_to(who.id, stage),
+                open_to(person.id, stage),
             )
             .order_by(*queue_order(project))
             .limit(CANDIDATES)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
         if assigned:
-            query = query.where(assigned_to(who.id, stage))
-        if not own:
-            written = select(task.id).where(
-                task.item_id == queue.item_id, task.stage == "generation", task.annotator_id == who.id, task.slot.is_not(None)
+            query = query.where(assigned_to(person.id, stage))
+        if not include_own:
+            annotated = select(task.id).where(
+                task.item_id == queue.item_id,
+                task.stage == "generation",
+                task.annotator_id == person.id,
+                task.slot.is_not(None),
             )
-            query = query.where(~written.exists())
+            query = query.where(~annotated.exists())
         if stage == "judging":
             query = query.where(_linked(queue.item_id) >= len(project.systems))
-        refused: list[int] = []
+        refused_ids: list[int] = []
         while True:
-            found = session.scalars(query.where(queue.id.not_in(refused)) if refused else query).all()
-            if not found:
+            entries = session.scalars(query.where(queue.id.not_in(refused_ids)) if refused_ids else query).all()
+            if not entries:
                 return None
-            for entry in found:
-                row = task_row(session, entry.item_id, stage, who.id) if again else None
-                if lease(session, project, entry, who, row):
-                    return row or task_row(session, entry.item_id, stage, who.id)
-                refused.append(entry.id)  # work over the number took the slot
+            for entry in entries:
+                row = task_row(session, entry.item_id, stage, person.id) if again else None
+                if lease(session, project, entry, person, row):
+                    return row or task_row(session, entry.item_id, stage, person.id)
+                refused_ids.append(entry.id)  # work over the number took the slot
 
     @allowed_to("annotate")
     def claim_item(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
@@ -175,10 +190,10 @@ class Queue(engine.Part):
             if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
                 raise InputError("this item has no prediction to judge yet: a manager answers it first")
             _bring_back(session, place.project, stage)
-            if place.queue.state != "open" or not lease(session, place.project, place.queue, place.who, row):
+            if place.queue.state != "open" or not lease(session, place.project, place.queue, place.person, row):
                 return None
-            found = row or task_row(session, place.item.id, stage, place.who.id)
-            return load_task(session, found) if found else None
+            task = row or task_row(session, place.item.id, stage, place.person.id)
+            return load_task(session, task) if task else None
 
     @allowed_to("annotate")
     def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
@@ -207,14 +222,14 @@ class Queue(engine.Part):
             raise InputError(f"this item is {row.state}: undo that first")
         row.state, row.slot, row.expires, row.reason, row.updated = state, None, None, reason, engine.now()
         details = {"stage": row.stage} | ({"reason": reason} if reason else {})
-        note(session, place.who.id, action, project=row.project_id, item=row.item_id, details=details)
+        note(session, place.person.id, action, project=row.project_id, item=row.item_id, details=details)
         fill_free_slots(session, place.project, place.queue)
 
     @allowed_to("annotate")
     def tasks(
         self,
         project: str,
-        by: str,
+        user: str,
         *,
         annotator: str | None = None,
         stage: WorkStage | None = None,
@@ -228,7 +243,7 @@ class Queue(engine.Part):
         """
         check_page(limit, offset)
         with self.reading() as session:
-            actor(session, by, "annotator" if annotator == by else "validator")
+            actor(session, user, "annotator" if annotator == user else "validator")
             task = workbench.Task
             query = tasks_query().where(task.project_id == project_row(session, project).id)
             if annotator is not None:

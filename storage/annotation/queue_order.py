@@ -56,9 +56,9 @@ def margin_of(trace: Mapping[str, Any]) -> float | None:
         for step in trace["steps"]
         if step["candidates"]
     ]
-    found = margin(decisions, bool(trace["system"]["settings"].get("calibration")))
-    if found is not None:
-        return float(found)
+    value = margin(decisions, bool(trace["system"]["settings"].get("calibration")))
+    if value is not None:
+        return float(value)
     return float(trace["answers"][-1]["probability"]) if trace["answers"] else None
 
 
@@ -75,14 +75,14 @@ def bulk(session: Session, statement: Any, rows: Sequence[dict[str, Any]]) -> No
 
 def margins_of(session: Session, items: Sequence[int]) -> dict[int, float]:
     """The smallest margin of each item's linked predictions.  Takes reading the traces: nothing to do for many in a write transaction."""
-    found: dict[int, float] = {}
+    margins: dict[int, float] = {}
     p, link = tables.Prediction, workbench.ItemPrediction
     for part in chunks(items):
         query = select(link.item_id, p.trace).join(p, p.id == link.prediction_id).where(link.item_id.in_(list(part)))
         for item, trace in session.execute(query.execution_options(yield_per=10)):
             if (value := margin_of(trace)) is not None:
-                found[item] = min(value, found.get(item, value))
-    return found
+                margins[item] = min(value, margins.get(item, value))
+    return margins
 
 
 def set_margins(session: Session, margins: Mapping[int, float | None]) -> None:
@@ -105,9 +105,11 @@ def update_disagreement(session: Session, items: Sequence[int]) -> None:
 
 
 def _disagreements(session: Session, items: Sequence[int]) -> Iterable[tuple[int, float | None]]:
-    link, answer, sent = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
+    link, answer, submission = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
     annotated: dict[int, list[list[list[str]]]] = {}
-    work = counted(sent.item_id, sent.body).where(sent.item_id.in_(list(items)), sent.stage == "generation")
+    work = counted(submission.item_id, submission.body).where(
+        submission.item_id.in_(list(items)), submission.stage == "generation"
+    )
     for item, body in session.execute(work):
         annotated.setdefault(item, []).append([pair["answers"] for pair in body["annotation"]["pairs"]])
     predicted: dict[int, dict[int, list[list[str]]]] = {}

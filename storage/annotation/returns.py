@@ -33,9 +33,9 @@ class Returns(engine.Part):
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
         with self.writing() as session:
             sender = actor(session, by, "validator")
-            whom = session.scalar(select(tables.Annotator.id).filter_by(name=annotator))
+            annotator_id = session.scalar(select(tables.Annotator.id).filter_by(name=annotator))
             place = find_place(session, item, by, stage)
-            row = task_row(session, place.item.id, stage, whom) if whom is not None else None
+            row = task_row(session, place.item.id, stage, annotator_id) if annotator_id is not None else None
             if row is None or row.state != "submitted":
                 raise InputError(f"'{annotator[:80]}' has submitted nothing here that could be returned")
             if stage == "generation" and row.slot is not None:
@@ -60,7 +60,7 @@ class Returns(engine.Part):
             place = find_place(session, item, annotator, stage)
             row = place.need_task()
             if row.state == "skipped":
-                if not lease(session, place.project, place.queue, place.who, row):
+                if not lease(session, place.project, place.queue, place.person, row):
                     row.state, row.reason, row.updated = "expired", "", engine.now()
                 return load_task(session, row)
             if row.state != "submitted":
@@ -71,23 +71,25 @@ class Returns(engine.Part):
             details = {"stage": stage, "version": row.version}
             if earlier is None:
                 self._reopen(session, place, row)
-                note(session, place.who.id, "item reopened", project=row.project_id, item=row.item_id, details=details)
+                note(session, place.person.id, "item reopened", project=row.project_id, item=row.item_id, details=details)
                 return load_task(session, row)
-            brought = earlier.restores or earlier.version
-            add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=brought)
+            restored = earlier.restores or earlier.version
+            add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=restored)
             if row.slot is not None:
                 began_to_count(session, place.project, place.queue, row)
-            note(session, place.who.id, "submission undone", project=row.project_id, item=row.item_id, details=details)
+            note(session, place.person.id, "submission undone", project=row.project_id, item=row.item_id, details=details)
             return load_task(session, row)
 
     @staticmethod
     def _earlier(session: Session, row: workbench.Task) -> workbench.Submission | None:
         """The version before what stands now; an undone one stands for what it brought back."""
-        sent = workbench.Submission
+        submission = workbench.Submission
         mine: Sequence[workbench.Submission] = session.scalars(
-            select(sent)
-            .where(sent.item_id == row.item_id, sent.stage == row.stage, sent.annotator_id == row.annotator_id)
-            .order_by(sent.version.desc())
+            select(submission)
+            .where(
+                submission.item_id == row.item_id, submission.stage == row.stage, submission.annotator_id == row.annotator_id
+            )
+            .order_by(submission.version.desc())
         ).all()
         base = mine[0].restores or mine[0].version
         return next((s for s in mine if s.version < base), None)

@@ -35,12 +35,12 @@ class Reviews(engine.Part):
     """The part of the Store about the validation and judging stages."""
 
     @allowed_to("see others' work")
-    def validation_input(self, item: str, by: str) -> ValidationInput:
+    def validation_input(self, item: str, user: str) -> ValidationInput:
         """The annotations to validate.  Raises InputError while annotations are missing, NotFoundError,
-        NotAllowedError unless `by` is a validator.
+        NotAllowedError unless `user` is a validator.
         """
         with self.reading() as session:
-            place = find_place(session, item, by, "validation")
+            place = find_place(session, item, user, "validation")
             if place.queue.state == "waiting":
                 raise InputError("this item waits for its annotations: nothing to validate yet")
             sources = sources_of(session, place.item)
@@ -64,9 +64,9 @@ class Reviews(engine.Part):
             mine = self._annotation(session, task_row(session, place.item.id, "generation", who.id))
             if mine is None:
                 raise InputError("you have submitted no annotation of this item: there is nothing of yours to compare")
-            done = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
-            final = self._annotation(session, done)
-            automatic = done is not None and session.get_one(tables.Annotator, done.annotator_id).name == AUTOMATIC
+            validation = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
+            final = self._annotation(session, validation)
+            automatic = validation is not None and session.get_one(tables.Annotator, validation.annotator_id).name == AUTOMATIC
             question = session.get_one(tables.Question, place.item.question_id).text
             return MineAndFinal(
                 item,
@@ -123,13 +123,13 @@ class Reviews(engine.Part):
                     .where(tables.PredictedAnswer.prediction_id == row.id)
                     .order_by(tables.PredictedAnswer.position)
                 ).all()
-                shown = tuple(
+                shuffled = tuple(
                     ShownAnswer(row.public_id, a.position, a.text, a.clarified, evidence_of(a))
                     for a in (answers[i] for i in order(seed, name, len(answers)))
                 )
-                sides.append(Side(cast(SideName, name), row.public_id, shown))
-                for found in row.trace["passages"]:
-                    p = found["passage"]
+                sides.append(Side(cast(SideName, name), row.public_id, shuffled))
+                for retrieved in row.trace["passages"]:
+                    p = retrieved["passage"]
                     passages[(p["id"], p["text"])] = Passage(p["id"], p["title"], p["text"])
             question = session.get_one(tables.Question, place.item.question_id).text
             return JudgingSheet(item, question, tuple(sides), tuple(passages[key] for key in sorted(passages)))

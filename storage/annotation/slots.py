@@ -24,8 +24,8 @@ def live_count(moment: datetime) -> ScalarSelect[int]:
     """Of a row of item_stage: how many tasks hold a slot, expired leases aside."""
     task, queue = workbench.Task, workbench.ItemStage
     lives = or_(task.state != "leased", task.expires > moment)
-    same = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)
-    return select(func.count()).select_from(task).where(*same).correlate(queue).scalar_subquery()
+    holds_slot = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)
+    return select(func.count()).select_from(task).where(*holds_slot).correlate(queue).scalar_subquery()
 
 
 def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
@@ -35,19 +35,19 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
     return list(session.scalars(query))
 
 
-def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, but: int | None = None) -> int | None:
-    """A slot that may be taken, or None.  Expired leases (but that of the annotator `but`) lose theirs only if one is needed."""
-    held = holders(session, queue.item_id, queue.stage)
-    taken = {row.slot for row in held}
-    found = next((n for n in range(queue.slots) if n not in taken), None)
-    if found is not None:
-        return found
-    for row in held:
-        if row.state == "leased" and row.annotator_id != but and row.expires is not None and row.expires <= moment:
-            found = row.slot
+def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, annotator: int | None = None) -> int | None:
+    """A slot that may be taken, or None.  Expired leases (but that of the annotator `annotator`) lose theirs only if one is needed."""
+    tasks = holders(session, queue.item_id, queue.stage)
+    used_slots = {row.slot for row in tasks}
+    slot = next((n for n in range(queue.slots) if n not in used_slots), None)
+    if slot is not None:
+        return slot
+    for row in tasks:
+        if row.state == "leased" and row.annotator_id != annotator and row.expires is not None and row.expires <= moment:
+            slot = row.slot
             row.state, row.slot, row.expires, row.updated = "expired", None, None, moment
             session.flush()  # before another row takes the slot
-            return found
+            return slot
     return None
 
 
@@ -66,14 +66,14 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:
     """Sets open and done of a whole project from what was submitted; validation waits for generation.  Gold stays open."""
     queue, task = workbench.ItemStage, workbench.Task
-    done = (
+    submitted = (
         select(func.count())
         .select_from(task)
         .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_not(None))
         .scalar_subquery()
     )
     for stage in stages:
-        state = case((and_(done >= queue.slots), "done"), else_="open")
+        state = case((and_(submitted >= queue.slots), "done"), else_="open")
         if stage == "validation" and "generation" in stages:
             earlier = workbench.ItemStage.__table__.alias()
             ready = (
@@ -81,7 +81,7 @@ def refresh_states(session: Session, project: int, stages: Sequence[str]) -> Non
                 .where(earlier.c.item_id == queue.item_id, earlier.c.stage == "generation", earlier.c.state == "done")
                 .exists()
             )
-            state = case((and_(done >= queue.slots), "done"), (ready, "open"), else_="waiting")
+            state = case((and_(submitted >= queue.slots), "done"), (ready, "open"), else_="waiting")
         session.execute(
             update(queue)
             .where(queue.project_id == project, queue.stage == stage, queue.gold == False)  # noqa: E712

@@ -72,14 +72,14 @@ def _current() -> Any:
 
 def _record(row: Sequence[Any], log: InteractionLog, content: Content | None = None) -> Submission:
     """`row`: of `_rows_query`; `content`: the body's, where it is at hand."""
-    sent, task, item, project, question_id, question, annotator = row
-    current = task.state == "submitted" and task.version == sent.version
+    submission, task, item, project, question_id, question, annotator = row
+    current = task.state == "submitted" and task.version == submission.version
     names = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
     return record_of(
         Submission,
-        sent,
+        submission,
         **names,
-        content=content if content is not None else content_from_json(sent.body, sent.stage),
+        content=content if content is not None else content_from_json(submission.body, submission.stage),
         log=log,
         current=current,
         counted=current and task.slot is not None,
@@ -134,7 +134,7 @@ class Submissions(engine.Part):
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
             task, question = place.need_task(), session.get_one(tables.Question, place.item.question_id)
-            log = log_of(session, place.item.id, stage, place.who.id)
+            log = log_of(session, place.item.id, stage, place.person.id)
             content = _completed(session, place, question.text, content, seconds, log)
             plain = to_json(content)
             theirs = _version(session, task) if task.version else None
@@ -148,21 +148,21 @@ class Submissions(engine.Part):
                 fill_free_slots(session, place.project, place.queue)
                 task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
             score = _score(session, place, content) if place.item.gold is not None else None
-            sent = add_version(session, task, plain, seconds=seconds, score=score)
-            kept = body if body is not None else place.draft.body if place.draft is not None else {"content": plain}
-            put_draft(session, task, place.draft, kept, open=False)
+            submission = add_version(session, task, plain, seconds=seconds, score=score)
+            draft = body if body is not None else place.draft.body if place.draft is not None else {"content": plain}
+            put_draft(session, task, place.draft, draft, open=False)
             if task.slot is not None:
                 began_to_count(session, place.project, place.queue, task)
             details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
-            note(session, place.who.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
-            row = (sent, task, item, place.project.public_id, question.public_id, question.text, place.who.name)
+            note(session, place.person.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
+            row = (submission, task, item, place.project.public_id, question.public_id, question.text, place.person.name)
             return _record(row, log, content)
 
     @allowed_to("annotate")
     def submissions(
         self,
         project: str,
-        by: str,
+        user: str,
         *,
         stage: WorkStage | None = None,
         annotator: str | None = None,
@@ -174,36 +174,36 @@ class Submissions(engine.Part):
         """
         check_page(limit, 0)
         with self.reading() as session:
-            actor(session, by, "annotator" if annotator == by else "validator")
-            sent = workbench.Submission
-            query = _rows_query().where(sent.project_id == project_row(session, project).id, _current())
+            actor(session, user, "annotator" if annotator == user else "validator")
+            submission = workbench.Submission
+            query = _rows_query().where(submission.project_id == project_row(session, project).id, _current())
             if stage is not None:
-                query = query.where(sent.stage == stage)
+                query = query.where(submission.stage == stage)
             if annotator is not None:
                 query = query.where(tables.Annotator.name == annotator)
             if item is not None:
                 query = query.where(workbench.ProjectItem.public_id == item)
-            return _records(session, session.execute(query.order_by(sent.id).limit(limit)).all())
+            return _records(session, session.execute(query.order_by(submission.id).limit(limit)).all())
 
     @allowed_to("annotate")
-    def submission_history(self, item: str, annotator: str, stage: WorkStage, by: str) -> list[Submission]:
+    def submission_history(self, item: str, annotator: str, stage: WorkStage, user: str) -> list[Submission]:
         """All versions of one person's work on an item, the oldest first.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
-            actor(session, by, "annotator" if annotator == by else "validator")
+            actor(session, user, "annotator" if annotator == user else "validator")
             query = _rows_query().where(
                 workbench.ProjectItem.public_id == item, workbench.Submission.stage == stage, tables.Annotator.name == annotator
             )
             return _records(session, session.execute(query.order_by(workbench.Submission.version)).all())
 
     @allowed_to("annotate")
-    def suggestions(self, item: str, by: str) -> tuple[Suggestion, ...]:
+    def suggestions(self, item: str, user: str) -> tuple[Suggestion, ...]:
         """The answers of the item's linked predictions, for the generation stage: by system, then position.  Without those that were struck
         when the item was added from Explore, and with those that were added.
 
         Raises NotFoundError, InputError, NotAllowedError.
         """
         with self.reading() as session:
-            place = find_place(session, item, by, "generation")
+            place = find_place(session, item, user, "generation")
             answer, link = tables.PredictedAnswer, workbench.ItemPrediction
             rows = session.execute(
                 select(answer, tables.Prediction.public_id)
@@ -218,10 +218,16 @@ class Submissions(engine.Part):
             ]
             if place.item.corrections is None:
                 return tuple(found)
-            made = corrections_of(place.item.corrections)
-            added = [Suggestion(made.prediction, made.count + n, text, "", 1.0, ()) for n, text in enumerate(made.added)]
-            struck = {(made.prediction, position) for position in made.struck}
-            return (*(one for one in found if (one.prediction_id, one.position) not in struck), *added)
+            corrections = corrections_of(place.item.corrections)
+            added = [
+                Suggestion(corrections.prediction, corrections.count + n, text, "", 1.0, ())
+                for n, text in enumerate(corrections.added)
+            ]
+            struck = {(corrections.prediction, position) for position in corrections.struck}
+            return (
+                *(suggestion for suggestion in found if (suggestion.prediction_id, suggestion.position) not in struck),
+                *added,
+            )
 
 
 def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
@@ -235,21 +241,23 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
         .order_by(link.side, answer.position)
     ).all()
     predictions = list(dict.fromkeys(row[0] for row in rows))
-    wanted = {(name, position): clarified for name, position, clarified in rows if position is not None}
-    given = {(a.prediction_id, a.position): a for a in content.answers}
-    known = set(place.project.error_labels)
-    if foreign := sorted({label for a in content.answers for label in a.errors} - known):
-        raise InputError(f"'{foreign[0][:80]}' is no error label of the project; it has {', '.join(sorted(known)) or 'none'}")
-    if strange := sorted(set(given) - set(wanted)):
+    expected = {(name, position): clarified for name, position, clarified in rows if position is not None}
+    judged = {(a.prediction_id, a.position): a for a in content.answers}
+    error_labels = set(place.project.error_labels)
+    if foreign := sorted({label for a in content.answers for label in a.errors} - error_labels):
+        raise InputError(
+            f"'{foreign[0][:80]}' is no error label of the project; it has {', '.join(sorted(error_labels)) or 'none'}"
+        )
+    if strange := sorted(set(judged) - set(expected)):
         raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is none of this item")
-    if missing := sorted(set(wanted) - set(given)):
-        raise InputError(f"{len(missing)} of {len(wanted)} answers have no label yet")
-    for key, clarified in wanted.items():
-        if (given[key].question is None) != (clarified is None):
-            what = (
+    if missing := sorted(set(expected) - set(judged)):
+        raise InputError(f"{len(missing)} of {len(expected)} answers have no label yet")
+    for key, clarified in expected.items():
+        if (judged[key].question is None) != (clarified is None):
+            problem = (
                 "has no disambiguated question to judge" if clarified is None else "has a disambiguated question: judge it too"
             )
-            raise InputError(f"answer {key[1] + 1} {what}")
+            raise InputError(f"answer {key[1] + 1} {problem}")
     if content.preference is not None and len(predictions) < 2:
         raise InputError("there is one answer set only: no preference between two")
     preferred = ""
@@ -270,22 +278,24 @@ def _completed(session: Session, place: Place, prompt: str, content: Content, se
     if isinstance(content, JudgingWork):
         return _complete_judging(session, place, content)
     limits = {**THRESHOLDS, **place.project.thresholds}
-    opened = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
-    wrong = tuple(map(str, checks.errors(content.annotation, prompt, opened=opened, must_read=int(limits["must_read"]))))
+    opened_passages = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
+    wrong = tuple(
+        map(str, checks.errors(content.annotation, prompt, opened=opened_passages, must_read=int(limits["must_read"])))
+    )
     spent = seconds + (place.task.seconds if place.task else 0.0)
-    if content.annotation.type != "multiple" and opened is not None and spent < limits["min_seconds_no_pairs"]:
+    if content.annotation.type != "multiple" and opened_passages is not None and spent < limits["min_seconds_no_pairs"]:
         wrong += (f"look for other answers a little longer: {limits['min_seconds_no_pairs']:.0f} s at least",)
     if wrong:
         raise InputError("; ".join(wrong))
-    asked = date.fromisoformat(place.project.reference_date) if place.project.reference_date else None
-    doubts = checks.doubts(content.annotation, prompt, reference_date=asked, alias_words=int(limits["alias_words"]))
-    said = tuple(map(str, doubts))
+    reference_date = date.fromisoformat(place.project.reference_date) if place.project.reference_date else None
+    doubts = checks.doubts(content.annotation, prompt, reference_date=reference_date, alias_words=int(limits["alias_words"]))
+    warnings = tuple(map(str, doubts))
     if isinstance(content, ValidationWork):
         present = tuple((name, version) for name, version, _ in sources_of(session, place.item))
         if place.queue.state == "waiting" or (content.sources and content.sources != present):
             raise SourcesChangedError("an annotation was changed or sent back meanwhile: load them again")
-        return replace(content, warnings=said, sources=present)
-    return replace(content, warnings=said)
+        return replace(content, warnings=warnings, sources=present)
+    return replace(content, warnings=warnings)
 
 
 def _score(session: Session, place: Place, content: Content) -> float:

@@ -64,8 +64,8 @@ def tasks_query() -> Any:
 
 
 def task_record(row: workbench.Task, item: str, project: str, question_id: str, question: str, annotator: str) -> Task:
-    of = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
-    return record_of(Task, row, **of)
+    names = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
+    return record_of(Task, row, **names)
 
 
 def load_task(session: Session, row: workbench.Task) -> Task:

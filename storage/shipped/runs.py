@@ -18,7 +18,7 @@ from core.trace import to_json
 from core.types import Prediction
 from storage.results.run_folders import save_run
 from storage.schema.creation import head
-from storage.shipped.traces import Body, passages, read, whole
+from storage.shipped.traces import Body, expand, passages, read
 from storage.store import Store
 
 ARCHIVE = ROOT / "data" / "shipped" / "runs.jsonl.xz"
@@ -69,7 +69,7 @@ def load(
     store: Store,
     archive: Path | None = None,
     root: Path = ROOT,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
     traced: bool = True,
 ) -> int:
     """Stores every run of the file, each once; returns how many there are.  `traced`: with their traces, which take most of the time.
@@ -78,30 +78,30 @@ def load(
     """
     total, lines = about(archive).runs, read(archive or ARCHIVE)
     next(lines)
-    known: dict[str, dict[str, Body]] = {}
-    done = 0
+    passages_by_folder: dict[str, dict[str, Body]] = {}
+    count = 0
     for run in lines:
-        progress(done, total)
-        where = run["folder"]
-        if traced and where not in known:
-            known[where] = passages(root / where)
-        traces = [(name, to_json(whole(trace, known[where]))) for name, trace in run["traces"]] if traced else []
+        progress(count, total)
+        folder = run["folder"]
+        if traced and folder not in passages_by_folder:
+            passages_by_folder[folder] = passages(root / folder)
+        traces = [(name, to_json(expand(trace, passages_by_folder[folder]))) for name, trace in run["traces"]] if traced else []
         save_run(store.evaluations, run["report"], traces)
-        done += 1
-    return done
+        count += 1
+    return count
 
 
 @lru_cache(maxsize=2)
 def _traces(archive: Path, root: Path, system: str, questions: str) -> tuple[Mapping[str, Body], Mapping[str, Body]]:
     """The traces of a run, and the passages that they name."""
     for run in packed(archive):
-        made = run["report"]["provenance"]
-        if (made["system"]["name"], made["questions"]) == (system, questions):
+        provenance = run["report"]["provenance"]
+        if (provenance["system"]["name"], provenance["questions"]) == (system, questions):
             return dict(run["traces"]), passages(root / run["folder"])
     return {}, {}
 
 
 def trace(system: str, questions: str, question_id: str, archive: Path | None = None, root: Path = ROOT) -> Prediction | None:
     """Of one question of the shipped run of `system` over `questions`; None where there is none.  Raises FormatError, StorageError."""
-    found, known = _traces(archive or ARCHIVE, root, system, questions)
-    return whole(found[question_id], known) if question_id in found else None
+    traces, passages_by_id = _traces(archive or ARCHIVE, root, system, questions)
+    return expand(traces[question_id], passages_by_id) if question_id in traces else None

@@ -25,16 +25,16 @@ Body = dict[str, Any]
 def passages(folder: Path) -> dict[str, Body]:
     """Those of a folder's passages.tsv by id.  Raises FormatError for a row that is none."""
 
-    def refused(row: Rejected) -> None:
+    def refuse(row: Rejected) -> None:
         raise FormatError(row.reason, file=row.file, line=row.number)
 
-    return {p.id: to_json(p) for p in read_passages(folder / "passages.tsv", Limits.for_own_files(Settings()), refused)}
+    return {p.id: to_json(p) for p in read_passages(folder / "passages.tsv", Limits.for_own_files(Settings()), refuse)}
 
 
-def whole(trace: Body, known: Mapping[str, Body]) -> Prediction:
+def expand(trace: Body, passages_by_id: Mapping[str, Body]) -> Prediction:
     """The inverse of `slim`, but for the digits.  Raises FormatError for another layout."""
     try:
-        body = passages_as(trace, lambda found: known[found] if isinstance(found, str) else found)
+        body = passages_as(trace, lambda found: passages_by_id[found] if isinstance(found, str) else found)
     except KeyError as error:
         raise FormatError(f"a shipped trace names the passage {error}, which is not there; get Ambiscope again") from None
     empty: Body = {"answers": [], "clarifications": [], "steps": [], "passages": [], "seconds": 0.0}
