@@ -15,7 +15,7 @@ from storage.annotation.assignments import assigned_to, open_to
 from storage.annotation.completion import fill_free_slots, lease
 from storage.annotation.places import STAGE_ROLES, Place, find_place, project_row
 from storage.annotation.queue_order import queue_order
-from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
+from storage.annotation.tasks import lease_end, load_task, task_record, task_row, with_names
 from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
 from storage.records.enumerations import TaskState, WorkStage
@@ -245,7 +245,7 @@ class Queue(engine.Part):
         with self.reading() as session:
             actor(session, user, "annotator" if annotator == user else "validator")
             task = workbench.Task
-            query = tasks_query().where(task.project_id == project_row(session, project).id)
+            query = with_names(task).where(task.project_id == project_row(session, project).id)
             if annotator is not None:
                 query = query.where(tables.Annotator.name == annotator)
             if stage is not None:
@@ -253,7 +253,7 @@ class Queue(engine.Part):
             if state is not None:
                 query = query.where(task.state == state)
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
-            return [task_record(*row) for row in rows]
+            return [task_record(row) for row in rows]
 
 
 def _bring_back(session: Session, project: workbench.Project, stage: str) -> None:

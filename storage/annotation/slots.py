@@ -2,7 +2,7 @@
 inside a write transaction.
 
 An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.
-Work submitted without a slot is over the number: it is kept, and takes a slot when one becomes free.
+Work submitted without a slot is surplus: it is kept, and takes a slot when one becomes free.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
 
 
 def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, annotator: int | None = None) -> int | None:
-    """A slot that may be taken, or None.  Expired leases (but that of the annotator `annotator`) lose theirs only if one is needed."""
+    """A slot that may be taken, or None.  Expired leases (except that of this `annotator`, an id) lose theirs only if one is needed."""
     tasks = holders(session, queue.item_id, queue.stage)
-    used_slots = {row.slot for row in tasks}
-    slot = next((n for n in range(queue.slots) if n not in used_slots), None)
+    slot = unused_slot(queue, tasks)
     if slot is not None:
         return slot
     for row in tasks:
@@ -51,8 +50,14 @@ def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, an
     return None
 
 
+def unused_slot(queue: workbench.ItemStage, tasks: Sequence[workbench.Task]) -> int | None:
+    """The lowest slot that none of these tasks, the holders, has; None: all are taken."""
+    used = {task.slot for task in tasks}
+    return next((n for n in range(queue.slots) if n not in used), None)
+
+
 def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task | None:
-    """The earliest work over the number."""
+    """The earliest surplus work: submitted when all slots were taken."""
     task = workbench.Task
     query = (
         select(task)

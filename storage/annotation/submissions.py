@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
 
 from core.annotating import checks
@@ -21,7 +22,7 @@ from storage.annotation.contents import check_content, content_from_json, correc
 from storage.annotation.drafts import check_body, log_of, put_draft
 from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.slots import free_slot
-from storage.annotation.tasks import side_order
+from storage.annotation.tasks import names_of, side_order, with_names
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -42,63 +43,67 @@ from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench
 
 MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
-_NO_LOG = InteractionLog((), (), (), ())
 
 
 def _rows_query() -> Any:
-    """(submission, task, item, project, question id, question, annotator) rows."""
-    sent, task, item = workbench.Submission, workbench.Task, workbench.ProjectItem
-    return (
-        select(
-            sent,
-            task,
-            item.public_id,
-            workbench.Project.public_id,
-            tables.Question.public_id,
-            tables.Question.text,
-            tables.Annotator.name,
-        )
-        .join(task, and_(task.item_id == sent.item_id, task.stage == sent.stage, task.annotator_id == sent.annotator_id))
-        .join(item, item.id == sent.item_id)
-        .join(workbench.Project, workbench.Project.id == sent.project_id)
-        .join(tables.Question, tables.Question.id == item.question_id)
-        .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
+    """Rows of submissions with their tasks and the names of `names_of`."""
+    submission, task = workbench.Submission, workbench.Task
+    same_work = (
+        task.item_id == submission.item_id,
+        task.stage == submission.stage,
+        task.annotator_id == submission.annotator_id,
     )
+    return with_names(submission).add_columns(task).join(task, and_(*same_work))
 
 
-def _current() -> Any:
-    return and_(workbench.Task.state == "submitted", workbench.Task.version == workbench.Submission.version)
-
-
-def _record(row: Sequence[Any], log: InteractionLog, content: Content | None = None) -> Submission:
-    """`row`: of `_rows_query`; `content`: the body's, where it is at hand."""
-    submission, task, item, project, question_id, question, annotator = row
-    current = task.state == "submitted" and task.version == submission.version
-    names = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
+def _record(
+    row: workbench.Submission,
+    task: workbench.Task,
+    names: Mapping[str, str],
+    log: InteractionLog,
+    content: Content | None = None,
+) -> Submission:
+    """`content`: the body's, where it is at hand."""
+    current = task.state == "submitted" and task.version == row.version
     return record_of(
         Submission,
-        submission,
+        row,
         **names,
-        content=content if content is not None else content_from_json(submission.body, submission.stage),
+        content=content if content is not None else content_from_json(row.body, row.stage),
         log=log,
         current=current,
         counted=current and task.slot is not None,
     )
 
 
-def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, str, int], InteractionLog]:
-    """The interactions of these submissions, by (item, stage, annotator)."""
+def _work_key(row: workbench.Submission | workbench.Interaction) -> tuple[int, str, int]:
+    return row.item_id, row.stage, row.annotator_id
+
+
+def _records(session: Session, rows: Sequence[Any]) -> list[Submission]:
+    """Of rows of `_rows_query`, each with what the person searched and opened."""
     line = workbench.Interaction
-    events: dict[tuple[int, str, int], list[Interaction]] = {}
-    items = sorted({row[0].item_id for row in rows})
-    for found in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
-        events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(record_of(Interaction, found))
-    return {key: InteractionLog.of(value) for key, value in events.items()}
+    events: dict[tuple[int, str, int], list[Interaction]] = defaultdict(list)
+    items = sorted({row.Submission.item_id for row in rows})
+    for event in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
+        events[_work_key(event)].append(record_of(Interaction, event))
+    return [
+        _record(row.Submission, row.Task, names_of(row), InteractionLog.of(events[_work_key(row.Submission)])) for row in rows
+    ]
 
 
-def _records(session: Session, rows: Sequence[Sequence[Any]]) -> list[Submission]:
-    logs = _logs(session, rows) if rows else {}
-    return [_record(row, logs.get((row[0].item_id, row[0].stage, row[0].annotator_id), _NO_LOG)) for row in rows]
+def _linked_answers(item: int, *columns: Any) -> Select[Any]:
+    """(prediction's public id, *columns of the answer) of each answer of the item's linked predictions: by system, then position.  A prediction
+    without answers has one row, of None."""
+    link, answer = workbench.ItemPrediction, tables.PredictedAnswer
+    return (
+        select(tables.Prediction.public_id, *columns)
+        .select_from(tables.Prediction)
+        .join(link, link.prediction_id == tables.Prediction.id)
+        .outerjoin(answer, answer.prediction_id == tables.Prediction.id)
+        .where(link.item_id == item)
+        .order_by(link.side, answer.position)
+    )
 
 
 class Submissions(engine.Part):
@@ -137,11 +142,13 @@ class Submissions(engine.Part):
             log = log_of(session, place.item.id, stage, place.person.id)
             content = _completed(session, place, question.text, content, seconds, log)
             plain = to_json(content)
-            theirs = _version(session, task) if task.version else None
-            if theirs is not None and task.state == "submitted" and theirs[0].body == plain:
-                return _record(theirs, log)
+            query = _rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == task.version)
+            latest = session.execute(query).first()
+            theirs = _record(latest.Submission, task, names_of(latest), log) if latest else None
+            if theirs is not None and task.state == "submitted" and latest.Submission.body == plain:
+                return theirs
             if expected_version is not None and expected_version != task.version:
-                raise SubmissionConflictError(content, _record(theirs, log) if theirs else None, expected_version)
+                raise SubmissionConflictError(content, theirs, expected_version)
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
             if task.state not in ("leased", "submitted", "returned"):  # a slot that is free, or none
@@ -155,8 +162,9 @@ class Submissions(engine.Part):
                 began_to_count(session, place.project, place.queue, task)
             details = {"stage": stage, "version": task.version, "counted": task.slot is not None}
             note(session, place.person.id, "item submitted", project=task.project_id, item=task.item_id, details=details)
-            row = (submission, task, item, place.project.public_id, question.public_id, question.text, place.person.name)
-            return _record(row, log, content)
+            names = {"item": item, "project": place.project.public_id, "annotator": place.person.name}
+            names |= {"question_id": question.public_id, "question": question.text}
+            return _record(submission, task, names, log, content)
 
     @allowed_to("annotate")
     def submissions(
@@ -176,7 +184,10 @@ class Submissions(engine.Part):
         with self.reading() as session:
             actor(session, user, "annotator" if annotator == user else "validator")
             submission = workbench.Submission
-            query = _rows_query().where(submission.project_id == project_row(session, project).id, _current())
+            task, current_project = workbench.Task, project_row(session, project).id
+            query = _rows_query().where(
+                submission.project_id == current_project, task.state == "submitted", task.version == submission.version
+            )
             if stage is not None:
                 query = query.where(submission.stage == stage)
             if annotator is not None:
@@ -204,42 +215,22 @@ class Submissions(engine.Part):
         """
         with self.reading() as session:
             place = find_place(session, item, user, "generation")
-            answer, link = tables.PredictedAnswer, workbench.ItemPrediction
-            rows = session.execute(
-                select(answer, tables.Prediction.public_id)
-                .join(tables.Prediction, tables.Prediction.id == answer.prediction_id)
-                .join(link, link.prediction_id == tables.Prediction.id)
-                .where(link.item_id == place.item.id)
-                .order_by(link.side, answer.position)
-            )
-            found = [
+            suggestions = [
                 Suggestion(prediction, row.position, row.text, row.clarified or "", row.probability, evidence_of(row))
-                for row, prediction in rows
+                for prediction, row in session.execute(_linked_answers(place.item.id, tables.PredictedAnswer))
+                if row is not None
             ]
             if place.item.corrections is None:
-                return tuple(found)
-            corrections = corrections_of(place.item.corrections)
-            added = [
-                Suggestion(corrections.prediction, corrections.count + n, text, "", 1.0, ())
-                for n, text in enumerate(corrections.added)
-            ]
-            struck = {(corrections.prediction, position) for position in corrections.struck}
-            return (
-                *(suggestion for suggestion in found if (suggestion.prediction_id, suggestion.position) not in struck),
-                *added,
-            )
+                return tuple(suggestions)
+            c = corrections_of(place.item.corrections)
+            added = [Suggestion(c.prediction, c.count + n, text, "", 1.0, ()) for n, text in enumerate(c.added)]
+            return (*(s for s in suggestions if s.prediction_id != c.prediction or s.position not in c.struck), *added)
 
 
 def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
     """Each answer of each linked prediction has a label, each disambiguated question too; the preference gets its prediction."""
-    link, answer = workbench.ItemPrediction, tables.PredictedAnswer
-    rows = session.execute(
-        select(tables.Prediction.public_id, answer.position, answer.clarified)
-        .join(link, link.prediction_id == tables.Prediction.id)
-        .outerjoin(answer, answer.prediction_id == tables.Prediction.id)
-        .where(link.item_id == place.item.id)
-        .order_by(link.side, answer.position)
-    ).all()
+    answer = tables.PredictedAnswer
+    rows = session.execute(_linked_answers(place.item.id, answer.position, answer.clarified)).all()
     predictions = list(dict.fromkeys(row[0] for row in rows))
     expected = {(name, position): clarified for name, position, clarified in rows if position is not None}
     judged = {(a.prediction_id, a.position): a for a in content.answers}
@@ -265,12 +256,6 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
         order = side_order(place.task.seed, len(predictions))
         preferred = predictions[order["ab".index(content.preference)]]
     return replace(content, preferred=preferred)
-
-
-def _version(session: Session, task: workbench.Task) -> Sequence[Any] | None:
-    return session.execute(
-        _rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == task.version)
-    ).first()
 
 
 def _completed(session: Session, place: Place, prompt: str, content: Content, seconds: float, log: InteractionLog) -> Content:
@@ -299,11 +284,6 @@ def _completed(session: Session, place: Place, prompt: str, content: Content, se
 
 
 def _score(session: Session, place: Place, content: Content) -> float:
-    answer, link = tables.PredictedAnswer, workbench.ItemPrediction
-    rows = session.execute(
-        select(tables.Prediction.public_id, answer.position, answer.text)
-        .join(answer, answer.prediction_id == tables.Prediction.id)
-        .join(link, link.prediction_id == tables.Prediction.id)
-        .where(link.item_id == place.item.id)
-    )
+    answer = tables.PredictedAnswer
+    rows = session.execute(_linked_answers(place.item.id, answer.position, answer.text))
     return gold_score(gold_from_json(place.item.gold or {}), content, {(row[0], row[1]): row[2] for row in rows})
