@@ -1,7 +1,7 @@
 """Items assigned to named people, and how far each person is.
 
-Of an item's slots, one is kept for each person that it is assigned to until they submit or skip it; others may take what remains.  With as many
-people as slots, nobody else gets it.  Nothing is kept for somebody who may not work at the stage (any more).
+Of an item's slots, one is reserved for each person that it is assigned to until they submit or skip it; others may take what remains.  With as many
+people as slots, nobody else gets it.  Nothing is reserved for somebody who may not work at the stage (any more).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from storage.access.permissions import allowed_to
 from storage.annotation.items import tallies
 from storage.annotation.places import STAGE_ROLES, project_row
 from storage.annotation.slots import live_count
+from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import WorkStage
 from storage.records.projects import AUTOMATIC, PersonProgress
@@ -34,12 +35,7 @@ def _works(stage: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElem
 
 
 def _finished() -> ColumnElement[bool]:
-    same_work = (
-        _task.item_id == _assignment.item_id,
-        _task.stage == _assignment.stage,
-        _task.annotator_id == _assignment.annotator_id,
-    )
-    return select(_task.id).where(*same_work, _task.state.in_(("submitted", "skipped"))).exists()
+    return select(_task.id).where(same_work(_task, _assignment), _task.state.in_(("submitted", "skipped"))).exists()
 
 
 def assigned_to(annotator: int, stage: str) -> ColumnElement[bool]:
@@ -50,25 +46,16 @@ def assigned_to(annotator: int, stage: str) -> ColumnElement[bool]:
 
 
 def open_to(annotator: int, stage: str) -> ColumnElement[bool]:
-    """Of a row of item_stage at this stage: a slot is free that is not kept for somebody else."""
+    """Of a row of item_stage at this stage: a slot is free that is not reserved for somebody else."""
     queue, moment = workbench.ItemStage, engine.now()
-    at_work = select(_task.id).where(
-        _task.item_id == _assignment.item_id,
-        _task.stage == _assignment.stage,
-        _task.annotator_id == _assignment.annotator_id,
-        or_(_task.state == "returned", and_(_task.state == "leased", _task.expires > moment)),
-    )
+    is_open = and_(_task.state == "leased", _task.expires > moment)
+    at_work = select(_task.id).where(same_work(_task, _assignment), or_(_task.state == "returned", is_open)).exists()
     reserved = (
         select(func.count())
         .select_from(_assignment)
         .outerjoin(_account, _account.annotator_id == _assignment.annotator_id)
-        .where(
-            _assignment.item_id == queue.item_id,
-            _assignment.stage == queue.stage,
-            _works(_assignment.stage),
-            ~_finished(),
-            ~at_work.exists(),
-        )
+        .where(_assignment.item_id == queue.item_id, _assignment.stage == queue.stage)
+        .where(_works(_assignment.stage), ~_finished(), ~at_work)
         .correlate(queue)
         .scalar_subquery()
     )
@@ -92,10 +79,8 @@ class Assignments(engine.Part):
             manager, row = actor(session, user, "manager"), project_row(session, project)
             if stage not in row.stages:
                 raise InputError(f"this project has no stage {stage}; it has {', '.join(row.stages)}")
-            ids = {
-                name: rights_of(session, name, STAGE_ROLES[stage]).id
-                for name in {n for names in people.values() for n in names}
-            }
+            everybody = {name for names in people.values() for name in names}
+            ids = {name: rights_of(session, name, STAGE_ROLES[stage]).id for name in everybody}
             for position, names in people.items():
                 entry = session.scalar(
                     select(queue)
@@ -132,8 +117,9 @@ class Assignments(engine.Part):
         with self.reading() as session:
             actor(session, user, "validator")
             row = project_row(session, project)
-            tallied = select(_task.annotator_id, _task.stage, *tallies(engine.now())).where(_task.project_id == row.id)
-            tally = {(t.annotator_id, t.stage): t for t in session.execute(tallied.group_by(_task.annotator_id, _task.stage))}
+            keys = (_task.annotator_id, _task.stage)
+            tasks = select(*keys, *tallies(engine.now())).where(_task.project_id == row.id).group_by(*keys)
+            tally = {(t.annotator_id, t.stage): t for t in session.execute(tasks)}
             item = workbench.ProjectItem
             assigned = (
                 select(_assignment.annotator_id, _assignment.stage, func.count(), func.count().filter(~_finished()))
@@ -141,23 +127,21 @@ class Assignments(engine.Part):
                 .where(item.project_id == row.id)
                 .group_by(_assignment.annotator_id, _assignment.stage)
             )
-            counts = {
-                (annotator, stage): (total, unfinished) for annotator, stage, total, unfinished in session.execute(assigned)
-            }
+            assigned_counts = {(person, stage): counts for person, stage, *counts in session.execute(assigned)}
             works = (_works(literal(stage)).label(stage) for stage in row.stages)
             query = select(tables.Annotator.id, tables.Annotator.name, *works)
             query = query.outerjoin(_account, _account.annotator_id == tables.Annotator.id)
-            people = {person.id: person for person in session.execute(query)}
-            records = []
-            for annotator, stage in tally.keys() | counts.keys():
-                person, counted = people[annotator], tally.get((annotator, stage))
-                numbers = {key: int(getattr(counted, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
-                spent, can = float(getattr(counted, "seconds", 0.0)), bool(getattr(person, stage))
-                records.append(
-                    PersonProgress(person.name, stage, can, *counts.get((annotator, stage), (0, 0)), seconds=spent, **numbers)
-                )
-            order = list(row.stages)
-            return sorted(
-                (record for record in records if record.person != AUTOMATIC),
-                key=lambda record: (record.person, order.index(record.stage)),
-            )
+            people = {person.id: person for person in session.execute(query.where(tables.Annotator.name != AUTOMATIC))}
+            rows = [
+                self._progress(people[person], stage, tally.get((person, stage)), assigned_counts.get((person, stage), (0, 0)))
+                for person, stage in tally.keys() | assigned_counts.keys()
+                if person in people
+            ]
+            return sorted(rows, key=lambda p: (p.person, row.stages.index(p.stage)))
+
+    @staticmethod
+    def _progress(person: Any, stage: str, tally: Any, assigned: Sequence[int]) -> PersonProgress:
+        """`person`: id, name, and by stage whether they may work there; `tally`: None without a task; `assigned`: all, and unfinished ones."""
+        counts = {key: int(getattr(tally, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
+        seconds = float(getattr(tally, "seconds", 0.0))
+        return PersonProgress(person.name, stage, bool(getattr(person, stage)), *assigned, seconds=seconds, **counts)

@@ -14,7 +14,7 @@ from storage.access.permissions import allowed_to
 from storage.annotation.completion import renew
 from storage.annotation.places import find_place
 from storage.annotation.slots import live_count
-from storage.annotation.tasks import names_of, with_names
+from storage.annotation.tasks import names_of, same_work, with_names
 from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
 from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.enumerations import InteractionKind, WorkStage
@@ -72,10 +72,7 @@ def _load(session: Session, draft: workbench.Draft) -> Draft:
         with_names(workbench.Draft)
         .add_columns(has_no_slot.label("has_no_slot"))
         .join(queue, and_(queue.item_id == workbench.Draft.item_id, queue.stage == workbench.Draft.stage))
-        .join(
-            task,
-            and_(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == workbench.Draft.annotator_id),
-        )
+        .join(task, same_work(task, workbench.Draft))
         .where(workbench.Draft.id == draft.id)
     ).one()
     names = names_of(row)
@@ -142,7 +139,7 @@ class Drafts(engine.Part):
         with self.writing() as session:
             task = find_place(session, item, annotator, stage).need_task()
             line = workbench.Interaction
-            mine = select(line).where(line.item_id == task.item_id, line.stage == stage, line.annotator_id == task.annotator_id)
+            mine = select(line).where(same_work(line, task))
             last = session.scalar(mine.order_by(line.id.desc()).limit(1))
             repeated = (kind, values["query"], values["passage_id"])
             if last is not None and (last.kind, last.query, last.passage_id) == repeated:

@@ -1,4 +1,4 @@
-"""The items of a project: questions with their linked predictions, gold references, and the counts of what was done."""
+"""What comes into a project: questions, gold references, and the predictions that are linked to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
@@ -20,7 +20,7 @@ from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.contents import Corrections, check_gold
-from storage.annotation.linked_predictions import link, link_all
+from storage.annotation.linked_predictions import link, link_all, linked_count
 from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
 from storage.records.answer_sets import check_annotation
@@ -37,11 +37,13 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
     """The rows of these questions, made if need be: storage.results.predictions.question_row for many."""
     ids: dict[tuple[str, str], int] = {}
     q = tables.Question
+
+    def read_ids(condition: ColumnElement[bool]) -> None:
+        rows = session.execute(select(q.id, q.text, q.source_id).where(condition))
+        ids.update({(row.text, row.source_id): row.id for row in rows})
+
     for part in chunks(questions):
-        keys = {(question.question, question.id) for question in part}
-        for row in session.execute(select(q.id, q.text, q.source_id).where(q.text.in_([text for text, _ in keys]))):
-            if (row.text, row.source_id) in keys:
-                ids[(row.text, row.source_id)] = row.id
+        read_ids(q.text.in_([question.question for question in part]))
         new = [key for key in dict.fromkeys((question.question, question.id) for question in part) if key not in ids]
         public_ids = set(session.scalars(select(q.public_id).where(q.public_id.in_([name for _, name in new]))))
         rows = []
@@ -54,10 +56,7 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
             )
         if rows:
             bulk(session, insert(table_of(q)), rows)
-            for row in session.execute(
-                select(q.id, q.text, q.source_id).where(q.public_id.in_([r["public_id"] for r in rows]))
-            ):
-                ids[(row.text, row.source_id)] = row.id
+            read_ids(q.public_id.in_([row["public_id"] for row in rows]))
     return [ids[(question.question, question.id)] for question in questions]
 
 
@@ -90,7 +89,7 @@ def _last_position(session: Session, project: workbench.Project) -> int:
 
 
 class Intake(engine.Part):
-    """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
+    """The part of the Store that adds questions and predictions to a project."""
 
     @allowed_to("manage projects")
     def add_items(self, user: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
@@ -128,13 +127,13 @@ class Intake(engine.Part):
             row = project_row(session, project)
             last_position = _last_position(session, row)
             positions = self._new_positions(session, row, questions, bodies)
-        new_questions, new_bodies = [_identified(questions[i], bodies[i]) for i in positions], [bodies[i] for i in positions]
+        new = [(_identified(questions[i], bodies[i]), bodies[i]) for i in positions]
         with self.writing() as session:
             manager = actor(session, user, "manager")
             row = project_row(session, project)
             if _last_position(session, row) != last_position:
                 return None
-            count = self._put(session, row, new_questions, new_bodies, gold)
+            count = self._put(session, row, new, gold)
             note(session, manager.id, "items added", project=row.id, details={"added": count, "gold": gold})
             return row.id, count
 
@@ -175,13 +174,12 @@ class Intake(engine.Part):
         self,
         session: Session,
         project: workbench.Project,
-        questions: Sequence[ReferenceQuestion],
-        bodies: Sequence[dict[str, Any]],
+        questions: Sequence[tuple[ReferenceQuestion, dict[str, Any]]],
         gold: bool,
     ) -> int:
-        """Stores those of the questions that the project has not; returns how many."""
+        """Stores those of these questions (each with its columns of `_checked`) that the project has not; returns how many."""
         item = workbench.ProjectItem
-        ids = question_ids(session, questions)
+        ids = question_ids(session, [question for question, _ in questions])
         present: set[int] = set()
         for part in chunks(ids):
             present.update(
@@ -189,7 +187,7 @@ class Intake(engine.Part):
             )
         first, moment = _last_position(session, project) + 1, engine.now()
         rows: list[dict[str, Any]] = []
-        for question, body in zip(ids, bodies, strict=True):
+        for question, (_, body) in zip(ids, questions, strict=True):
             if question in present:
                 continue
             present.add(question)
@@ -229,25 +227,22 @@ class Intake(engine.Part):
 
     @staticmethod
     def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
+        """The columns of an item that come from its question.  Raises InputError naming the question by its number."""
         name = f"question {number}"
         check_text(question.question, name, limit=MAX_QUESTION_CHARS, empty=False)
         check_text(question.id, f"the id of {name}", limit=MAX_ID_CHARS)
-        for annotation in question.annotations:
-            try:
+        try:
+            for annotation in question.annotations:
                 check_annotation(annotation, complete=False)
-            except InputError as e:
-                raise InputError(f"{name}: {e}") from None
+            if gold:
+                check_gold(question.annotations)
+        except InputError as e:
+            raise InputError(f"{name}: {e}") from None
         passages = None if question.passages is None else to_json(question.passages)
         if problem := plain_problem(passages):
             raise InputError(f"{name}: its passages cannot be stored: {problem}")
-        reference = None
-        if gold:
-            try:
-                check_gold(question.annotations)
-            except InputError as e:
-                raise InputError(f"{name}: {e}") from None
-            reference = {"annotations": to_json(question.annotations)}
-        return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
+        references = to_json(question.annotations)
+        return {"gold": {"annotations": references} if gold else None, "references": references, "passages": passages}
 
     @allowed_to("manage projects")
     def add_prediction(
@@ -276,20 +271,17 @@ class Intake(engine.Part):
             question_row = session.get_one(tables.Question, prediction.question_id)
             answer = tables.PredictedAnswer
             answers = session.scalars(select(answer).filter_by(prediction_id=prediction.id).order_by(answer.position)).all()
-            selected = [(a.text, a.clarified or "") for a in answers if a.position not in struck] + [
-                (text, "") for text in added
-            ]
-            pairs = tuple(
-                QAPair(question or (question_row.text if len(selected) > 1 else ""), (text,)) for text, question in selected
-            )
+            selected = [(a.text, a.clarified or "") for a in answers if a.position not in struck]
+            selected += [(text, "") for text in added]
+            default = question_row.text if len(selected) > 1 else ""
+            pairs = tuple(QAPair(question or default, (text,)) for text, question in selected)
             kind: AnnotationType = "none" if not selected else "single" if len(selected) == 1 else "multiple"
             references = (Annotation(kind, pairs),) if "generation" not in row.stages and "validation" in row.stages else ()
             question = ReferenceQuestion(question_row.source_id, question_row.text, references)
             body = self._checked(1, question, False)
             body["corrections"] = to_json(Corrections(prediction_id, len(answers), tuple(sorted(struck)), tuple(added)))
-            if not self._new_positions(session, row, [question], [body]) or not self._put(
-                session, row, [question], [body], False
-            ):
+            is_new = self._new_positions(session, row, [question], [body])
+            if not is_new or not self._put(session, row, [(question, body)], False):
                 raise InputError("this question is in the project already")
             item = session.scalars(
                 select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=question_row.id)
@@ -297,14 +289,8 @@ class Intake(engine.Part):
             link(session, [(item.id, side, prediction.id)])
             if row.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [item.id]))
-            note(
-                session,
-                manager.id,
-                "items added",
-                project=row.id,
-                item=item.id,
-                details={"added": 1, "prediction": prediction_id},
-            )
+            details = {"added": 1, "prediction": prediction_id}
+            note(session, manager.id, "items added", project=row.id, item=item.id, details=details)
             return item.public_id
 
     @allowed_to("manage projects")
@@ -331,18 +317,12 @@ class Intake(engine.Part):
         with self.reading() as session:
             actor(session, user, "manager")
             row = project_row(session, project)
-            query = select(item.id, item.public_id).join(queue, queue.item_id == item.id)
+            query = select(item.public_id).join(queue, queue.item_id == item.id)
             query = query.where(queue.project_id == row.id, queue.stage == "judging", queue.state == "open")
-            query = query.where(queue.gold == False)  # noqa: E712
+            query = query.where(queue.gold == False, linked_count(item.id) < len(row.systems))  # noqa: E712
             if items is not None:
                 query = query.where(item.public_id.in_(list(items)))
-            names = {int(key): str(name) for key, name in session.execute(query)}
-            linked: dict[int, int] = {}
-            line = workbench.ItemPrediction
-            for part in chunks(sorted(names)):
-                counts = select(line.item_id, func.count()).where(line.item_id.in_(list(part))).group_by(line.item_id)
-                linked |= {row[0]: row[1] for row in session.execute(counts)}
-            return frozenset(name for number, name in names.items() if linked.get(number, 0) < len(row.systems))
+            return frozenset(session.scalars(query))
 
     @allowed_to("manage projects")
     def save_for_item(self, user: str, item: str, prediction: Prediction, key: str | None = None) -> bool:
@@ -364,9 +344,9 @@ class Intake(engine.Part):
             prediction_row = put_prediction(session, prediction, trace, key)
             if prediction_row.question_id != row.question_id:
                 raise InputError(f"the prediction is of another question than the item: '{prediction.question.text[:80]}'")
-            count = link(session, [(row.id, project.systems.index(system), prediction_row.id)])
-            if count and project.ordering == "uncertainty":
+            if not link(session, [(row.id, project.systems.index(system), prediction_row.id)]):
+                return False
+            if project.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [row.id]))
-            if count:
-                note(session, manager.id, "predictions linked", project=project.id, item=row.id, details={"linked": count})
-            return bool(count)
+            note(session, manager.id, "predictions linked", project=project.id, item=row.id, details={"linked": 1})
+            return True

@@ -59,7 +59,7 @@ class Items(engine.Part):
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
                 passages=None if row.passages is None else all_from_json(Passage, row.passages),
                 references=all_from_json(Annotation, row.references) if can(person.role, "validator") else (),
-                states={match.stage: match.state for match in states},
+                states={entry.stage: entry.state for entry in states},
             )
 
     @allowed_to("see others' work")
@@ -97,12 +97,12 @@ class Items(engine.Part):
             rows = session.execute(query).all()
             ids = [q.item_id for q, _, _ in rows]
             task = workbench.Task
-            found = session.execute(
+            tasks = (
                 select(task.item_id, *tallies(engine.now(), gold_counts=True))
                 .where(task.item_id.in_(ids), task.stage == stage)
                 .group_by(task.item_id)
             )
-            tally = {t.item_id: t for t in found}
+            tally = {t.item_id: t for t in session.execute(tasks)}
             assignment, line = workbench.Assignment, workbench.Comment
             assigned: dict[int, list[str]] = {}
             for number, name in session.execute(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ScalarSelect, func, insert, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of, update_disagreement
 from storage.schema import engine, tables, workbench
@@ -29,19 +29,25 @@ def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, i
     return sorted(links)
 
 
+def linked_count(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
+    """How many predictions of an item (by id) are linked, in SQL."""
+    line = workbench.ItemPrediction
+    return select(func.count()).select_from(line).where(line.item_id == item).scalar_subquery()
+
+
 def link(session: Session, links: Sequence[tuple[int, int, int]]) -> int:
     """Links these (item, side, prediction) that are not linked yet; their items have no margin then."""
     line = workbench.ItemPrediction
     linked: set[tuple[int, int]] = set()
     for part in chunks(sorted({item for item, _, _ in links})):
-        found = session.execute(select(line.item_id, line.side).where(line.item_id.in_(list(part))))
-        linked.update((item, side) for item, side in found)
-    rows = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in links if (i, s) not in linked]
-    bulk(session, insert(table_of(line)), rows)
-    changed = sorted({r["item_id"] for r in rows})
+        rows = session.execute(select(line.item_id, line.side).where(line.item_id.in_(list(part))))
+        linked.update((item, side) for item, side in rows)
+    new = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in links if (i, s) not in linked]
+    bulk(session, insert(table_of(line)), new)
+    changed = sorted({r["item_id"] for r in new})
     set_margins(session, dict.fromkeys(changed))
     update_disagreement(session, changed)
-    return len(rows)
+    return len(new)
 
 
 def link_all(database: engine.Database, project: int) -> int:

@@ -1,4 +1,4 @@
-"""The rows of a project and its items by their names, and whose work on which item: found and allowed, at the start of a transaction."""
+"""Looks up projects, items and a person's work on an item, and checks the person's rights, at the start of a transaction."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
 from storage.access.actors import Actor, actor
+from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import Role, WorkStage
 from storage.schema import workbench
@@ -37,7 +38,7 @@ def latest_guidelines(session: Session, project: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose work on what, found and allowed.  `task` is None before it is opened for the first time."""
+    """A person's work on an item at one stage, after the check of their rights.  `task` is None before they open it for the first time."""
 
     person: Actor
     project: workbench.Project
@@ -63,7 +64,7 @@ def find_place(session: Session, item: str, annotator: str, stage: WorkStage) ->
         .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
         .outerjoin(entry, and_(entry.item_id == workbench.ProjectItem.id, entry.stage == stage))
         .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == person.id))
-        .outerjoin(draft, and_(draft.item_id == task.item_id, draft.stage == stage, draft.annotator_id == person.id))
+        .outerjoin(draft, same_work(draft, task))
         .where(workbench.ProjectItem.public_id == item)
     ).first()
     if match is None:

@@ -96,7 +96,7 @@ class Projects(engine.Part):
         _check_guidelines(guidelines, examples)
         with self.writing() as session:
             manager = actor(session, user, "manager")
-            self._free_name(session, columns["name"], None)
+            self._check_name(session, columns["name"], None)
             moment = engine.now()
             row = workbench.Project(
                 public_id=uuid.uuid4().hex,
@@ -114,12 +114,12 @@ class Projects(engine.Part):
             return project_record(row)
 
     @staticmethod
-    def _free_name(session: Session, name: str, own: int | None) -> None:
-        taken = session.scalar(select(workbench.Project.id).filter_by(name=name))
-        if taken is not None and taken != own:
+    def _check_name(session: Session, name: str, project: int | None) -> None:
+        """Raises InputError for a name that another project than this one (None: any) has, or that looks like it."""
+        names = list(session.scalars(select(workbench.Project.name).where(workbench.Project.id != project)))
+        if name in names:
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
-        others = select(workbench.Project.name)
-        refuse_confusable(name, session.scalars(others if own is None else others.where(workbench.Project.id != own)))
+        refuse_confusable(name, names)
 
     @allowed_to("manage projects")
     def update_project(self, user: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
@@ -142,7 +142,7 @@ class Projects(engine.Part):
                     f"{expected_version}): load it again, then save"
                 )
             if "name" in columns:
-                self._free_name(session, columns["name"], row.id)
+                self._check_name(session, columns["name"], row.id)
             if "judging" in row.stages and columns.get("systems") == []:
                 raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
             for key, value in columns.items():
@@ -244,7 +244,7 @@ class Projects(engine.Part):
                         f"{expected_version}): load them again, then save"
                     )
                 last = self._add_guidelines(session, row, manager.id, text, examples)
-            return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
+            return _guidelines_record(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
 
     @allowed_to("annotate")
     def guidelines(self, project: str) -> Guidelines | None:
@@ -265,8 +265,8 @@ class Projects(engine.Part):
                 .where(line.project_id == project_row(session, project).id)
                 .order_by(line.version.desc())
             )
-            return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit))]
+            return [_guidelines_record(row, project, name) for row, name in session.execute(query.limit(limit))]
 
 
-def _guidelines(row: workbench.Guideline, project: str, author: str) -> Guidelines:
+def _guidelines_record(row: workbench.Guideline, project: str, author: str) -> Guidelines:
     return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=author)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import product
 
-from sqlalchemy import ScalarSelect, case, func, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import and_, case, select, update
+from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from storage.access.actors import Actor, actor
@@ -13,21 +14,17 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.assignments import assigned_to, open_to
 from storage.annotation.completion import fill_free_slots, lease
-from storage.annotation.places import STAGE_ROLES, Place, find_place, project_row
+from storage.annotation.linked_predictions import linked_count
+from storage.annotation.places import STAGE_ROLES, find_place, project_row
 from storage.annotation.queue_order import queue_order
-from storage.annotation.tasks import lease_end, load_task, task_record, task_row, with_names
+from storage.annotation.slots import stage_row
+from storage.annotation.tasks import lease_end, load_task, same_work, task_record, task_row, with_names
 from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
 from storage.records.enumerations import TaskState, WorkStage
 from storage.schema import engine, tables, workbench
 
 CANDIDATES = 20  # looked at together
-
-
-def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
-    """How many predictions of an item are there to be judged."""
-    link = workbench.ItemPrediction
-    return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
 
 
 class Queue(engine.Part):
@@ -69,20 +66,10 @@ class Queue(engine.Part):
             if current.state == "leased":
                 current.expires = lease_end(project, engine.now())
             return current
-        has_draft = (
-            select(draft.id)
-            .where(
-                draft.item_id == task.item_id,
-                draft.stage == stage,
-                draft.annotator_id == person.id,
-                draft.open == True,  # noqa: E712
-            )
-            .exists()
-        )
-        for row in session.scalars(
-            mine.where(task.state == "expired", has_draft).order_by(task.updated).limit(CANDIDATES)
-        ).all():
-            queue = session.scalar(select(workbench.ItemStage).filter_by(item_id=row.item_id, stage=stage))
+        has_draft = select(draft.id).where(same_work(draft, task), draft.open == True).exists()  # noqa: E712
+        lapsed = mine.where(task.state == "expired", has_draft).order_by(task.updated).limit(CANDIDATES)
+        for row in session.scalars(lapsed).all():
+            queue = stage_row(session, row.item_id, stage)
             if queue is not None and lease(session, project, queue, person, row):
                 return row
         return None
@@ -100,7 +87,7 @@ class Queue(engine.Part):
         had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == person.id).exists()
         query = select(queue).where(queue.project_id == project.id, queue.stage == stage, queue.gold == True, ~had)  # noqa: E712
         if stage == "judging":
-            query = query.where(_linked(queue.item_id) >= len(project.systems))
+            query = query.where(linked_count(queue.item_id) >= len(project.systems))
         entries = session.scalars(query.order_by(queue.id)).all()
         if not entries:
             return None
@@ -108,16 +95,14 @@ class Queue(engine.Part):
         return task_row(session, entry.item_id, stage, person.id) if lease(session, project, entry, person, None) else None
 
     def _from_queue(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
-        some = session.scalar(select(workbench.Assignment.id).filter_by(annotator_id=person.id, stage=stage).limit(1))
-        for assigned in (True, False) if some else (False,):
-            for again in (False, True):
-                for include_own in (False, True) if stage == "validation" else (True,):
-                    task = self._candidate(
-                        session, project, person, stage, assigned=assigned, again=again, include_own=include_own
-                    )
-                    if task is not None:
-                        return task
-        return None
+        has_assignments = session.scalar(
+            select(workbench.Assignment.id).filter_by(annotator_id=person.id, stage=stage).limit(1)
+        )
+        passes = product(
+            (True, False) if has_assignments else (False,), (False, True), (False, True) if stage == "validation" else (True,)
+        )
+        tasks = (self._candidate(session, project, person, stage, *flags) for flags in passes)
+        return next((task for task in tasks if task is not None), None)
 
     def _candidate(
         self,
@@ -125,7 +110,6 @@ class Queue(engine.Part):
         project: workbench.Project,
         person: Actor,
         stage: str,
-        *,
         assigned: bool,
         again: bool,
         include_own: bool,
@@ -151,15 +135,11 @@ class Queue(engine.Part):
         if assigned:
             query = query.where(assigned_to(person.id, stage))
         if not include_own:
-            annotated = select(task.id).where(
-                task.item_id == queue.item_id,
-                task.stage == "generation",
-                task.annotator_id == person.id,
-                task.slot.is_not(None),
-            )
+            my_work = and_(task.item_id == queue.item_id, task.annotator_id == person.id)
+            annotated = select(task.id).where(my_work, task.stage == "generation", task.slot.is_not(None))
             query = query.where(~annotated.exists())
         if stage == "judging":
-            query = query.where(_linked(queue.item_id) >= len(project.systems))
+            query = query.where(linked_count(queue.item_id) >= len(project.systems))
         refused_ids: list[int] = []
         while True:
             entries = session.scalars(query.where(queue.id.not_in(refused_ids)) if refused_ids else query).all()
@@ -169,7 +149,7 @@ class Queue(engine.Part):
                 row = task_row(session, entry.item_id, stage, person.id) if again else None
                 if lease(session, project, entry, person, row):
                     return row or task_row(session, entry.item_id, stage, person.id)
-                refused_ids.append(entry.id)  # work over the number took the slot
+                refused_ids.append(entry.id)  # surplus work took the slot
 
     @allowed_to("annotate")
     def claim_item(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
@@ -180,14 +160,13 @@ class Queue(engine.Part):
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
             row = place.task
-            if row is not None and row.state in ("submitted", "returned"):
-                return load_task(session, row)
-            if row is not None and row.state == "leased":
-                row.expires = lease_end(place.project, engine.now())
+            if row is not None and row.state in ("submitted", "returned", "leased"):
+                if row.state == "leased":
+                    row.expires = lease_end(place.project, engine.now())
                 return load_task(session, row)
             if place.project.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
-            if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
+            if stage == "judging" and not session.scalar(select(linked_count(place.item.id) >= len(place.project.systems))):
                 raise InputError("this item has no prediction to judge yet: a manager answers it first")
             _bring_back(session, place.project, stage)
             if place.queue.state != "open" or not lease(session, place.project, place.queue, place.person, row):
@@ -198,32 +177,27 @@ class Queue(engine.Part):
     @allowed_to("annotate")
     def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
         """Back into the queue; the draft stays with its author.  Raises InputError for submitted or skipped work."""
-        with self.writing() as session:
-            place = find_place(session, item, annotator, stage)
-            self._give_up(session, place, "released", "item released", "")
-            return load_task(session, place.need_task())
+        return self._give_up(item, annotator, stage, "released", "")
 
     @allowed_to("annotate")
     def skip_item(self, item: str, annotator: str, stage: WorkStage, reason: str) -> Task:
         """Frees the slot for another person; this one is not offered the item again.  Raises InputError without a reason, or for
         submitted work."""
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
+        return self._give_up(item, annotator, stage, "skipped", reason)
+
+    def _give_up(self, item: str, annotator: str, stage: WorkStage, state: TaskState, reason: str) -> Task:
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
-            self._give_up(session, place, "skipped", "item skipped", reason)
-            return load_task(session, place.need_task())
-
-    @staticmethod
-    def _give_up(session: Session, place: Place, state: TaskState, action: str, reason: str) -> None:
-        row = place.need_task()
-        if row.state == state and row.reason == reason:
-            return
-        if row.state in ("submitted", "skipped"):
-            raise InputError(f"this item is {row.state}: undo that first")
-        row.state, row.slot, row.expires, row.reason, row.updated = state, None, None, reason, engine.now()
-        details = {"stage": row.stage} | ({"reason": reason} if reason else {})
-        note(session, place.person.id, action, project=row.project_id, item=row.item_id, details=details)
-        fill_free_slots(session, place.project, place.queue)
+            row = place.need_task()
+            if (row.state, row.reason) != (state, reason):
+                if row.state in ("submitted", "skipped"):
+                    raise InputError(f"this item is {row.state}: undo that first")
+                row.state, row.slot, row.expires, row.reason, row.updated = state, None, None, reason, engine.now()
+                details = {"stage": stage} | ({"reason": reason} if reason else {})
+                note(session, place.person.id, f"item {state}", project=row.project_id, item=row.item_id, details=details)
+                fill_free_slots(session, place.project, place.queue)
+            return load_task(session, row)
 
     @allowed_to("annotate")
     def tasks(

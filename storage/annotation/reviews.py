@@ -9,13 +9,12 @@ from sqlalchemy.orm import Session, undefer
 
 from core.errors import InputError
 from core.types import Annotation, Passage
-from storage.access.actors import actor
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import sources_of
 from storage.annotation.contents import content_from_json
 from storage.annotation.places import find_place
 from storage.annotation.slots import holders
-from storage.annotation.tasks import order, side_order, task_row
+from storage.annotation.tasks import order, same_work, side_order
 from storage.records.annotation import (
     JudgingSheet,
     JudgingWork,
@@ -44,11 +43,10 @@ class Reviews(engine.Part):
             if place.queue.state == "waiting":
                 raise InputError("this item waits for its annotations: nothing to validate yet")
             sources = sources_of(session, place.item)
-            named = tuple((name, annotation) for name, _, annotation in sources)
             return ValidationInput(
                 item=item,
                 question=session.get_one(tables.Question, place.item.question_id).text,
-                annotations=named,
+                annotations=tuple((name, annotation) for name, _, annotation in sources),
                 expected_version=place.task.version if place.task else 0,
                 sources=tuple((name, version) for name, version, _ in sources),
             )
@@ -60,8 +58,7 @@ class Reviews(engine.Part):
         """
         with self.reading() as session:
             place = find_place(session, item, annotator, "generation")
-            who = actor(session, annotator)
-            mine = self._annotation(session, task_row(session, place.item.id, "generation", who.id))
+            mine = self._annotation(session, place.task)
             if mine is None:
                 raise InputError("you have submitted no annotation of this item: there is nothing of yours to compare")
             validation = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
@@ -82,11 +79,8 @@ class Reviews(engine.Part):
         """The last submitted annotation of a task and its note."""
         if task is None or not task.version:
             return None
-        row = session.scalar(
-            select(workbench.Submission).filter_by(
-                item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id, version=task.version
-            )
-        )
+        submission = workbench.Submission
+        row = session.scalar(select(submission).where(same_work(submission, task), submission.version == task.version))
         if row is None:
             return None
         content = content_from_json(row.body, task.stage)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Select, and_, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from core.annotating import checks
@@ -22,7 +22,7 @@ from storage.annotation.contents import check_content, content_from_json, correc
 from storage.annotation.drafts import check_body, log_of, put_draft
 from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.slots import free_slot
-from storage.annotation.tasks import names_of, side_order, with_names
+from storage.annotation.tasks import names_of, same_work, side_order, with_names
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -48,12 +48,7 @@ MAX_SECONDS = 60 * 60 * 24 * 7.0  # spent on one submission
 def _rows_query() -> Any:
     """Rows of submissions with their tasks and the names of `names_of`."""
     submission, task = workbench.Submission, workbench.Task
-    same_work = (
-        task.item_id == submission.item_id,
-        task.stage == submission.stage,
-        task.annotator_id == submission.annotator_id,
-    )
-    return with_names(submission).add_columns(task).join(task, and_(*same_work))
+    return with_names(submission).add_columns(task).join(task, same_work(task, submission))
 
 
 def _record(

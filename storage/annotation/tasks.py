@@ -7,12 +7,17 @@ import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, and_, select
 from sqlalchemy.orm import Session
 
 from storage.records.annotation import Task
 from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
+
+
+def same_work(a: Any, b: Any) -> ColumnElement[bool]:
+    """Whether two rows (tables of people's work, or one table and a row) are of one person's work on one item at one stage."""
+    return and_(a.item_id == b.item_id, a.stage == b.stage, a.annotator_id == b.annotator_id)
 
 
 def task_row(session: Session, item: int, stage: str, annotator: int) -> workbench.Task | None:
