@@ -90,7 +90,7 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def accounts_in_use(self) -> bool:
-        """False: open house, every name has all rights.  Raises StorageError where the accounts were lost."""
+        """False: without accounts, every name has all rights.  Raises StorageError where the accounts were lost."""
         with self.reading() as session:
             is_used = in_use(session)
         if is_used:
@@ -174,7 +174,7 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def exchange(self, code: str, browser: str = "", earlier_token: str = "") -> str | None:
-        """The token for the code of a sign-in in this browser, which `earlier_token` another token; None for a code that does not hold (any more)."""
+        """The token for the code of a sign-in in this browser, whose `earlier_token` ends; None for a code that is not valid (any more)."""
         with self.writing() as session:
             return token_for(session, code, browser, earlier_token)
 
@@ -212,9 +212,7 @@ class People(engine.Part):
                     raise InputError(f"'{name[:80]}' has work here already: choose another name, or go on under this one first")
                 refuse_confusable(name, others)
             row.name = name
-            account = session.scalar(select(workbench.Account).filter_by(annotator_id=row.id)) or self._new_account(row)
-            account.role, account.active, account.password, account.subject = "manager", True, hashed, subject
-            session.add(account)
+            self._give_account(session, row, "manager", hashed, subject)
             self._keep_a_manager(session, False)
             note(session, row.id, "first account made", details={"name": name, "was_digest": digest(user)[:16]})
             return begin_sign_in(session, row.id, browser)
@@ -234,9 +232,7 @@ class People(engine.Part):
                 before, row = in_use(session), annotator_row(session, name)
                 if session.scalar(select(workbench.Account.id).filter_by(annotator_id=row.id)) is not None:
                     raise InputError(f"'{name[:80]}' has an account already: change its role or password")
-            account = self._new_account(row)
-            account.role, account.password, account.subject = role, hashed, subject
-            session.add(account)
+            self._give_account(session, row, role, hashed, subject)
             with of_field("role"):
                 self._keep_a_manager(session, before)
             note(session, manager.id, "person added", details={"name": name, "role": role})
@@ -249,12 +245,12 @@ class People(engine.Part):
             name = check_person(name)
         with of_field("password"):
             hashed = passwords.hashed(password) if password is not None else None
-        with self._noted() as session:
+        with self._noting_accounts() as session:
             self._check_subject(session, subject, None)
             yield session, name, hashed
 
     @contextmanager
-    def _noted(self) -> Iterator[Session]:
+    def _noting_accounts(self) -> Iterator[Session]:
         """A transaction after which somebody may be able to sign in for the first time."""
         with self.writing() as session:
             yield session
@@ -263,9 +259,13 @@ class People(engine.Part):
             note_accounts(self.database.accounts_file)
 
     @staticmethod
-    def _new_account(row: tables.Annotator) -> workbench.Account:
-        moment = engine.now()
-        return workbench.Account(annotator_id=row.id, active=True, created=moment, updated=moment)
+    def _give_account(session: Session, row: tables.Annotator, role: Role, password: str | None, subject: str | None) -> None:
+        account = session.scalar(select(workbench.Account).filter_by(annotator_id=row.id))
+        if account is None:
+            account = workbench.Account(annotator_id=row.id, created=engine.now())
+            session.add(account)
+        account.role, account.active, account.password, account.subject = role, True, password, subject
+        account.updated = engine.now()
 
     @staticmethod
     def _check_subject(session: Session, subject: str | None, account: int | None) -> None:
@@ -323,7 +323,7 @@ class People(engine.Part):
         self, user: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], least_role: Role = "manager"
     ) -> Person:
         """Sets these columns of an account, and ends its sign-ins; `details` go into the log."""
-        with self._noted() as session:
+        with self._noting_accounts() as session:
             changer = actor(session, user, least_role)
             account, before = self._account(session, name), in_use(session)
             self._check_subject(session, values.get("subject"), account.id)
@@ -388,13 +388,8 @@ class People(engine.Part):
             )
             if not can(viewer.role, "manager"):
                 query = query.where(line.annotator_id == viewer.id)
-            for value, column in (
-                (project, workbench.Project.public_id),
-                (person, tables.Annotator.name),
-                (action, line.action),
-            ):
-                if value is not None:
-                    query = query.where(column == value)
+            filters = {workbench.Project.public_id: project, tables.Annotator.name: person, line.action: action}
+            query = query.where(*(column == value for column, value in filters.items() if value is not None))
             if before is not None:
                 query = query.where(line.id < before)
             return [

@@ -78,8 +78,11 @@ ACTIONS: Mapping[Name, Action] = {
 }
 
 
-def allowed_to(action: Name) -> Callable[[Callable[Concatenate[PartT, P], R]], Callable[Concatenate[PartT, P], R]]:
-    """A method that a session may call whose role may do this action: checked before it, and in each of its transactions."""
+def allowed_to(action: Name | None) -> Callable[[Callable[Concatenate[PartT, P], R]], Callable[Concatenate[PartT, P], R]]:
+    """A method that a session may call whose role may do this action: checked before it, and in each of its transactions.
+
+    None: a method that no session may call.
+    """
 
     def around(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concatenate[PartT, P], R]:
         @wraps(method)
@@ -92,15 +95,7 @@ def allowed_to(action: Name) -> Callable[[Callable[Concatenate[PartT, P], R]], C
     return around
 
 
-def operator_only(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concatenate[PartT, P], R]:
-    """A method that no session may call."""
-
-    @wraps(method)
-    def call(self: PartT, /, *args: P.args, **kw: P.kwargs) -> R:
-        return method(self.acting(None), *args, **kw)
-
-    call.action = None  # type: ignore[attr-defined]
-    return call
+operator_only = allowed_to(None)
 
 
 def can(role: str, least_role: str) -> bool:

@@ -59,8 +59,8 @@ def begin_sign_in(session: Session, annotator: int, browser: str = "") -> Visito
 
 
 def token_for(session: Session, code: str, browser: str, earlier_token: str) -> str | None:
-    """The token for a code; None for one that is unknown, of another browser, used or too old.  The sign-in of another account, whose
-    token the browser has `earlier_token`, ends."""
+    """The token for a code; None for one that is unknown, of another browser, used or too old.  The sign-in of another
+    account, whose token the browser had (`earlier_token`), ends."""
     moment = engine.now()
     row = session.scalar(select(SignIn).filter_by(secret=_digest("code", code, browser)))
     if row is None or not row.created <= moment <= row.created + CODE_LASTS:

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session, undefer
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key, question_key
+from storage.annotation.queue_order import chunks
 from storage.exchange.filters import Filters
 from storage.exchange.votes import latest_labels
 from storage.schema import tables
@@ -80,30 +81,28 @@ def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
     """What the majority of people says of each thing, ties left out; and whether there was more than is read."""
     labels, truncated = latest_labels(session, Filters(), MAX_LABELS)
     votes: dict[_Claim, dict[str, str]] = defaultdict(dict)
-    for one in sorted(labels, key=lambda one: one.updated, reverse=True):
-        if one.label in _SAYS:
-            answer = one.answer
+    for label in sorted(labels, key=lambda label: label.updated):
+        if label.label in _SAYS:
+            answer = label.answer
             passage = str(answer.evidence[0]["passage_id"]) if answer.evidence else ""
             claim = _claim(answer.question, answer.corpus_digest or answer.corpus, answer.text, passage)
-            votes[claim].setdefault(one.annotator, _SAYS[one.label])  # a person's latest word of it
+            votes[claim][label.annotator] = _SAYS[label.label]  # the person's latest one
     majorities = {claim: majority(by_person.values()) for claim, by_person in votes.items()}
-    return {claim: label == "yes" for claim, label in majorities.items() if label is not None}, truncated
+    return {claim: vote == "yes" for claim, vote in majorities.items() if vote is not None}, truncated
 
 
-def _judged(session: Session, run: int, corpus: str, asked: set[str]) -> tuple[dict[_Claim, bool], bool]:
+def _judged(session: Session, run: int, corpus: str, people_questions: set[str]) -> tuple[dict[_Claim, bool], bool]:
     """What the judge said of the run's interpretations, those of questions that people judged; and whether there are such questions.
 
     Two interpretations with one answer from one passage are one thing: supported where one of them is.
     """
-    if not asked:
+    if not people_questions:
         return {}, False
     questions = session.execute(select(_ROW.position, _ROW.question).where(_ROW.evaluation_id == run))
-    positions = [position for position, question in questions if question_key(question) in asked]
+    positions = [position for position, question in questions if question_key(question) in people_questions]
     supported: dict[_Claim, bool] = {}
-    for start in range(0, len(positions), _CHUNK):
-        query = select(_ROW.question, _ROW.body).where(
-            _ROW.evaluation_id == run, _ROW.position.in_(positions[start : start + _CHUNK])
-        )
+    for part in chunks(positions, _CHUNK):
+        query = select(_ROW.question, _ROW.body).where(_ROW.evaluation_id == run, _ROW.position.in_(part))
         for question, body in session.execute(query.order_by(_ROW.position)):
             listed = body.get("interpretations")
             for interpretation in listed if isinstance(listed, list) else ():

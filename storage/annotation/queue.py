@@ -220,12 +220,8 @@ class Queue(engine.Part):
             actor(session, user, "annotator" if annotator == user else "validator")
             task = workbench.Task
             query = with_names(task).where(task.project_id == project_row(session, project).id)
-            if annotator is not None:
-                query = query.where(tables.Annotator.name == annotator)
-            if stage is not None:
-                query = query.where(task.stage == stage)
-            if state is not None:
-                query = query.where(task.state == state)
+            filters = {tables.Annotator.name: annotator, task.stage: stage, task.state: state}
+            query = query.where(*(column == value for column, value in filters.items() if value is not None))
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
             return [task_record(row) for row in rows]
 

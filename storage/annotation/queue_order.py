@@ -57,9 +57,9 @@ def margin_of(trace: Mapping[str, Any]) -> float | None:
         if step["candidates"]
     ]
     value = margin(decisions, bool(trace["system"]["settings"].get("calibration")))
-    if value is not None:
-        return float(value)
-    return float(trace["answers"][-1]["probability"]) if trace["answers"] else None
+    if value is None and trace["answers"]:
+        value = trace["answers"][-1]["probability"]
+    return None if value is None else float(value)
 
 
 def table_of(model: type[Base]) -> Table:
@@ -86,21 +86,23 @@ def margins_of(session: Session, items: Sequence[int]) -> dict[int, float]:
 
 
 def set_margins(session: Session, margins: Mapping[int, float | None]) -> None:
-    table = table_of(workbench.ProjectItem)
-    change = update(table).where(table.c.id == bindparam("of")).values(margin=bindparam("value"))
-    bulk(session, change, [{"of": item, "value": value} for item, value in margins.items()])
-    session.expire_all()
+    """`margins`: by item."""
+    _set_column(session, "margin", margins.items())
 
 
 def update_disagreement(session: Session, items: Sequence[int]) -> None:
-    """Computes the disagreement of these items anew: between the counted annotations, where there are two or more, else between the
-    linked predictions.
+    """Recomputes the disagreement of these items: between the counted annotations, where there are two or more, else between the linked
+    predictions.
     """
-    table = table_of(workbench.ProjectItem)
-    change = update(table).where(table.c.id == bindparam("of")).values(disagreement=bindparam("value"))
     session.flush()
     for part in chunks(items):
-        bulk(session, change, [{"of": item, "value": value} for item, value in _disagreements(session, part)])
+        _set_column(session, "disagreement", _disagreements(session, part))
+
+
+def _set_column(session: Session, name: str, values: Iterable[tuple[int, float | None]]) -> None:
+    table = table_of(workbench.ProjectItem)
+    change = update(table).where(table.c.id == bindparam("item")).values({name: bindparam("value")})
+    bulk(session, change, [{"item": item, "value": value} for item, value in values])
     session.expire_all()
 
 

@@ -183,12 +183,8 @@ class Submissions(engine.Part):
             query = _rows_query().where(
                 submission.project_id == current_project, task.state == "submitted", task.version == submission.version
             )
-            if stage is not None:
-                query = query.where(submission.stage == stage)
-            if annotator is not None:
-                query = query.where(tables.Annotator.name == annotator)
-            if item is not None:
-                query = query.where(workbench.ProjectItem.public_id == item)
+            filters = {submission.stage: stage, tables.Annotator.name: annotator, workbench.ProjectItem.public_id: item}
+            query = query.where(*(column == value for column, value in filters.items() if value is not None))
             return _records(session, session.execute(query.order_by(submission.id).limit(limit)).all())
 
     @allowed_to("annotate")
