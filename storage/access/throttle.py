@@ -5,7 +5,7 @@ Attempts are counted in the database, by digests, whether the name exists or not
 - by name and address: after a few wrong ones each further one has to wait, longer each time;
 - by name alone, and by address alone, over all others: many addresses cannot try one name quickly, nor one address many names.
 
-An address from which a name has signed in rightly within `KNOWN_FOR` is known for that name: the last two counts are neither
+An address from which a name has signed in successfully within `KNOWN_FOR` is known for that name: the last two counts are neither
 looked at nor raised for it, so that whatever is tried from elsewhere, the right password from there is taken at once.
 
 An attempt is counted before its password is looked at, so that many at once gain nothing.
@@ -74,22 +74,27 @@ class Attempt:
         budgets = {self._pair: KNOWN_PAIR if self._known else PAIR}
         if not self._known:
             budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
-        rows = {key: self._row(session, key) for key in budgets}
-        waits = [(row.until - moment).total_seconds() for row in rows.values() if row is not None]
+        rows = [row for key in budgets if (row := self._row(session, key)) is not None]
+        waits = [(row.until - moment).total_seconds() for row in rows]
         wait = max((w for w in waits if w <= LONGEST), default=0.0)
         if wait > 0:
             raise SignInError(wait)
         for key, budget in budgets.items():
-            row = rows[key]
-            if row is None:
-                row = workbench.SignInWait(key=key, failures=0, until=moment)
-                session.add(row)
+            row = self._row_to_set(session, key)
             row.failures += 1
             row.until = moment + timedelta(seconds=budget.wait_after(row.failures))
 
     @staticmethod
     def _row(session: Session, key: str) -> workbench.SignInWait | None:
         return session.scalar(select(workbench.SignInWait).filter_by(key=key))
+
+    @classmethod
+    def _row_to_set(cls, session: Session, key: str) -> workbench.SignInWait:
+        row = cls._row(session, key)
+        if row is None:
+            row = workbench.SignInWait(key=key, failures=0)
+            session.add(row)
+        return row
 
     def succeeded(self, session: Session) -> None:
         """Inside a later write transaction: this attempt is not counted after all, and its address is known for its name."""
@@ -98,8 +103,4 @@ class Attempt:
         for row in [] if self._known else [self._row(session, key) for key in self._elsewhere]:
             if row is not None:
                 row.failures, row.until = max(0, row.failures - 1), moment
-        mark = self._row(session, self._mark)
-        if mark is None:
-            mark = workbench.SignInWait(key=self._mark, failures=0, until=moment)
-            session.add(mark)
-        mark.until = moment + KNOWN_FOR
+        self._row_to_set(session, self._mark).until = moment + KNOWN_FOR

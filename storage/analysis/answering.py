@@ -59,19 +59,21 @@ class Answering:
         self.failed: list[tuple[str, str]] = []
         self.failures = 0
         self._store, self._build, self._limit, self._run_id = store, build, limit, uuid.uuid4().hex
-        self._batch, self._ask = batch, elsewhere or self._here
+        self._batch, self._ask = batch, elsewhere or self._ask_here
 
     @property
     def part(self) -> float:
-        """How much of it is done, in 0..1."""
+        """The share that is finished, in 0..1."""
         return (self.answered + self.failures) / self.total if self.total else 0.0
 
     def answer_items(self, stopping: Callable[[], bool] = lambda: False, on_item: Callable[[], None] = lambda: None) -> None:
-        """All of it.  `stopping` is asked before each item, and ends the run with CancelledError; `on_item` is called after each."""
+        """Answers all items.  `stopping` is asked before each item, and ends the run with CancelledError; `on_item` is called after each."""
         items = list(self._items(stopping))
         self.total = len(items)
         try:
-            with closing(self._ask([self._question(item) for item in items])) as predictions:
+            with closing(
+                self._ask([t.Question(i.question, id=i.source_id, passages=i.passages) for i in items])
+            ) as predictions:
                 for index in range(self.total):
                     if stopping():
                         raise CancelledError("stopped; the predictions made so far are kept and linked")
@@ -99,10 +101,7 @@ class Answering:
                 return
             offset += PAGE
 
-    def _question(self, item: Item) -> t.Question:
-        return t.Question(item.question, id=item.source_id, passages=item.passages)
-
-    def _here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
+    def _ask_here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
         kinds = dict.fromkeys(q.passages is not None for q in questions)
         systems = {
             brings_passages: self._build(brings_passages) for brings_passages in kinds

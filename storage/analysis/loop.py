@@ -1,4 +1,4 @@
-"""The loop: a snapshot of people's judgments, the answering model trained on them, and measured before and after on questions that are not in it.
+"""The training loop: takes a snapshot of people's judgments, trains the answering model on them, and measures it before and after on other questions.
 
 `run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
 folder belongs to one snapshot, one start and one question file.  Training and evaluation are other processes (`python -m core train` and
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +120,17 @@ class LoopResult:
         return asdict(self) | {"words": self.words()}
 
 
-def _quiet(_what: str, _share: float | None) -> None:
-    return None
-
-
 def run_loop(
-    store: StoreParts, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
+    store: StoreParts,
+    settings: Settings,
+    options: LoopOptions,
+    *,
+    run: Runner = run_command,
+    progress: Progress = lambda _activity, _share: None,
 ) -> LoopResult:
-    """All of the loop; what is done already in `options.out` is not done again.
+    """The whole loop; what is in `options.out` already is not repeated.
 
-    `progress` may raise CancelledError: the process that runs is ended, and the next call goes on.  Raises InputError where nothing is left
+    `progress` may raise CancelledError: the process that runs is ended, and the next call continues.  Raises InputError where nothing is left
     to train on or to ask, or `out` is another loop's; ConflictError while another one runs there; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
     with the last words of a training or an evaluation that failed.
     """
@@ -149,7 +150,7 @@ class _Loop:
     # ------------------------------------------------------------ the folder
 
     def _identity(self) -> dict[str, Any]:
-        """What makes a loop this loop, where the files lie aside."""
+        """What must be the same for an output folder to be continued; files may have moved."""
         options = {
             k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")
         }
@@ -186,10 +187,11 @@ class _Loop:
     def result(self) -> LoopResult:
         snapshot, file = self._snapshot()
         trainable = _trainable(file)
-        questions = self._questions(file)
-        before = self._evaluate("before", self.options.init, questions)
+        questions, questions_file = self._questions(file)
+        count = min(len(questions.rows), self.options.limit or len(questions.rows))
+        before = self._evaluate("before", self.options.init, questions_file, count)
         checkpoint = str(self._train(file))
-        after = self._evaluate("after", checkpoint, questions)
+        after = self._evaluate("after", checkpoint, questions_file, count)
         return self._conclude(snapshot, checkpoint, questions, {"before": before, "after": after}, trainable)
 
     def _snapshot(self) -> tuple[Snapshot, Path]:
@@ -206,20 +208,21 @@ class _Loop:
             self._note(snapshot=number, snapshot_sha256=snapshot.sha256)
         return snapshot, files["training"]
 
-    def _questions(self, training: Path) -> Questions:
-        """The questions that were not trained on, as a file of their own.  Raises InputError where fewer than two are left."""
+    def _questions(self, training: Path) -> tuple[Questions, Path]:
+        """The questions that were not trained on, and a file of them.  Raises InputError where fewer than two remain."""
         questions = questions_left(self.questions_file, training, self.options.replay)
-        if len(questions.rows) < 2:
+        count, left_out = len(questions.rows), questions.left_out
+        if count < 2:
             raise InputError(
-                f"{self.questions_file}: {questions.left_out} of its {questions.left_out + len(questions.rows)} questions were trained on, so {len(questions.rows)} "
+                f"{self.questions_file}: {left_out} of its {left_out + count} questions were trained on, so {count} "
                 "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
             )
-        file = self.out / "questions.jsonl" if questions.lines else self.out / "questions.json"
+        file = self.out / ("questions.jsonl" if questions.lines else "questions.json")
         text = questions.text()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             with replacing(file) as writer:
                 writer.write(text)
-        return replace(questions, file=file)
+        return questions, file
 
     def _train(self, training: Path) -> Path:
         o, folder = self.options, self.out / "train"
@@ -260,18 +263,16 @@ class _Loop:
         self._note(trained=True)
         return best
 
-    def _evaluate(self, name: str, answerer: str, questions: Questions) -> dict[str, Any]:
+    def _evaluate(self, name: str, answerer: str, questions: Path, total: int) -> dict[str, Any]:
         o, folder = self.options, self.out / name
         report = folder / "report.json"
-        total = min(len(questions.rows), o.limit or len(questions.rows))
         if not self.state.get(name):
-            assert questions.file is not None
             command = [
                 "evaluate",
                 "--system",
                 MEASURED,
                 "--questions",
-                str(questions.file),
+                str(questions),
                 "--out",
                 str(folder),
                 "--seed",
@@ -299,7 +300,6 @@ class _Loop:
 
     def _command(self, arguments: list[str], log: str, watch: Callable[[], None], **changes: str) -> None:
         """Raises AmbiscopeError with the command's last words where it fails, whatever `watch` raises where that ends it."""
-        self.out.mkdir(parents=True, exist_ok=True)
         environment = child_environment(home=str(self.settings.home), **changes)
         self.run([sys.executable, "-m", "core", *arguments], environment, self.out / log, watch)
 
