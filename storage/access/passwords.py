@@ -1,7 +1,7 @@
 """Passwords: argon2id, a few at a time.
 
-One hash takes 64 MiB (RFC 9106's second recommendation) and all lanes of a processor for a moment, so that forty at once would take
-2.5 GB.  `AT_ONCE` may work at the same moment in a process; the others wait their turn, and are sent away after `PATIENCE_SECONDS`.
+One hash takes 64 MiB (RFC 9106's second recommendation) and all cores for a moment, so that forty at once would take
+2.5 GB.  `AT_ONCE` may work at the same time in a process; the others wait, and are refused after `PATIENCE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def check_password(password: str) -> None:
 
 
 def hashed(password: str) -> str:
-    """With its salt and parameters.  Raises InputError for what is no password."""
+    """The hash with its salt and parameters.  Raises InputError as `check_password`."""
     check_password(password)
     with _slot():
         return _hasher().hash(password)
 
 
 def is_right(stored_hash: str | None, password: str) -> bool:
-    """Takes as long where nothing is stored.  Raises SignInError where too many are waiting."""
+    """Whether the password matches.  Takes as long where no hash is stored.  Raises SignInError where too many are waiting."""
     with _slot():
         try:
             _hasher().verify(stored_hash or _nobodys_hash(), password)
@@ -74,7 +74,7 @@ def is_right(stored_hash: str | None, password: str) -> bool:
 
 
 def renewed(stored_hash: str, password: str) -> str | None:
-    """The hash anew where it was made with other parameters than today's."""
+    """A new hash where the stored one was made with other parameters than the current ones, else None."""
     if not _hasher().check_needs_rehash(stored_hash):
         return None
     with _slot():

@@ -1,10 +1,10 @@
-"""People: roles, passwords (argon2id), OpenID Connect subjects, and who may do what.
+"""People: roles, passwords (argon2id), OpenID Connect subjects.
 
-Open house: while no account has a password or a subject, every name has all rights, so that one person needs no password.
-The first account that can sign in must be a manager's (`create_manager` makes it of the person who is there, with all their work); from then
+Without accounts (no account has a password or a subject) every name has all rights, so that one person needs no password.
+The first account that can sign in must be a manager's (`create_manager` gives it to the current user, with all their work); from then
 on each name has the rights of its account, and a name without one has none.  There is always a manager who can sign in.
 
-A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
+A session of the app acts as the `Visitor` that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
 A plain `Store` is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 
@@ -45,7 +45,7 @@ _PEOPLE = select(tables.Annotator, workbench.Account).outerjoin(
 
 
 def joined_subject(issuer: object, subject: object) -> str:
-    """How an account keeps whom a provider of OpenID Connect vouches for: issuer and subject, a blank between.
+    """The OpenID Connect identity as an account stores it: issuer and subject, separated by a blank.
 
     Raises InputError where one is missing or holds white space (other pairs would read the same), or cannot be stored.
     """
@@ -59,7 +59,7 @@ def joined_subject(issuer: object, subject: object) -> str:
 
 @contextmanager
 def of_field(field: str) -> Iterator[None]:
-    """What is wrong in it is wrong with this field.  Raises FieldError for an InputError."""
+    """Raises a FieldError of this field for an InputError of its block."""
     try:
         yield
     except InputError as error:
@@ -99,7 +99,7 @@ class People(engine.Part):
 
     @allowed_to("annotate")
     def require(self, user: str, role: Role = "annotator") -> Person:
-        """Who `user` is.  Raises NotAllowedError where their role is a lesser one."""
+        """The record of `user`.  Raises NotAllowedError where their role is a lesser one."""
         check_choice(role, Role, "the role")
         with self.reading() as session:
             person = actor(session, user, role)
@@ -123,7 +123,7 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def sign_in(self, name: str, password: str, address: str = "", browser: str = "") -> Visitor:
-        """`address`: where the person is, as far as it is known; `browser`: what tells theirs from others.
+        """`address`: the person's network address, or empty; `browser`: identifies their browser.
 
         Raises SignInError: wrong (never says what), or `seconds` to wait (`storage.access.throttle`).  Takes as long for an unknown name.
         """
@@ -145,7 +145,6 @@ class People(engine.Part):
             else:
                 attempt.succeeded(session)
                 account.password = renewed or stored_hash
-                session.flush()
                 note(session, account.annotator_id, "signed in", details={"with": "password"})
                 return begin_sign_in(session, account.annotator_id, browser)
         raise SignInError
@@ -168,7 +167,7 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def resume(self, token: str) -> Visitor | None:
-        """Whom the token of a cookie stands for; None for nobody (any more)."""
+        """The visitor of a cookie's token; None for an unknown or ended one."""
         with self.reading() as session:
             return visitor_for(session, token)
 
@@ -180,7 +179,7 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def sign_out(self, visitor: Visitor | None) -> None:
-        """Ends this sign-in, in all tabs that go on with it."""
+        """Ends this sign-in, in all tabs that use it."""
         if visitor is not None and visitor.account:
             with self.writing() as session:
                 end_sign_ins(session, visitor.account, visitor.key)
@@ -197,7 +196,7 @@ class People(engine.Part):
     def create_manager(
         self, user: str, name: str, password: str | None = None, subject: str | None = None, browser: str = ""
     ) -> Visitor:
-        """The first account, made of the `user` of an open house: all that is theirs becomes `name`'s, who is signed in by it.
+        """The first account: `user`, who worked without one, gets it under `name`, with all their work, and is signed in.
 
         Raises FieldError for a name that another one has or that looks like it, and as `add_person`; NotAllowedError where there are accounts.
         """
@@ -291,8 +290,8 @@ class People(engine.Part):
 
     @staticmethod
     def _keep_a_manager(session: Session, before: bool) -> None:
-        """After a change, where anybody can sign in now or could `before`: the house is never opened again by taking the last way
-        to sign in away.  Raises InputError where no manager can.
+        """After a change, where anybody can sign in now or could `before`: raises InputError where no manager can sign in, so that removing the
+        last way to sign in never gives all rights to every name.
         """
         session.flush()
         account = workbench.Account
@@ -337,8 +336,8 @@ class People(engine.Part):
 
     @allowed_to("annotate")
     def set_password(self, user: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
-        """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.  Whoever is
-        signed in to this account has to sign in again.
+        """One's own, with the old one; or, as a manager, another's.  The first one must be a manager's.  People who are
+        signed in to this account have to sign in again.
 
         Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
         """
@@ -368,7 +367,7 @@ class People(engine.Part):
         before: int | None = None,
         limit: int = 50,
     ) -> list[Activity]:
-        """The newest first; `before` is the id of the last one of the page before.  Who is no manager sees their own lines.
+        """The newest first; `before` is the id of the last one of the page before.  Others than managers see their own lines only.
 
         Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
         """

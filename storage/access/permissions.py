@@ -1,7 +1,7 @@
 """Who may do what: the actions and their least roles, which docs/security.md is tested by, and the decorators of the store's methods.
 
 Each public method of a part of the store says by `allowed_to` to which action it belongs, or by `operator_only` that no session may
-call it: whoever runs `python -m storage` or opens the database with `Store` could read and write its file anyway.  What is done outside
+call it: a person who runs `python -m storage` or opens the database with `Store` could read and write its file anyway.  What is done outside
 of the store (corpora, models, runs) asks `SessionStore.allow` first.  Within an action a method may ask for more: work on the stage of
 validation is a validator's, other people's work is seen from that role on, and another's password is set by a manager.
 """

@@ -1,4 +1,4 @@
-"""What feeds the quality page: who agrees with whom, how long it took, how judges and systems compare with people.
+"""The tables of the quality page: agreement between people, time spent, and how judges and systems compare with people.
 
 The database chooses and counts; what comes out of it is bounded (MAX_...), the latest first, and a report says when something was left
 out.  The arithmetic is core.metrics.agreement.tables'.  Only submitted contributions that count are read: no drafts, gold items, or automatic
@@ -59,7 +59,7 @@ MAX_TIMES = 50_000
 @dataclass(frozen=True, slots=True)
 class CompetenceRow:
     """How well one person tells correct answers from others (storage.exchange.competence), each in 0..1, None where they share too few with
-    others: how probably their word is true (`accuracy`), of a correct answer, of another one.  `gold`: their mean score on `gold_n` gold items."""
+    others: the probability that their label is right (`accuracy`), for a correct answer, for another one.  `gold`: their mean score on `gold_n` gold items."""
 
     person: str
     n: int
@@ -255,7 +255,7 @@ class _Sheets:
 
 
 def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
-    """What judges say besides labels of answers: of the questions with the latest sheets."""
+    """The judgments besides labels of answers, of the questions with the latest sheets."""
     submission, item = workbench.Submission, workbench.ProjectItem
     latest = (
         select(item.question_id)
@@ -290,7 +290,7 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
 
 
 def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dict[str, int]:
-    """System -> how many answers judges added to questions whose sheet shows it; those that it gave itself (a further form) aside."""
+    """System -> how many answers judges added to questions on whose sheet it is; without those that it gave itself in another form."""
     item, link, prediction, answer = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, tables.PredictedAnswer
     predicted: dict[tuple[int, str], set[str]] = defaultdict(set)
     added_forms: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -314,7 +314,7 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
 
 
 def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
-    """Thing -> the label of most people, the latest of each; ties are left out."""
+    """Item -> the label of most people, the latest of each; ties are left out."""
     labels_by_person: dict[str, dict[str, str]] = defaultdict(dict)
     for mark in sorted(marks, key=lambda m: m.when):
         labels_by_person[mark.item][mark.person] = mark.label
@@ -323,7 +323,7 @@ def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
 
 
 def _judges(people: Mapping[str, str], answers: Mapping[str, Any], judged: _Sheets, samples: int) -> tuple[JudgeRow, ...]:
-    """What the systems think of their own answers, as a judge that is compared with the majority of people."""
+    """The systems' estimates of their own answers, as a judge that is compared with the majority of people."""
     right = {key: label == "correct" for key, label in people.items() if label != "duplicate"}
     trips = [(bool(answers[k].passed), yes) for k, yes in right.items() if answers[k].passed is not None]
     sure = [(answers[k].probability >= 0.5, yes) for k, yes in right.items()]

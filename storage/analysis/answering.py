@@ -28,7 +28,7 @@ class Answering:
     """One run over the items that have no prediction of the system yet; each is stored and linked as it comes, so that annotators get it
     while the rest is running.
 
-    What is shown of it may be read meanwhile: `total` is None while the items are counted; `failed` holds (question, reason), the first
+    The attributes may be read while it runs: `total` is None while the items are counted; `failed` holds (question, reason), the first
     20; `linked` also counts what was stored before and fits other items.
     """
 
@@ -44,7 +44,7 @@ class Answering:
         batch: int = 1,
     ) -> None:
         """`user` is a manager; at most `limit` items are answered, `batch` at a time (core.systems.base.batching).  `elsewhere`: who answers in place of
-        this process, such as several machines.  Raises InputError for a system that the project has not."""
+        this process, such as several machines.  Raises InputError for a system that is not the project's."""
         if system not in project.systems:
             systems = ", ".join(project.systems) or "none"
             raise InputError(

@@ -1,4 +1,4 @@
-"""Which questions of a file were not trained on: compared by their id and by their words."""
+"""The questions of a file that were not trained on, compared by id and by words."""
 
 from __future__ import annotations
 

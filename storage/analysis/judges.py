@@ -1,7 +1,7 @@
-"""How far the judges of stored evaluations agree with people: what each said of a run's interpretations, beside people's labels.
+"""How far the judges of stored evaluations agree with people: their verdicts on a run's interpretations beside people's labels.
 
 A judge says whether the cited passage supports an answer, a person whether an answer is right and its passage says so: "correct" is yes, "wrong" and
-"unsupported" are no, the other labels say nothing of it.  Both judged the same where question and answer (as `core.text` compares them for display), passage (the first
+"unsupported" are no, other labels are left out.  Both judged the same where question and answer (as `core.text` compares them for display), passage (the first
 of the answer's evidence, which a person is shown) and corpus are equal; which system said it does not matter.  Only submitted labels count.  The
 arithmetic is core.metrics.agreement.tables'.
 """
@@ -78,7 +78,7 @@ def _row(judge: str, pairs: Sequence[tuple[bool, bool]], is_judged: bool, sample
 
 
 def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
-    """What the majority of people says of each thing, ties left out; and whether there was more than is read."""
+    """The majority of people's labels of each claim, without ties; and whether there are more labels than were read."""
     labels, truncated = latest_labels(session, Filters(), MAX_LABELS)
     votes: dict[_Claim, dict[str, str]] = defaultdict(dict)
     for label in sorted(labels, key=lambda label: label.updated):
@@ -92,9 +92,9 @@ def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
 
 
 def _judged(session: Session, run: int, corpus: str, people_questions: set[str]) -> tuple[dict[_Claim, bool], bool]:
-    """What the judge said of the run's interpretations, those of questions that people judged; and whether there are such questions.
+    """The judge's verdicts on the run's interpretations of questions that people judged; and whether there are such questions.
 
-    Two interpretations with one answer from one passage are one thing: supported where one of them is.
+    Two interpretations with one answer from one passage are one claim: supported where one of them is.
     """
     if not people_questions:
         return {}, False

@@ -1,8 +1,8 @@
 """The training loop: takes a snapshot of people's judgments, trains the answering model on them, and measures it before and after on other questions.
 
-`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
+`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation resume inside theirs, and a
 folder belongs to one snapshot, one start and one question file.  Training and evaluation are other processes (`python -m core train` and
-`evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are whole.
+`evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are complete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Progress = Callable[[str, float | None], None]  # (what is being done, its share
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes`: how long the answering model is trained, MINUTES
+    """`snapshot` None: one is taken, of the contributions that pass `filters`.  `steps` or `minutes`: how long the answering model is trained, MINUTES
     where neither is given.  `replay`: a folder in data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
 
     out: Path
@@ -84,8 +84,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """`verdict`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations.  `checkpoint`: what to go on
-    with, after "worse" what the loop began with."""
+    """`verdict`: better, worse, or undecided (the interval contains 0).  `before` and `after` are ids of stored evaluations.  `checkpoint`: the one to use
+    from now on; after "worse" the one that the loop began with."""
 
     snapshot: int
     checkpoint: str

@@ -1,4 +1,4 @@
-"""Other processes, watched: what they print goes to a log, and what they wrote so far tells how far they are."""
+"""Runs commands in processes of their own, with their output in a log, and reads their progress from the files that they write."""
 
 from __future__ import annotations
 

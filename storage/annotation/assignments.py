@@ -1,4 +1,4 @@
-"""Items assigned to named people, and how far each person is.
+"""Items assigned to named people, and the progress of each person.
 
 Of an item's slots, one is reserved for each person that it is assigned to until they submit or skip it; others may take what remains.  With as many
 people as slots, nobody else gets it.  Nothing is reserved for somebody who may not work at the stage (any more).
@@ -64,13 +64,13 @@ def open_to(annotator: int, stage: str) -> ColumnElement[bool]:
 
 
 class Assignments(engine.Part):
-    """The part of the Store about who is to do what, and who has done it."""
+    """The part of the Store about assignments and the progress of people."""
 
     @allowed_to("manage projects")
     def assign(self, user: str, project: str, stage: WorkStage, people: Mapping[int, Sequence[str]]) -> None:
         """Sets to whom items (by position, from 0) are assigned at a stage; to nobody: they are open to everybody.  All or none.
 
-        Raises InputError for a stage that the project has not, a gold item, or more people than an item takes; NotFoundError for a position
+        Raises InputError for a stage that the project does not have, a gold item, or more people than an item takes; NotFoundError for a position
         without an item; NotAllowedError unless `user` is a manager, and for somebody who may not work at the stage.
         """
         check_choice(stage, WorkStage, "the stage")

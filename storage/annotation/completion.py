@@ -120,7 +120,7 @@ def _set_validation(session: Session, item: int, state: ItemState) -> None:
 
 
 def fill_free_slots(session: Session, project: workbench.Project, queue: workbench.ItemStage) -> bool:
-    """After a slot became free: surplus work takes it, the earliest first.  True where some did."""
+    """After a slot became free: surplus work takes it, the earliest first.  True if any did."""
     filled = False
     while (surplus := promotable(session, queue)) is not None:
         slot = unused_slot(queue, holders(session, queue.item_id, queue.stage))

@@ -79,7 +79,7 @@ def gold_from_json(body: Mapping[str, Any]) -> tuple[Annotation, ...]:
 
 
 def check_gold(gold: Sequence[Annotation]) -> None:
-    """Raises InputError for what cannot be stored, or says nothing."""
+    """Raises InputError for annotations that cannot be stored, and where there are none."""
     for annotation in gold:
         check_annotation(annotation, complete=True)
     if not gold:
@@ -88,7 +88,7 @@ def check_gold(gold: Sequence[Annotation]) -> None:
 
 def gold_score(gold: Sequence[Annotation], content: Content, answers: Mapping[tuple[str, int], str]) -> float:
     """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of judged answers that were
-    labelled correct where a reference has them and only there, duplicates aside.  `answers`: the text by (prediction id, position).
+    labelled correct where a reference has them and only there, without duplicates.  `answers`: the text by (prediction id, position).
     """
     if isinstance(content, JudgingWork):
         keys = answer_keys(alias for reference in gold for pair in reference.pairs for alias in pair.answers)
@@ -108,11 +108,6 @@ class Corrections:
     count: int
     struck: tuple[int, ...]
     added: tuple[str, ...]
-
-
-def corrections_of(body: Mapping[str, Any]) -> Corrections:
-    """The inverse of core.trace.to_json.  Raises FormatError for another layout."""
-    return from_json(Corrections, body)
 
 
 def all_from_json(kind: type[T], body: Sequence[Any]) -> tuple[T, ...]:

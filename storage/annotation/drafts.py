@@ -1,4 +1,4 @@
-"""Drafts and the log of searches and opened passages: saved as people work, kept whatever becomes of the lease."""
+"""Drafts and the log of searches and opened passages, saved as people work and kept after the lease ends."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Drafts(engine.Part):
     ) -> Draft:
         """Saves what a person has so far, as the page wants to find it again, and renews their lease.
 
-        Equal content changes nothing but the lease.  It is stored whatever became of the lease; `Draft.over` says that others
+        Equal content changes nothing but the lease.  It is stored after the lease ended, too; `Draft.over` says that others
         filled all slots.  `expected_version`: the version that was shown (0: none yet); None overwrites.  Raises
         DraftConflictError (with `mine` and `theirs`) for another version, InputError for what is no plain JSON or an item that
         was never opened, NotFoundError, NotAllowedError.

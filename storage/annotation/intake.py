@@ -70,7 +70,7 @@ def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
 
 
 def _passage_key(passages: Sequence[dict[str, Any]] | None) -> str:
-    """What a question's own passages say, whatever their ids: one question over two texts is two; "" if it has none of its own."""
+    """The text of a question's own passages, without their ids: a question over two texts is two questions; "" if it has none of its own."""
     return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
 
 
@@ -177,7 +177,7 @@ class Intake(engine.Part):
         questions: Sequence[tuple[ReferenceQuestion, dict[str, Any]]],
         gold: bool,
     ) -> int:
-        """Stores those of these questions (each with its columns of `_checked`) that the project has not; returns how many."""
+        """Stores those of these questions (each with its columns of `_checked`) that the project does not have; returns how many."""
         item = workbench.ProjectItem
         ids = question_ids(session, [question for question, _ in questions])
         present: set[int] = set()
@@ -295,7 +295,7 @@ class Intake(engine.Part):
 
     @allowed_to("manage projects")
     def link_predictions(self, user: str, project: str) -> int:
-        """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
+        """Links the newest stored prediction of each of the project's systems to each item that lacks one, and
         returns how many were linked.  With the order `uncertainty` their margins are read from the traces.
 
         Raises NotAllowedError unless `user` is a manager, NotFoundError.

@@ -14,7 +14,7 @@ PORTION = 1000  # predictions linked in one transaction: others can save in betw
 
 
 def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
-    """(item, side, the newest prediction of that side's system) where the item has none of it yet."""
+    """(item, side, the newest prediction of that side's system) where the item has no prediction of it yet."""
     item, link, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
     links: list[tuple[int, int, int]] = []
     for side, system in enumerate(project.systems):

@@ -12,7 +12,7 @@ from storage.access.actors import Actor, actor
 from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import Role, WorkStage
-from storage.schema import workbench
+from storage.schema import tables, workbench
 
 STAGE_ROLES: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
 
@@ -43,6 +43,7 @@ class Place:
     person: Actor
     project: workbench.Project
     item: workbench.ProjectItem
+    question: tables.Question
     queue: workbench.ItemStage
     task: workbench.Task | None
     draft: workbench.Draft | None
@@ -55,13 +56,15 @@ class Place:
 
 
 def find_place(session: Session, item: str, annotator: str, stage: WorkStage) -> Place:
-    """Raises InputError for a stage that the project has not, NotFoundError, NotAllowedError."""
+    """Raises InputError for a stage that the project does not have, NotFoundError, NotAllowedError."""
     check_choice(stage, WorkStage, "the stage")
     person = actor(session, annotator, STAGE_ROLES[stage])
     entry, task, draft = workbench.ItemStage, workbench.Task, workbench.Draft
     match = session.execute(
-        select(workbench.ProjectItem, workbench.Project, entry, task, draft)
+        select(workbench.Project, workbench.ProjectItem, tables.Question, entry, task, draft)
+        .select_from(workbench.ProjectItem)
         .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
+        .join(tables.Question, tables.Question.id == workbench.ProjectItem.question_id)
         .outerjoin(entry, and_(entry.item_id == workbench.ProjectItem.id, entry.stage == stage))
         .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == person.id))
         .outerjoin(draft, same_work(draft, task))
@@ -69,7 +72,7 @@ def find_place(session: Session, item: str, annotator: str, stage: WorkStage) ->
     ).first()
     if match is None:
         raise NotFoundError(f"there is no item '{item[:80]}'")
-    row, project, queue, task_row, draft_row = match
-    if queue is None:
-        raise InputError(f"this item has no stage {stage}; its project has {', '.join(project.stages)}")
-    return Place(person, project, row, queue, task_row, draft_row)
+    place = Place(person, *match)
+    if place.queue is None:
+        raise InputError(f"this item has no stage {stage}; its project has {', '.join(place.project.stages)}")
+    return place

@@ -224,7 +224,7 @@ class Projects(engine.Part):
     def save_guidelines(
         self, user: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
     ) -> Guidelines:
-        """A new version; equal content changes nothing, every version is kept.
+        """A new version; equal content changes nothing, and no version is deleted.
 
         Raises ConflictError when there is a newer one than `expected_version` (0: none), NotAllowedError, NotFoundError,
         InputError.

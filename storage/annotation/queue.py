@@ -1,4 +1,4 @@
-"""The queue: who works on which item next.  Each call is one write transaction; the database itself refuses a slot too many."""
+"""The queue: which item a person gets next.  Each call is one write transaction; the database itself refuses surplus slots."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Queue(engine.Part):
 
     @allowed_to("annotate")
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
-        """Leases the next item to this person, and returns their task; None when nothing is left for them.
+        """Leases the next item to this person, and returns their task; None when no item remains for them.
 
         In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, now and then a gold
         item as if it were another (at the project's `gold_rate`), what is assigned to them, then the queue: what they never had before
         what they gave back, and for validators other people's items before those that they annotated.  Raises InputError for a closed
-        project or a stage that it has not, NotFoundError, NotAllowedError.
+        project or a stage that it does not have, NotFoundError, NotAllowedError.
         """
         check_choice(stage, WorkStage, "the stage")
         with self.writing() as session:
@@ -77,7 +77,7 @@ class Queue(engine.Part):
     @staticmethod
     def _gold(session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
         """A gold item that this person never had, after a share of their tasks.  After which ones, and which item, is drawn from the seed of
-        the last task, which nobody is shown: who asks twice is not answered differently, and nobody can tell beforehand."""
+        the last task, which nobody is shown: asking twice gives the same answer, and nobody can predict it."""
         task, queue = workbench.Task, workbench.ItemStage
         mine = select(task.seed).where(task.annotator_id == person.id, task.project_id == project.id, task.stage == stage)
         last = session.scalar(mine.order_by(task.id.desc()).limit(1)) if project.gold_rate else None
@@ -114,7 +114,7 @@ class Queue(engine.Part):
         again: bool,
         include_own: bool,
     ) -> workbench.Task | None:
-        """The first item with a free slot that is not kept for others.  `assigned`: to this person; `again`: among those that they gave
+        """The first item with a free slot that is not reserved for others.  `assigned`: to this person; `again`: among those that they gave
         back or lost (also gold ones that were mixed in); `include_own`: also among those that they annotated."""
         queue, task = workbench.ItemStage, workbench.Task
         mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == person.id)

@@ -21,7 +21,7 @@ def stage_row(session: Session, item: int, stage: str) -> workbench.ItemStage | 
 
 
 def live_count(moment: datetime) -> ScalarSelect[int]:
-    """Of a row of item_stage: how many tasks hold a slot, expired leases aside."""
+    """Of a row of item_stage: how many tasks hold a slot, without expired leases."""
     task, queue = workbench.Task, workbench.ItemStage
     lives = or_(task.state != "leased", task.expires > moment)
     holds_slot = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)

@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 
 from core.annotating import checks
 from core.errors import InputError
-from core.trace import to_json
+from core.trace import from_json, to_json
 from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.annotation.contents import check_content, content_from_json, corrections_of, gold_from_json, gold_score
+from storage.annotation.contents import Corrections, check_content, content_from_json, gold_from_json, gold_score
 from storage.annotation.drafts import check_body, log_of, put_draft
 from storage.annotation.places import Place, find_place, project_row
 from storage.annotation.slots import free_slot
@@ -118,7 +118,7 @@ class Submissions(engine.Part):
     ) -> Submission:
         """Submits a person's work on an item that they opened, and returns it as stored.
 
-        It counts if the person holds a slot or one is free; otherwise it is kept over the number (`counted` False).  Content
+        It counts if the person holds a slot or one is free; otherwise it is kept as surplus (`counted` False).  Content
         equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
         `draft_body`: what an undo reopens (default: the last draft).
 
@@ -133,7 +133,7 @@ class Submissions(engine.Part):
         body = check_body(draft_body) if draft_body is not None else None
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
-            task, question = place.need_task(), session.get_one(tables.Question, place.item.question_id)
+            task, question = place.need_task(), place.question
             log = log_of(session, place.item.id, stage, place.person.id)
             content = _completed(session, place, question.text, content, seconds, log)
             plain = to_json(content)
@@ -146,7 +146,7 @@ class Submissions(engine.Part):
                 raise SubmissionConflictError(content, theirs, expected_version)
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
-            if task.state not in ("leased", "submitted", "returned"):  # a slot that is free, or none
+            if task.state not in ("leased", "submitted", "returned"):  # takes a slot if one is free
                 fill_free_slots(session, place.project, place.queue)
                 task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
             score = _score(session, place, content) if place.item.gold is not None else None
@@ -172,8 +172,8 @@ class Submissions(engine.Part):
         item: str | None = None,
         limit: int = 50,
     ) -> list[Submission]:
-        """What stands (no earlier versions, nor what was returned or reopened), in the order in which it was submitted.  Other people's is for
-        validators and managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
+        """Current submissions (no earlier versions, nor what was returned or reopened), in the order of their submission.  Other people's are
+        for validators and managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
         """
         check_page(limit, 0)
         with self.reading() as session:
@@ -213,7 +213,7 @@ class Submissions(engine.Part):
             ]
             if place.item.corrections is None:
                 return tuple(suggestions)
-            c = corrections_of(place.item.corrections)
+            c = from_json(Corrections, place.item.corrections)
             added = [Suggestion(c.prediction, c.count + n, text, "", 1.0, ()) for n, text in enumerate(c.added)]
             return (*(s for s in suggestions if s.prediction_id != c.prediction or s.position not in c.struck), *added)
 
@@ -231,7 +231,7 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
             f"'{foreign[0][:80]}' is no error label of the project; it has {', '.join(sorted(error_labels)) or 'none'}"
         )
     if strange := sorted(set(judged) - set(expected)):
-        raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is none of this item")
+        raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is not part of this item")
     if missing := sorted(set(expected) - set(judged)):
         raise InputError(f"{len(missing)} of {len(expected)} answers have no label yet")
     for key, clarified in expected.items():
@@ -250,7 +250,7 @@ def _complete_judging(session: Session, place: Place, content: JudgingWork) -> J
 
 
 def _completed(session: Session, place: Place, prompt: str, content: Content, seconds: float, log: InteractionLog) -> Content:
-    """The content with what the store adds, found complete."""
+    """The content with what the store adds.  Raises InputError where it is not complete, SourcesChangedError."""
     if isinstance(content, JudgingWork):
         return _complete_judging(session, place, content)
     limits = {**THRESHOLDS, **place.project.thresholds}

@@ -1,4 +1,4 @@
-"""Databases beside a person's own: each is made whole, or not there."""
+"""Databases beside a person's own, each created completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCKS: dict[Path, threading.Lock] = {}
 
 
 def ensure_database(file: Path, fill: Callable[[Store], object]) -> Path:
-    """The database `file`; where it is not there, `fill` makes its content.  Raises StorageError, and what `fill` raises: then nothing is left."""
+    """The database `file`; where it does not exist, `fill` makes its content.  Raises StorageError, and what `fill` raises: then no file remains."""
     with _LOCKS.setdefault(file, threading.Lock()):
         if file.is_file():
             return file
@@ -32,6 +32,6 @@ def ensure_database(file: Path, fill: Callable[[Store], object]) -> Path:
 
 
 def remove_database(file: Path) -> None:
-    """The file, and what SQLite keeps beside it."""
+    """Deletes the file and what SQLite keeps beside it."""
     for path in file.parent.glob(f"{file.name}*"):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Twelve starter questions to practise on, and what three invented people made of them: a project to work in, and an example of agreement.
+"""Twelve starter questions to practise on, with the work of three invented people: a project to work in, and an example of agreement.
 
 Both are databases of their own.  Real work is in neither, and nothing of them enters exports or figures.
 """
@@ -42,7 +42,7 @@ ANSWERED = 4  # questions of the practice project that two people have answered 
 
 
 def digest() -> str:
-    """Names what is made of the shipped files, in this version's schema."""
+    """Identifies what is made of the shipped files in this version's schema."""
     return hashlib.sha256(head().encode() + PEOPLE.read_bytes() + PREDICTIONS.read_bytes()).hexdigest()[:12]
 
 
@@ -146,7 +146,7 @@ class PracticeFeedback:
 
 
 def feedback(store: StoreParts, item: str, annotator: str, stage: WorkStage, content: Content) -> PracticeFeedback:
-    """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
+    """Compares somebody's work with the references of a practice question.  Raises as the store's methods."""
     references = store.items.get_item(item, annotator).references
     sides = store.reviews.judging_sheet(item, annotator).sides if stage == "judging" else ()
     score = gold_score(references, content, {(a.prediction_id, a.position): a.text for side in sides for a in side.answers})

@@ -1,6 +1,6 @@
 """Evaluations that come with Ambiscope: packed into one file of the repository, unpacked into a database of their own.
 
-The file begins with what it was made with (`About`); each further line is a run, its report and its traces (storage.shipped.traces).
+The first line says what the file was made with (`About`); each further line is a run, its report and its traces (storage.shipped.traces).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def about(archive: Path | None = None) -> About:
 
 
 def digest(archive: Path | None = None) -> str:
-    """Names what is made of the file, in this version's schema.  Raises StorageError where there is none."""
+    """Identifies what is made of the file in this version's schema.  Raises StorageError where there is none."""
     path = archive or ARCHIVE
     try:
         stat = path.stat()
