@@ -20,7 +20,6 @@ from storage.records.annotation import SignInError
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
 AT_ONCE = 2
 PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
-_NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
@@ -30,8 +29,9 @@ def _hasher() -> PasswordHasher:
 
 
 @cache
-def _nobodys_hash() -> str:
-    return _hasher().hash(_NOBODYS)
+def _dummy_hash() -> str:
+    """What a name without a password is checked against, to take as long."""
+    return _hasher().hash("correct horse battery staple")
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def is_right(stored_hash: str | None, password: str) -> bool:
     """Whether the password matches.  Takes as long where no hash is stored.  Raises SignInError where too many are waiting."""
     with _slot():
         try:
-            _hasher().verify(stored_hash or _nobodys_hash(), password)
+            _hasher().verify(stored_hash or _dummy_hash(), password)
         except (VerificationError, InvalidHashError, UnicodeEncodeError):
             return False
     return stored_hash is not None

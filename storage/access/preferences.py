@@ -26,18 +26,17 @@ class Preferences:
             preferences = read(self._file)
         except AmbiscopeError:
             return {}
-        return preferences if isinstance(preferences, dict) else {}
+        items = preferences.items() if isinstance(preferences, dict) else ()
+        return {person: values for person, values in items if isinstance(values, dict)}
 
     def get(self, person: str, key: str) -> str:
         """Empty where nothing was chosen."""
-        mine = self._all().get(person)
-        return str(mine.get(key, "")) if isinstance(mine, dict) else ""
+        return str(self._all().get(person, {}).get(key, ""))
 
     def put(self, person: str, key: str, value: str) -> None:
         """Raises StorageError when the disk refuses."""
         with _LOCK:
             preferences = self._all()
-            mine = preferences.get(person)
-            preferences[person] = {**(mine if isinstance(mine, dict) else {}), key: value}
+            preferences.setdefault(person, {})[key] = value
             self._file.parent.mkdir(parents=True, exist_ok=True)
             write_json(self._file, preferences)

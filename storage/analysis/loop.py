@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -232,24 +233,21 @@ class _Loop:
             if not (best / "config.json").is_file():
                 raise StorageError(f"{best} is gone: delete {self.out} to train again")
             return best
-        command = [
-            "train",
-            "answerer",
-            "--stage",
-            "tune",
-            "--init",
-            _placed(self.options.init),
-            "--multi",
-            str(training),
-            "--out",
-            str(folder),
-        ]
-        command += ["--rank", str(o.rank), "--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
-        command += ["--annotated", str(o.replay.absolute())] if o.replay else []
-        if o.steps is not None:
-            command += ["--steps", str(o.steps), "--evaluate-every", str(max(1, o.steps // 4))]
-        else:
-            command += ["--minutes", str(minutes), "--steps", "1000000", "--evaluate-every", "100"]
+        command = _arguments(
+            ["train", "answerer"],
+            stage="tune",
+            init=_placed(o.init),
+            multi=training,
+            out=folder,
+            rank=o.rank,
+            lr=o.lr,
+            head_lr=o.head_lr,
+            seed=o.seed,
+            annotated=o.replay and o.replay.absolute(),
+            minutes=minutes if o.steps is None else None,
+            steps=o.steps or 1_000_000,
+            evaluate_every=max(1, o.steps // 4) if o.steps else 100,
+        )
 
         def watch() -> None:
             row = last_row(folder / "log.jsonl")
@@ -267,20 +265,8 @@ class _Loop:
         o, folder = self.options, self.out / name
         report = folder / "report.json"
         if not self.state.get(name):
-            command = [
-                "evaluate",
-                "--system",
-                MEASURED,
-                "--questions",
-                str(questions),
-                "--out",
-                str(folder),
-                "--seed",
-                str(o.seed),
-            ]
-            command += ["--corpus", o.corpus] if o.corpus else []
-            command += ["--limit", str(o.limit)] if o.limit else []
-            command += [] if o.clarify else ["--no-clarify"]
+            options = {"questions": questions, "out": folder, "seed": o.seed, "corpus": o.corpus or None, "limit": o.limit}
+            command = _arguments(["evaluate"], system=MEASURED, **options) + ([] if o.clarify else ["--no-clarify"])
 
             def watch() -> None:
                 count = lines(folder / "rows.jsonl")
@@ -357,6 +343,12 @@ class _Loop:
             report=json.loads(json.dumps({**report, "loop": details})),  # tuples become lists
             label=f"{name} training from snapshot {number}",
         )
+
+
+def _arguments(command: list[str], **options: object) -> list[str]:
+    """The command with the options that are not None."""
+    words = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items() if value is not None}
+    return [*command, *chain.from_iterable(words.items())]
 
 
 def _placed(name: str) -> str:

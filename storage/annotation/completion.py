@@ -153,24 +153,25 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
 
 def lease(
     session: Session, project: workbench.Project, queue: workbench.ItemStage, person: Actor, row: workbench.Task | None
-) -> bool:
-    """Gives this person a free slot, unless earlier surplus work takes it, or it is reserved for somebody else."""
+) -> workbench.Task | None:
+    """The person's task (`row`, if they have one) with a free slot; None where there is no slot, earlier surplus work takes it, or it is
+    reserved for somebody else."""
     moment = engine.now()
     if not session.scalar(
         select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(person.id, queue.stage))
     ):
-        return False
+        return None
     while queue.state == "open" and (slot := free_slot(session, queue, moment, person.id)) is not None:
         if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
             continue
         end = lease_end(project, moment)
         if row is None:
-            new_task(session, queue, person.id, "leased", slot=slot, expires=end)
+            row = new_task(session, queue, person.id, "leased", slot=slot, expires=end)
         else:
             row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
         note(session, person.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
-        return True
-    return False
+        return row
+    return None
 
 
 def renew(session: Session, place: Place) -> None:

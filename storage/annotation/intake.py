@@ -60,15 +60,6 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
     return [ids[(question.question, question.id)] for question in questions]
 
 
-def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
-    for number, question in enumerate(questions, 1):
-        if not question.annotations:
-            raise InputError(
-                f"question {number} has no answers: this project validates the answers of its question file, as nobody writes any; "
-                "add questions with answers, or make a project with the stage generation"
-            )
-
-
 def _passage_key(passages: Sequence[dict[str, Any]] | None) -> str:
     """The text of a question's own passages, without their ids: a question over two texts is two questions; "" if it has none of its own."""
     return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
@@ -150,7 +141,12 @@ class Intake(engine.Part):
         item = workbench.ProjectItem
         keys = {question_key(question.question) for question in questions}
         if "validation" in project.stages and "generation" not in project.stages:
-            _something_to_validate(questions)
+            for number, question in enumerate(questions, 1):
+                if not question.annotations:
+                    raise InputError(
+                        f"question {number} has no answers: this project validates the answers of its question file, as nobody writes "
+                        "any; add questions with answers, or make a project with the stage generation"
+                    )
         texts = (
             select(item.id, tables.Question.text)
             .join(tables.Question, tables.Question.id == item.question_id)

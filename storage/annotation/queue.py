@@ -48,11 +48,8 @@ class Queue(engine.Part):
             if row.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
             _bring_back(session, row, stage)
-            task = self._unfinished(session, row, person, stage)
-            if task is None and stage != "validation":
-                task = self._gold(session, row, person, stage)
-            if task is None:
-                task = self._from_queue(session, row, person, stage)
+            search = (session, row, person, stage)
+            task = self._unfinished(*search) or self._gold(*search) or self._from_queue(*search)
             return load_task(session, task) if task else None
 
     def _unfinished(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
@@ -92,7 +89,7 @@ class Queue(engine.Part):
         if not entries:
             return None
         entry = entries[last % len(entries)]
-        return task_row(session, entry.item_id, stage, person.id) if lease(session, project, entry, person, None) else None
+        return lease(session, project, entry, person, None)
 
     def _from_queue(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
         has_assignments = session.scalar(
@@ -147,8 +144,8 @@ class Queue(engine.Part):
                 return None
             for entry in entries:
                 row = task_row(session, entry.item_id, stage, person.id) if again else None
-                if lease(session, project, entry, person, row):
-                    return row or task_row(session, entry.item_id, stage, person.id)
+                if leased := lease(session, project, entry, person, row):
+                    return leased
                 refused_ids.append(entry.id)  # surplus work took the slot
 
     @allowed_to("annotate")
@@ -169,9 +166,7 @@ class Queue(engine.Part):
             if stage == "judging" and not session.scalar(select(linked_count(place.item.id) >= len(place.project.systems))):
                 raise InputError("this item has no prediction to judge yet: a manager answers it first")
             _bring_back(session, place.project, stage)
-            if place.queue.state != "open" or not lease(session, place.project, place.queue, place.person, row):
-                return None
-            task = row or task_row(session, place.item.id, stage, place.person.id)
+            task = lease(session, place.project, place.queue, place.person, row)
             return load_task(session, task) if task else None
 
     @allowed_to("annotate")

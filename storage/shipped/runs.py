@@ -76,18 +76,15 @@ def load(
 
     Raises FormatError, StorageError, and what `progress` raises.
     """
-    total, lines = about(archive).runs, read(archive or ARCHIVE)
-    next(lines)
+    total, count = about(archive).runs, 0
     passages_by_folder: dict[str, dict[str, Body]] = {}
-    count = 0
-    for run in lines:
-        progress(count, total)
+    for count, run in enumerate(packed(archive), 1):
+        progress(count - 1, total)
         folder = run["folder"]
         if traced and folder not in passages_by_folder:
             passages_by_folder[folder] = passages(root / folder)
         traces = [(name, to_json(expand(trace, passages_by_folder[folder]))) for name, trace in run["traces"]] if traced else []
         save_run(store.evaluations, run["report"], traces)
-        count += 1
     return count
 
 
