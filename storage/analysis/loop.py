@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from core.disk import HOLDER, LOCK, check_same_run, locked, plain_or_gz
@@ -300,21 +301,16 @@ class _Loop:
         trained_on: int,
     ) -> LoopResult:
         differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
-        interval = differences[0].interval
-        verdict = "undecided"
-        if interval is not None and (interval[0] > 0 or interval[1] < 0):
-            verdict = "better" if interval[0] > 0 else "worse"
+        low, high = differences[0].interval or (0.0, 0.0)
+        verdict = "better" if low > 0 else "worse" if high < 0 else "undecided"
         if verdict == "worse":
             checkpoint = _placed(self.options.init)
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
             if name not in ids:
-                details = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
-                details |= (
-                    {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
-                    if ids
-                    else {}
-                )
+                details: dict[str, Any] = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
+                if ids:
+                    details |= {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
                 ids[name] = self._save(name, report, details, snapshot.number)
                 self._note(evaluations=ids)
         result = LoopResult(
@@ -375,12 +371,13 @@ def _trainable(file: Path) -> int:
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-    def values(report: Mapping[str, Any]) -> dict[str, float | None]:
-        return {row["id"]: row["metrics"].get(metric) for row in report["rows"] if row.get("error") is None}
+    def values(report: Mapping[str, Any]) -> dict[str, float]:
+        scores = {row["id"]: row["metrics"].get(metric) for row in report["rows"] if row.get("error") is None}
+        return {question: value for question, value in scores.items() if value is not None}
 
     old, new = values(before), values(after)
-    shared = [i for i in old if i in new]
-    comparison = compare([new[i] for i in shared], [old[i] for i in shared])
-    defined = [i for i in shared if old[i] is not None and new[i] is not None]
-    means = [sum(v for i in defined if (v := side[i]) is not None) / len(defined) if defined else None for side in (old, new)]
-    return Difference(metric, means[0], means[1], comparison.n, comparison.difference, comparison.interval, comparison.p_value)
+    shared = [question for question in old if question in new]
+    sides = [old[question] for question in shared], [new[question] for question in shared]
+    means = [fmean(side) if side else None for side in sides]
+    c = compare(sides[1], sides[0])
+    return Difference(metric, means[0], means[1], c.n, c.difference, c.interval, c.p_value)

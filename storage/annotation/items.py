@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
-from sqlalchemy import and_, case, false, func, or_, select
+from sqlalchemy import and_, false, func, or_, select
 from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
@@ -210,7 +210,7 @@ def tallies(moment: Any, *, gold_counts: bool = False) -> list[Any]:
     gold = false() if gold_counts else task.slots == MIXED_SLOTS
 
     def count(condition: Any, name: str) -> Any:
-        return func.coalesce(func.sum(case((condition, 1), else_=0)), 0).label(name)
+        return func.count().filter(condition).label(name)
 
     is_submitted = task.state == "submitted"
     return [
@@ -220,7 +220,7 @@ def tallies(moment: Any, *, gold_counts: bool = False) -> list[Any]:
         count(task.state == "skipped", "skipped"),
         count(and_(is_submitted, task.slot.is_(None)), "over"),
         count(and_(is_submitted, gold), "gold"),
-        func.coalesce(func.sum(case((or_(is_submitted, task.version > 0), task.seconds), else_=0.0)), 0.0).label("seconds"),
+        func.coalesce(func.sum(task.seconds).filter(or_(is_submitted, task.version > 0)), 0.0).label("seconds"),
     ]
 
 

@@ -169,13 +169,11 @@ class Projects(engine.Part):
             raise InputError(
                 f"{surplus} pieces of work are held beyond {number} annotators an item: release or return them first"
             )
-        for stage in row.stages:
-            if stage != "validation":  # one person validates
-                session.execute(
-                    update(queue)
-                    .where(queue.project_id == row.id, queue.stage == stage, queue.gold == False)  # noqa: E712
-                    .values(slots=number)
-                )
+        session.execute(
+            update(queue)
+            .where(queue.project_id == row.id, queue.stage != "validation", queue.gold == False)  # noqa: E712  (one person validates)
+            .values(slots=number)
+        )
         session.expire_all()
         refresh_states(session, row.id, row.stages)
 
