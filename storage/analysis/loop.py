@@ -227,8 +227,8 @@ class _Loop:
         return questions, file
 
     def _train(self, training: Path) -> Path:
-        o, folder = self.options, self.out / "train"
-        minutes = MINUTES if o.minutes is None else o.minutes
+        options, folder = self.options, self.out / "train"
+        minutes = MINUTES if options.minutes is None else options.minutes
         best = folder / "best"
         if self.state.get("trained"):
             if not (best / "config.json").is_file():
@@ -237,23 +237,23 @@ class _Loop:
         command = _arguments(
             ["train", "answerer"],
             stage="tune",
-            init=_placed(o.init),
+            init=_placed(options.init),
             multi=training,
             out=folder,
-            rank=o.rank,
-            lr=o.lr,
-            head_lr=o.head_lr,
-            seed=o.seed,
-            annotated=o.replay and o.replay.absolute(),
-            minutes=minutes if o.steps is None else None,
-            steps=o.steps or 1_000_000,
-            evaluate_every=max(1, o.steps // 4) if o.steps else 100,
+            rank=options.rank,
+            lr=options.lr,
+            head_lr=options.head_lr,
+            seed=options.seed,
+            annotated=options.replay and options.replay.absolute(),
+            minutes=minutes if options.steps is None else None,
+            steps=options.steps or 1_000_000,
+            evaluate_every=max(1, options.steps // 4) if options.steps else 100,
         )
 
         def watch() -> None:
             row = last_row(folder / "log.jsonl")
             step = row.get("step", 0)
-            share = step / o.steps if o.steps else row.get("minutes", 0.0) / minutes
+            share = step / options.steps if options.steps else row.get("minutes", 0.0) / minutes
             self.progress(f"training: step {step}", min(1.0, share))
 
         self._command(command, "train.log", watch)
@@ -263,11 +263,19 @@ class _Loop:
         return best
 
     def _evaluate(self, name: str, answerer: str, questions: Path, total: int) -> dict[str, Any]:
-        o, folder = self.options, self.out / name
+        options, folder = self.options, self.out / name
         report = folder / "report.json"
         if not self.state.get(name):
-            options = {"questions": questions, "out": folder, "seed": o.seed, "corpus": o.corpus or None, "limit": o.limit}
-            command = _arguments(["evaluate"], system=MEASURED, **options) + ([] if o.clarify else ["--no-clarify"])
+            command = _arguments(
+                ["evaluate"],
+                system=MEASURED,
+                questions=questions,
+                out=folder,
+                seed=options.seed,
+                corpus=options.corpus or None,
+                limit=options.limit,
+            )
+            command += [] if options.clarify else ["--no-clarify"]
 
             def watch() -> None:
                 count = lines(folder / "rows.jsonl")

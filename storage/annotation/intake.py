@@ -154,15 +154,15 @@ class Intake(engine.Part):
             .execution_options(yield_per=10_000)
         )
         keys_by_item = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in keys}
-        seen: set[tuple[str, str]] = set()
+        seen_keys: set[tuple[str, str]] = set()
         for part in chunks(sorted(keys_by_item)):
             for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
-                seen.add((keys_by_item[key], _passage_key(passages)))
+                seen_keys.add((keys_by_item[key], _passage_key(passages)))
         positions = []
         for position, (question, body) in enumerate(zip(questions, bodies, strict=True)):
             identity = (question_key(question.question), _passage_key(body["passages"]))
-            if identity not in seen:
-                seen.add(identity)
+            if identity not in seen_keys:
+                seen_keys.add(identity)
                 positions.append(position)
         return positions
 

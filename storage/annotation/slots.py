@@ -52,8 +52,8 @@ def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, an
 
 def unused_slot(queue: workbench.ItemStage, tasks: Sequence[workbench.Task]) -> int | None:
     """The lowest slot that none of these tasks, the holders, has; None: all are taken."""
-    used = {task.slot for task in tasks}
-    return next((n for n in range(queue.slots) if n not in used), None)
+    used_slots = {task.slot for task in tasks}
+    return next((n for n in range(queue.slots) if n not in used_slots), None)
 
 
 def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task | None:
