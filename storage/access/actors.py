@@ -71,11 +71,11 @@ def rights_of(session: Session, name: str, least_role: Role = "annotator") -> Ac
     """The rights of `name`, without a check of the session.  Raises as `actor`."""
     name = check_person(name)
     account = session.execute(
-        select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in())
+        select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in().label("in_use"))
         .outerjoin(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
         .where(tables.Annotator.name == name)
     ).first()
-    if not (account[3] if account else in_use(session)):
+    if not (account.in_use if account else in_use(session)):
         refuse_lost_accounts(session)
         if account is None and not session.info.get("writing"):
             return Actor(0, name, "manager")

@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, select
+from sqlalchemy import ColumnElement, and_, delete, select, true
 from sqlalchemy.orm import Session
 
 from storage.access.actors import VISITOR, in_use
@@ -87,7 +87,7 @@ def visitor_for(session: Session, token: str) -> Visitor | None:
 
 def end_sign_ins(session: Session, account: int, key: str | None = None) -> None:
     """All of an account, or the one with this key."""
-    session.execute(delete(SignIn).where(SignIn.account_id == account, *([] if key is None else [SignIn.key == key])))
+    session.execute(delete(SignIn).where(SignIn.account_id == account, true() if key is None else SignIn.key == key))
 
 
 def _in_time(moment: datetime) -> ColumnElement[bool]:
@@ -100,12 +100,9 @@ def check_visitor(session: Session, visitor: Visitor | None, least_role: Role) -
 
     Raises SignedOutError for None or a visitor that is not valid any more, NotAllowedError for a lesser role.
     """
-    if visitor is None:
+    if visitor is None or (not visitor.account and in_use(session)):
         raise SignedOutError
-    if not visitor.account:
-        if in_use(session):
-            raise SignedOutError
-    else:
+    if visitor.account:
         signed_in = and_(SignIn.account_id == Account.id, SignIn.key == visitor.key, _in_time(engine.now()))
         row = session.execute(
             select(tables.Annotator.name, Account.role, Account.active, SignIn.id)
@@ -113,9 +110,9 @@ def check_visitor(session: Session, visitor: Visitor | None, least_role: Role) -
             .outerjoin(SignIn, signed_in)
             .where(Account.id == visitor.account)
         ).first()
-        if row is not None and row.name == visitor.name and not row.active:
-            raise SignedOutError(f"the account '{visitor.name[:80]}' was deactivated: ask a manager, then sign in again")
-        if row is None or row.name != visitor.name or row.id is None:
+        if row is None or row.name != visitor.name or (row.active and row.id is None):
             raise SignedOutError
+        if not row.active:
+            raise SignedOutError(f"the account '{visitor.name[:80]}' was deactivated: ask a manager, then sign in again")
         check_role(visitor.name, row.role, least_role)
     session.info[VISITOR] = visitor.name
