@@ -31,6 +31,7 @@ from storage.schema import engine, tables, workbench
 
 MAX_ITEMS = 1_000_000  # of one project
 MAX_QUESTIONS = 20_000  # of one call: they are stored in one transaction, for which others wait
+_NewItem = tuple[ReferenceQuestion, dict[str, Any]]  # with its columns of `Intake._checked`
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
@@ -95,8 +96,8 @@ class Intake(engine.Part):
                 f"{len(questions):,} questions: at most {MAX_QUESTIONS:,} are added at once; split the file into smaller ones (of a file "
                 f"with a question a line: split -l {MAX_QUESTIONS} FILE) and add them one after the other"
             )
-        bodies = [self._checked(number, question, gold) for number, question in enumerate(questions, 1)]
-        while (added := self._add(user, project, questions, bodies, gold)) is None:
+        items = [(question, self._checked(number, question, gold)) for number, question in enumerate(questions, 1)]
+        while (added := self._add(user, project, items, gold)) is None:
             pass
         number, count = added
         linked = link_all(self.database, number)
@@ -104,21 +105,13 @@ class Intake(engine.Part):
             self._note_linked(user, number, linked)
         return ItemsReport(count, len(questions) - count, linked)
 
-    def _add(
-        self,
-        user: str,
-        project: str,
-        questions: Sequence[ReferenceQuestion],
-        bodies: Sequence[dict[str, Any]],
-        gold: bool,
-    ) -> tuple[int, int] | None:
+    def _add(self, user: str, project: str, items: Sequence[_NewItem], gold: bool) -> tuple[int, int] | None:
         """(the project's row, how many were added); None where somebody else added to the project since it was read."""
         with self.reading() as session:
             actor(session, user, "manager")
             row = project_row(session, project)
             last_position = _last_position(session, row)
-            positions = self._new_positions(session, row, questions, bodies)
-        new = [(_identified(questions[i], bodies[i]), bodies[i]) for i in positions]
+            new = self._new_items(session, row, items)
         with self.writing() as session:
             manager = actor(session, user, "manager")
             row = project_row(session, project)
@@ -134,14 +127,12 @@ class Intake(engine.Part):
             note(session, manager.id, "predictions linked", project=project, details={"linked": count})
 
     @staticmethod
-    def _new_positions(
-        session: Session, project: workbench.Project, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]]
-    ) -> list[int]:
-        """Positions of the questions that the project does not have, each the first of its kind.  Raises as `add_items`."""
+    def _new_items(session: Session, project: workbench.Project, items: Sequence[_NewItem]) -> list[_NewItem]:
+        """Those of which the project does not have the question, each the first of its kind.  Raises as `add_items`."""
         item = workbench.ProjectItem
-        keys = {question_key(question.question) for question in questions}
+        keys = {question_key(question.question) for question, _ in items}
         if "validation" in project.stages and "generation" not in project.stages:
-            for number, question in enumerate(questions, 1):
+            for number, (question, _) in enumerate(items, 1):
                 if not question.annotations:
                     raise InputError(
                         f"question {number} has no answers: this project validates the answers of its question file, as nobody writes "
@@ -158,24 +149,18 @@ class Intake(engine.Part):
         for part in chunks(sorted(keys_by_item)):
             for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
                 seen_keys.add((keys_by_item[key], _passage_key(passages)))
-        positions = []
-        for position, (question, body) in enumerate(zip(questions, bodies, strict=True)):
+        new = []
+        for question, body in items:
             identity = (question_key(question.question), _passage_key(body["passages"]))
             if identity not in seen_keys:
                 seen_keys.add(identity)
-                positions.append(position)
-        return positions
+                new.append((_identified(question, body), body))
+        return new
 
-    def _put(
-        self,
-        session: Session,
-        project: workbench.Project,
-        questions: Sequence[tuple[ReferenceQuestion, dict[str, Any]]],
-        gold: bool,
-    ) -> int:
-        """Stores those of these questions (each with its columns of `_checked`) that the project does not have; returns how many."""
+    def _put(self, session: Session, project: workbench.Project, items: Sequence[_NewItem], gold: bool) -> int:
+        """Stores those whose row of a question the project does not have; returns how many."""
         item = workbench.ProjectItem
-        ids = question_ids(session, [question for question, _ in questions])
+        ids = question_ids(session, [question for question, _ in items])
         present: set[int] = set()
         for part in chunks(ids):
             present.update(
@@ -183,7 +168,7 @@ class Intake(engine.Part):
             )
         first, moment = _last_position(session, project) + 1, engine.now()
         rows: list[dict[str, Any]] = []
-        for question, (_, body) in zip(ids, questions, strict=True):
+        for question, (_, body) in zip(ids, items, strict=True):
             if question in present:
                 continue
             present.add(question)
@@ -193,8 +178,6 @@ class Intake(engine.Part):
                     "project_id": project.id,
                     "question_id": question,
                     "position": first + len(rows),
-                    "margin": None,
-                    "disagreement": None,
                     "created": moment,
                     **body,
                 }
@@ -276,8 +259,7 @@ class Intake(engine.Part):
             question = ReferenceQuestion(question_row.source_id, question_row.text, references)
             body = self._checked(1, question, False)
             body["corrections"] = to_json(Corrections(prediction_id, len(answers), tuple(sorted(struck)), tuple(added)))
-            is_new = self._new_positions(session, row, [question], [body])
-            if not is_new or not self._put(session, row, [(question, body)], False):
+            if not self._put(session, row, self._new_items(session, row, [(question, body)]), False):
                 raise InputError("this question is in the project already")
             item = session.scalars(
                 select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=question_row.id)

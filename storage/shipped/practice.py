@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -70,20 +70,19 @@ def annotation_of(question: str, person: str) -> Annotation:
 
 def practice(store: Store) -> Project:
     """Makes the project to practise in: to write, to validate and to judge.  Raises StorageError."""
-    starter_questions = questions()
-    project = _project(store, PRACTICE, 2)
-    _write(store, project, starter_questions, ("Ada",))
-    _write(store, project, starter_questions[:ANSWERED], ("Ben",))
+    project, items = _project(store, PRACTICE, 2)
+    _write(store, items, ("Ada",))
+    _write(store, items[:ANSWERED], ("Ben",))
     return project
 
 
 def example(store: Store) -> Project:
     """Makes the example of agreement.  Raises StorageError."""
-    starter_questions, people = questions(), tuple(_people()["judges"])
-    project = _project(store, EXAMPLE, len(people))
-    _write(store, project, starter_questions, people)
-    for question, item in zip(starter_questions, _items(store, project), strict=True):
-        for person, criterion in _people()["judges"].items():
+    criteria: Mapping[str, str] = _people()["judges"]
+    project, items = _project(store, EXAMPLE, len(criteria))
+    _write(store, items, criteria)
+    for item, question in items:
+        for person, criterion in criteria.items():
             name = display_name(person)
             store.queue.claim_item(item, name, "judging")
             annotation = annotation_of(question.id, person)
@@ -93,7 +92,8 @@ def example(store: Store) -> Project:
     return project
 
 
-def _project(store: Store, name: str, people: int) -> Project:
+def _project(store: Store, name: str, people: int) -> tuple[Project, list[tuple[str, ReferenceQuestion]]]:
+    """A project over the starter questions, and the id of each item with its question."""
     starter_passages = passages(STARTER)
     predictions = [expand(row, starter_passages) for row in read(PREDICTIONS)]
     for prediction in predictions:
@@ -107,16 +107,14 @@ def _project(store: Store, name: str, people: int) -> Project:
         systems=systems,
         annotators_per_item=people,
     )
-    store.intake.add_items(MAKER, project.id, questions())
-    return project
+    starter_questions = questions()
+    store.intake.add_items(MAKER, project.id, starter_questions)
+    items = store.items.items(project.id, MAKER, stage="generation", limit=100)
+    return project, list(zip((item.id for item in items), starter_questions, strict=True))
 
 
-def _items(store: Store, project: Project) -> list[str]:
-    return [item.id for item in store.items.items(project.id, MAKER, stage="generation", limit=100)]
-
-
-def _write(store: Store, project: Project, asked_questions: Sequence[ReferenceQuestion], people: Sequence[str]) -> None:
-    for question, item in zip(asked_questions, _items(store, project), strict=False):
+def _write(store: Store, items: Sequence[tuple[str, ReferenceQuestion]], people: Iterable[str]) -> None:
+    for item, question in items:
         for person in people:
             name = display_name(person)
             store.queue.claim_item(item, name, "generation")
