@@ -219,7 +219,7 @@ def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]
     gold = {name: (int(count), float(score)) for name, count, score in scores}
     rows = []
     for person in counts.keys() | gold.keys():
-        rates: tuple[float | None, ...] = (None, None, None)
+        rates: tuple[float | None, float | None, float | None] = (None, None, None)
         if counts[person] >= MIN_ANSWERS:
             errors = competence.errors[person]
             rates = (competence.accuracy(person), float(errors[1, 1]), float(errors[0, 0]))

@@ -140,7 +140,7 @@ class Assignments(engine.Part):
             return sorted(rows, key=lambda p: (p.person, row.stages.index(p.stage)))
 
     @staticmethod
-    def _progress(person: Any, stage: str, tally: Any, assigned: Sequence[int]) -> PersonProgress:
+    def _progress(person: Any, stage: WorkStage, tally: Any, assigned: Sequence[int]) -> PersonProgress:
         """`person`: id, name, and by stage whether they may work there; `tally`: None without a task; `assigned`: all, and unfinished ones."""
         counts = {key: int(getattr(tally, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
         seconds = float(getattr(tally, "seconds", 0.0))
