@@ -260,11 +260,10 @@ class People(engine.Part):
     @staticmethod
     def _give_account(session: Session, row: tables.Annotator, role: Role, password: str | None, subject: str | None) -> None:
         account = session.scalar(select(workbench.Account).filter_by(annotator_id=row.id))
-        if account is None:
-            account = workbench.Account(annotator_id=row.id, created=engine.now())
-            session.add(account)
+        account = account or workbench.Account(annotator_id=row.id, created=engine.now())
         account.role, account.active, account.password, account.subject = role, True, password, subject
         account.updated = engine.now()
+        session.add(account)
 
     @staticmethod
     def _check_subject(session: Session, subject: str | None, account: int | None) -> None:

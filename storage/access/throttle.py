@@ -74,27 +74,20 @@ class Attempt:
         budgets = {self._pair: KNOWN_PAIR if self._known else PAIR}
         if not self._known:
             budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
-        rows = [row for key in budgets if (row := self._row(session, key)) is not None]
-        waits = [(row.until - moment).total_seconds() for row in rows]
+        rows = {key: self._row(session, key) for key in budgets}
+        waits = [(row.until - moment).total_seconds() for row in rows.values() if row is not None]
         wait = max((w for w in waits if w <= LONGEST), default=0.0)
         if wait > 0:
             raise SignInError(wait)
         for key, budget in budgets.items():
-            row = self._row_to_set(session, key)
+            row = rows[key] or workbench.SignInWait(key=key, failures=0)
             row.failures += 1
             row.until = moment + timedelta(seconds=budget.wait_after(row.failures))
+            session.add(row)
 
     @staticmethod
     def _row(session: Session, key: str) -> workbench.SignInWait | None:
         return session.scalar(select(workbench.SignInWait).filter_by(key=key))
-
-    @classmethod
-    def _row_to_set(cls, session: Session, key: str) -> workbench.SignInWait:
-        row = cls._row(session, key)
-        if row is None:
-            row = workbench.SignInWait(key=key, failures=0)
-            session.add(row)
-        return row
 
     def succeeded(self, session: Session) -> None:
         """Inside a later write transaction: this attempt is not counted after all, and its address is known for its name."""
@@ -103,4 +96,6 @@ class Attempt:
         for row in [] if self._known else [self._row(session, key) for key in self._elsewhere]:
             if row is not None:
                 row.failures, row.until = max(0, row.failures - 1), moment
-        self._row_to_set(session, self._mark).until = moment + KNOWN_FOR
+        mark = self._row(session, self._mark) or workbench.SignInWait(key=self._mark, failures=0)
+        mark.until = moment + KNOWN_FOR
+        session.add(mark)

@@ -39,7 +39,7 @@ def new_task(session: Session, queue: workbench.ItemStage, annotator: int, state
         seconds=0.0,
         created=moment,
         updated=moment,
-        **{"slot": None, "expires": None, **values},
+        **values,
     )
     session.add(row)
     session.flush()
