@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.annotating.agreement import agree, merged
@@ -82,9 +82,7 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
 
 def began_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
     """After a submission got its slot, or a new version of one that had it."""
-    other = workbench.Task
-    work = select(func.count()).where(other.item_id == queue.item_id, other.stage == queue.stage, other.slot.is_not(None))
-    filled = session.scalar(work.where(other.state == "submitted")) or 0
+    filled = sum(holder.state == "submitted" for holder in holders(session, queue.item_id, queue.stage))
     if filled >= queue.slots:
         queue.state = "done"
     if queue.stage == "generation":
