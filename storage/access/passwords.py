@@ -20,7 +20,7 @@ from storage.records.annotation import SignInError
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
 AT_ONCE = 2
 PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
-_slots = threading.BoundedSemaphore(AT_ONCE)
+_semaphore = threading.BoundedSemaphore(AT_ONCE)
 
 
 @cache
@@ -35,14 +35,14 @@ def _dummy_hash() -> str:
 
 
 @contextmanager
-def _slot() -> Iterator[None]:
+def _limited() -> Iterator[None]:
     """Raises SignInError where too many are waiting."""
-    if not _slots.acquire(timeout=PATIENCE_SECONDS):
+    if not _semaphore.acquire(timeout=PATIENCE_SECONDS):
         raise SignInError(COME_BACK_SECONDS)
     try:
         yield
     finally:
-        _slots.release()
+        _semaphore.release()
 
 
 def check_password(password: str) -> None:
@@ -59,13 +59,13 @@ def check_password(password: str) -> None:
 def hashed(password: str) -> str:
     """The hash with its salt and parameters.  Raises InputError as `check_password`."""
     check_password(password)
-    with _slot():
+    with _limited():
         return _hasher().hash(password)
 
 
 def is_right(stored_hash: str | None, password: str) -> bool:
     """Whether the password matches.  Takes as long where no hash is stored.  Raises SignInError where too many are waiting."""
-    with _slot():
+    with _limited():
         try:
             _hasher().verify(stored_hash or _dummy_hash(), password)
         except (VerificationError, InvalidHashError, UnicodeEncodeError):
@@ -77,5 +77,5 @@ def renewed(stored_hash: str, password: str) -> str | None:
     """A new hash where the stored one was made with other parameters than the current ones, else None."""
     if not _hasher().check_needs_rehash(stored_hash):
         return None
-    with _slot():
+    with _limited():
         return _hasher().hash(password)

@@ -216,12 +216,12 @@ def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) ->
     assert most == passwords.AT_ONCE
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
     for _ in range(passwords.AT_ONCE):
-        assert passwords._turns.acquire(timeout=60)
+        assert passwords._semaphore.acquire(timeout=60)
     try:
         with pytest.raises(SignInError, match="try again"):
             passwords.is_right(None, SECRET)
     finally:
-        passwords._turns.release(passwords.AT_ONCE)
+        passwords._semaphore.release(passwords.AT_ONCE)
 
 
 def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
