@@ -94,7 +94,6 @@ def update_disagreement(session: Session, items: Sequence[int]) -> None:
     """Recomputes the disagreement of these items: between the counted annotations, where there are two or more, else between the linked
     predictions.
     """
-    session.flush()
     for part in chunks(items):
         _set_column(session, "disagreement", _disagreements(session, part))
 
@@ -103,6 +102,7 @@ def _set_column(session: Session, name: str, values: Iterable[tuple[int, float |
     table = table_of(workbench.ProjectItem)
     change = update(table).where(table.c.id == bindparam("item")).values({name: bindparam("value")})
     bulk(session, change, [{"item": item, "value": value} for item, value in values])
+    session.flush()
     session.expire_all()
 
 
