@@ -128,7 +128,7 @@ class Intake(engine.Part):
 
     @staticmethod
     def _new_items(session: Session, project: workbench.Project, items: Sequence[_NewItem]) -> list[_NewItem]:
-        """Those of which the project does not have the question, each the first of its kind.  Raises as `add_items`."""
+        """Those whose question the project does not have, each the first of its kind.  Raises as `add_items`."""
         item = workbench.ProjectItem
         keys = {question_key(question.question) for question, _ in items}
         if "validation" in project.stages and "generation" not in project.stages:
@@ -158,7 +158,7 @@ class Intake(engine.Part):
         return new
 
     def _put(self, session: Session, project: workbench.Project, items: Sequence[_NewItem], gold: bool) -> int:
-        """Stores those whose row of a question the project does not have; returns how many."""
+        """Stores those whose question row is not in the project yet; returns how many."""
         item = workbench.ProjectItem
         ids = question_ids(session, [question for question, _ in items])
         present: set[int] = set()
