@@ -153,12 +153,8 @@ class People(engine.Part):
     def sign_in_subject(self, subject: str) -> Visitor:
         """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
         with self.writing() as session:
-            annotator_id = session.scalar(
-                select(workbench.Account.annotator_id).where(
-                    workbench.Account.subject == subject,
-                    workbench.Account.active == True,  # noqa: E712
-                )
-            )
+            account = workbench.Account
+            annotator_id = session.scalar(select(account.annotator_id).filter_by(subject=subject, active=True))
             if annotator_id is not None:
                 note(session, annotator_id, "signed in", details={"with": "subject"})
                 return begin_sign_in(session, annotator_id)
@@ -294,11 +290,8 @@ class People(engine.Part):
         """
         session.flush()
         account = workbench.Account
-        managers = select(account.id).where(
-            account.role == "manager",
-            account.active == True,  # noqa: E712
-            or_(account.password.is_not(None), account.subject.is_not(None)),
-        )
+        managers = select(account.id).filter_by(role="manager", active=True)
+        managers = managers.where(or_(account.password.is_not(None), account.subject.is_not(None)))
         if (before or in_use(session)) and session.scalar(managers.limit(1)) is None:
             raise InputError(
                 "nobody who manages could sign in any more: give somebody else the role and a password first"

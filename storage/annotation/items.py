@@ -148,11 +148,8 @@ class Items(engine.Part):
             totals: dict[str, dict[str, int]] = {}
             for name, state, count in session.execute(
                 select(queue.stage, queue.state, func.count())
-                .where(
-                    queue.project_id == row.id,
-                    queue.stage.in_(stages),
-                    queue.gold == False,  # noqa: E712
-                )
+                .where(queue.project_id == row.id, queue.stage.in_(stages))
+                .filter_by(gold=False)
                 .group_by(queue.stage, queue.state)
             ):
                 totals.setdefault(name, {})[state] = count

@@ -65,14 +65,12 @@ def link_all(database: engine.Database, project: int) -> int:
 
 def fill_margins(database: engine.Database, project: int) -> None:
     """The margins of items that have a linked prediction and none yet, where the project's order needs them."""
-    item, line = workbench.ProjectItem, workbench.ItemPrediction
+    item = workbench.ProjectItem
     with database.reading() as session:
         if session.get_one(workbench.Project, project).ordering != "uncertainty":
             return
-        query = select(item.id).where(item.project_id == project, item.margin.is_(None))
-        margins = margins_of(
-            session, list(session.scalars(query.where(select(line.id).where(line.item_id == item.id).exists())))
-        )
+        query = select(item.id).where(item.project_id == project, item.margin.is_(None), linked_count(item.id) > 0)
+        margins = margins_of(session, list(session.scalars(query)))
     for part in chunks(list(margins), PORTION):
         with database.writing() as session:
             set_margins(session, {key: margins[key] for key in part})
