@@ -29,7 +29,7 @@ def mia(store: Store) -> Visitor:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
     now = engine.now
-    return lambda by: monkeypatch.setattr(engine, "now", lambda moment=now() + by: moment)
+    return lambda by: monkeypatch.setattr(engine, "now", lambda: now() + by)
 
 
 def through(store: Store, visitor: Visitor) -> SessionStore:
