@@ -127,7 +127,7 @@ class SessionStore(StoreParts):
     def store_for(self, action: Name) -> Store:
         """For a function of storage that takes a store: each of its transactions is checked for this action."""
         role = ACTIONS[action].role
-        return self._store if role is None else self._store.gated(partial(check_visitor, visitor=self._who(), needed=role))
+        return self._store if role is None else self._store.gated(partial(check_visitor, visitor=self._who(), least_role=role))
 
     def allow(self, action: Name) -> None:
         """For what is done outside of the store.  Raises as a call."""

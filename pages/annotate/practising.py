@@ -15,7 +15,7 @@ from storage.shipped import beside, practice
 @action("annotate")
 def start() -> None:
     """Callback: makes the practice project at its first time, and goes there."""
-    beside.made(place.practice_file(), practice.practice)
+    beside.ensure_database(place.practice_file(), practice.practice)
     leave()
     st.query_params[place.ADDRESS] = place.ON
 
@@ -32,7 +32,7 @@ def remove() -> None:
     """Callback: removes this person's practice project with all that was done in it, and nothing else."""
     leave()
     shared.drop_beside(file := place.practice_file())
-    beside.removed(file)
+    beside.remove_database(file)
 
 
 def offer() -> None:

@@ -29,9 +29,9 @@ def _load(file: Path) -> jobs.BackgroundJob:
         def progress(done: int, total: int) -> None:
             job.progress(done, total, f"run {done + 1} of {total}")
 
-        beside.made(file, lambda store: runs.load(store, progress=progress, traced=False))
+        beside.ensure_database(file, lambda store: runs.load(store, progress=progress, traced=False))
         for old in set(file.parent.glob("runs-*.db")) - {file}:  # of another version
-            beside.removed(old)
+            beside.remove_database(old)
 
     return jobs.BackgroundJob(
         work, "import", stopped="the import of the example runs was stopped; the page imports them at the next visit"

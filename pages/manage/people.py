@@ -192,7 +192,7 @@ def activity(project: Project | None, who: str) -> None:
     entries = shared.store().people.activity(
         who,
         project=project.id if project else None,
-        who=(name or "").strip() or None,
+        person=(name or "").strip() or None,
         action=None if action == "everything" else action,
         before=before,
         limit=PAGE,

@@ -11,7 +11,7 @@ from pages.quality import training_loop
 from pages.session import shared
 from pages.session.actions import action
 from pages.ui.markup import escape
-from storage.analysis.loop import LEAST, MINUTES, LoopOptions
+from storage.analysis.loop import MIN_ANSWERED, MINUTES, LoopOptions
 
 
 @action("run the loop")
@@ -40,8 +40,8 @@ def draw(key: str) -> None:
             f"for {MINUTES:g} minutes. A model that is worse afterwards is discarded.",
         )
         enough = f"{count:,} judged question{'' if count == 1 else 's'}"
-        few = f"{count} of {LEAST} judged questions with a correct answer needed to train"
-        st.caption(few if count < LEAST else enough, width="content")
+        few = f"{count} of {MIN_ANSWERED} judged questions with a correct answer needed to train"
+        st.caption(few if count < MIN_ANSWERED else enough, width="content")
     if run is not None:
         if not jobs.ended(run):
             st.info(escape(run.result.words()))

@@ -78,7 +78,7 @@ def anything(result: Quality) -> bool:
 @st.cache_data(show_spinner="Preparing an example")
 def of_example(file: Path) -> Quality:
     """The tables of the example that comes with Ambiscope; `file`: its database, made if need be."""
-    store = shared.beside(beside.made(file, practice.example))
+    store = shared.beside(beside.ensure_database(file, practice.example))
     project = store.projects.find_project_named(practice.EXAMPLE)
     return quality(store, practice.MAKER, project=project.id if project else "")
 

@@ -1,4 +1,4 @@
-"""Who acts, and what they may do: the rows of people, looked up at the begin of what they ask for."""
+"""The person who acts and their rights, looked up at the start of each transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VISITOR = "visitor"  # of a database session's info: the name that it may speak 
 
 
 def annotator_row(session: Session, name: str) -> tables.Annotator:
-    """The row of this name, made if need be.  Raises InputError for a blank or unprintable name, and for one that looks like another's."""
+    """The row of this name, created if needed.  Raises InputError for a blank or unprintable name, and for one that looks like another's."""
     name = check_annotator(name)
     row = session.scalar(select(tables.Annotator).filter_by(name=name))
     if row is None:
@@ -36,9 +36,9 @@ def annotator_row(session: Session, name: str) -> tables.Annotator:
     return row
 
 
-def refuse_confusable(name: str, taken: Iterable[str]) -> None:
+def refuse_confusable(name: str, names: Iterable[str]) -> None:
     """Raises InputError where one of the taken names looks like this one (`core.text.name_shapes`) without being it."""
-    if other := confusable_name(name, taken):
+    if other := confusable_name(name, names):
         raise InputError(f"the name '{name[:80]}' looks like '{other[:80]}', which is taken: use that one, or choose another")
 
 
@@ -56,43 +56,43 @@ class Actor:
     role: Role
 
 
-def actor(session: Session, name: str, needed: Role = "annotator") -> Actor:
-    """Who acts: a visitor under their own name only, the local operator under any.  In a write transaction an open house makes the
-    row of a new name; in a read it has id 0.
+def actor(session: Session, name: str, least_role: Role = "annotator") -> Actor:
+    """The person who acts: a session under its own name only, the local operator under any.  Without accounts a write transaction makes
+    the row of a new name; in a read it has id 0.
 
-    Raises NotAllowedError for a name without an active account (unless the house is open) or with a lesser role, InputError for a
+    Raises NotAllowedError for a name without an active account (where the installation has accounts) or with a lesser role, InputError for a
     blank name or the reserved one.
     """
     only_oneself(session, name)
-    return rights_of(session, name, needed)
+    return rights_of(session, name, least_role)
 
 
-def rights_of(session: Session, name: str, needed: Role = "annotator") -> Actor:
-    """What `name` may do, whoever asks.  Raises as `actor`."""
+def rights_of(session: Session, name: str, least_role: Role = "annotator") -> Actor:
+    """The rights of `name`, without a check of the session.  Raises as `actor`."""
     name = check_person(name)
-    found = session.execute(
-        select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in())
+    account = session.execute(
+        select(tables.Annotator.id, workbench.Account.role, workbench.Account.active, somebody_signs_in().label("in_use"))
         .outerjoin(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
         .where(tables.Annotator.name == name)
     ).first()
-    if not (found[3] if found else in_use(session)):
+    if not (account.in_use if account else in_use(session)):
         refuse_lost_accounts(session)
-        if found is None and not session.info.get("writing"):
+        if account is None and not session.info.get("writing"):
             return Actor(0, name, "manager")
-        return Actor(found.id if found else annotator_row(session, name).id, name, "manager")
-    if found is None and session.info.get(VISITOR) is None and (present := _present_name(session, name)):
-        return rights_of(session, present, needed)
-    if found is None or not found.active:
-        why = "was deactivated" if found and found.active is not None else "does not exist"
-        raise NotAllowedError(f"Stopped: the account '{name[:80]}' {why}. Ask a manager.")
-    check_role(name, found.role, needed)
-    return Actor(found.id, name, cast(Role, found.role))
+        return Actor(account.id if account else annotator_row(session, name).id, name, "manager")
+    if account is None and session.info.get(VISITOR) is None and (present := _present_name(session, name)):
+        return rights_of(session, present, least_role)
+    if account is None or not account.active:
+        state = "was deactivated" if account and account.active is not None else "does not exist"
+        raise NotAllowedError(f"Stopped: the account '{name[:80]}' {state}. Ask a manager.")
+    check_role(name, account.role, least_role)
+    return Actor(account.id, name, cast(Role, account.role))
 
 
 def _present_name(session: Session, name: str) -> str | None:
-    """Work that somebody began in an open house, and who became its first account, goes on under the name that they have since."""
-    made = session.scalars(select(workbench.Activity.details).filter_by(action="first account made"))
-    return next((str(d["name"]) for d in made if d.get("was_digest") == digest(name)[:16]), None)
+    """The current name of the person who began under this name, without accounts, and became the first account; None for others."""
+    entries = session.scalars(select(workbench.Activity.details).filter_by(action="first account made"))
+    return next((str(d["name"]) for d in entries if d.get("was_digest") == digest(name)[:16]), None)
 
 
 def somebody_signs_in() -> ColumnElement[bool]:
@@ -101,7 +101,7 @@ def somebody_signs_in() -> ColumnElement[bool]:
 
 
 def in_use(session: Session) -> bool:
-    """Whether anybody can sign in.  Raises StorageError where nobody can any more."""
+    """Whether anybody can sign in.  Raises StorageError where the accounts were lost."""
     if session.scalar(select(somebody_signs_in())):
         return True
     refuse_lost_accounts(session)
@@ -109,7 +109,7 @@ def in_use(session: Session) -> bool:
 
 
 def note_accounts(file: Path | None) -> None:
-    """Beside the database, that the installation has accounts.  Where the disk refuses, the next call tries again."""
+    """Notes in a file beside the database that the installation has accounts.  After an error of the disk the next call tries again."""
     if file is not None and not file.exists():
         with suppress(OSError):
             file.write_text(
@@ -118,7 +118,7 @@ def note_accounts(file: Path | None) -> None:
 
 
 def refuse_lost_accounts(session: Session) -> None:
-    """Where nobody has an account everybody may do everything: never by losing the accounts.  Raises StorageError."""
+    """Raises StorageError where the accounts were lost: without accounts every name has all rights."""
     file: Path | None = session.info.get(ACCOUNTS_FILE)
     if file is not None and file.exists():
         raise StorageError(
@@ -128,7 +128,7 @@ def refuse_lost_accounts(session: Session) -> None:
 
 
 def only_oneself(session: Session, name: str) -> None:
-    """Raises NotAllowedError where a visitor's transaction would act under another name.  The local operator's may."""
-    own = session.info.get(VISITOR)
-    if own is not None and own != stored_name(name):
-        raise NotAllowedError(f"you are '{own[:80]}': nothing is done in the name of '{name[:80]}'")
+    """Raises NotAllowedError where a session's transaction would act under another name.  The local operator's may."""
+    visitor = session.info.get(VISITOR)
+    if visitor is not None and visitor != stored_name(name):
+        raise NotAllowedError(f"you are '{visitor[:80]}': nothing is done in the name of '{name[:80]}'")

@@ -38,7 +38,7 @@ ACTIONS = (
 
 def note(
     session: Session,
-    who: int | None,
+    annotator: int | None,
     action: str,
     *,
     project: int | None = None,
@@ -50,7 +50,7 @@ def note(
         raise ValueError(f"{action!r} is no action of the log")
     session.add(
         workbench.Activity(
-            annotator_id=who,
+            annotator_id=annotator,
             action=action,
             project_id=project,
             item_id=item,

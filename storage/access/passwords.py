@@ -1,7 +1,7 @@
 """Passwords: argon2id, a few at a time.
 
-One hash takes 64 MiB (RFC 9106's second recommendation) and all lanes of a processor for a moment, so that forty at once would take
-2.5 GB.  `AT_ONCE` may work at the same moment in a process; the others wait their turn, and are sent away after `PATIENCE_SECONDS`.
+One hash takes 64 MiB (RFC 9106's second recommendation) and all cores for a moment, so that forty at once would take
+2.5 GB.  `AT_ONCE` may work at the same time in a process; the others wait, and are refused after `PATIENCE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from storage.records.annotation import SignInError
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
 AT_ONCE = 2
 PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
-_NOBODYS = "correct horse battery staple"  # a name without a password is checked against its hash, to take as long
-_turns = threading.BoundedSemaphore(AT_ONCE)
+_semaphore = threading.BoundedSemaphore(AT_ONCE)
 
 
 @cache
@@ -30,19 +29,20 @@ def _hasher() -> PasswordHasher:
 
 
 @cache
-def _nobodys_hash() -> str:
-    return _hasher().hash(_NOBODYS)
+def _dummy_hash() -> str:
+    """What a name without a password is checked against, to take as long."""
+    return _hasher().hash("correct horse battery staple")
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
+def _limited() -> Iterator[None]:
     """Raises SignInError where too many are waiting."""
-    if not _turns.acquire(timeout=PATIENCE_SECONDS):
+    if not _semaphore.acquire(timeout=PATIENCE_SECONDS):
         raise SignInError(COME_BACK_SECONDS)
     try:
         yield
     finally:
-        _turns.release()
+        _semaphore.release()
 
 
 def check_password(password: str) -> None:
@@ -57,25 +57,25 @@ def check_password(password: str) -> None:
 
 
 def hashed(password: str) -> str:
-    """With its salt and parameters.  Raises InputError for what is no password."""
+    """The hash with its salt and parameters.  Raises InputError as `check_password`."""
     check_password(password)
-    with _turn():
+    with _limited():
         return _hasher().hash(password)
 
 
-def is_right(stored: str | None, password: str) -> bool:
-    """Takes as long where nothing is stored.  Raises SignInError where too many are waiting."""
-    with _turn():
+def is_right(stored_hash: str | None, password: str) -> bool:
+    """Whether the password matches.  Takes as long where no hash is stored.  Raises SignInError where too many are waiting."""
+    with _limited():
         try:
-            _hasher().verify(stored or _nobodys_hash(), password)
+            _hasher().verify(stored_hash or _dummy_hash(), password)
         except (VerificationError, InvalidHashError, UnicodeEncodeError):
             return False
-    return stored is not None
+    return stored_hash is not None
 
 
-def renewed(stored: str, password: str) -> str | None:
-    """The hash anew where it was made with other parameters than today's."""
-    if not _hasher().check_needs_rehash(stored):
+def renewed(stored_hash: str, password: str) -> str | None:
+    """A new hash where the stored one was made with other parameters than the current ones, else None."""
+    if not _hasher().check_needs_rehash(stored_hash):
         return None
-    with _turn():
+    with _limited():
         return _hasher().hash(password)

@@ -1,10 +1,10 @@
-"""People: roles, passwords (argon2id), OpenID Connect subjects, and who may do what.
+"""People: roles, passwords (argon2id), OpenID Connect subjects.
 
-Open house: while no account has a password or a subject, every name has all rights, so that one person needs no password.
-The first account that can sign in must be a manager's (`create_manager` makes it of the person who is there, with all their work); from then
+Without accounts (no account has a password or a subject) every name has all rights, so that one person needs no password.
+The first account that can sign in must be a manager's (`create_manager` gives it to the current user, with all their work); from then
 on each name has the rights of its account, and a name without one has none.  There is always a manager who can sign in.
 
-A session of the app acts as the visitor that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
+A session of the app acts as the `Visitor` that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
 A plain `Store` is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 
@@ -45,21 +45,21 @@ _PEOPLE = select(tables.Annotator, workbench.Account).outerjoin(
 
 
 def joined_subject(issuer: object, subject: object) -> str:
-    """How an account keeps whom a provider of OpenID Connect vouches for: issuer and subject, a blank between.
+    """The OpenID Connect identity as an account stores it: issuer and subject, separated by a blank.
 
     Raises InputError where one is missing or holds white space (other pairs would read the same), or cannot be stored.
     """
-    for part, what in ((issuer, "issuer"), (subject, "subject")):
+    for part, name in ((issuer, "issuer"), (subject, "subject")):
         if not isinstance(part, str) or not part or any(c.isspace() for c in part):
             raise InputError(
-                f"the {what} of the sign-in provider is missing or holds white space: 'ISSUER SUBJECT' is expected"
+                f"the {name} of the sign-in provider is missing or holds white space: 'ISSUER SUBJECT' is expected"
             )
     return check_text(f"{issuer} {subject}", "the subject", limit=MAX_SUBJECT_CHARS)
 
 
 @contextmanager
 def of_field(field: str) -> Iterator[None]:
-    """What is wrong in it is wrong with this field.  Raises FieldError for an InputError."""
+    """Raises a FieldError of this field for an InputError of its block."""
     try:
         yield
     except InputError as error:
@@ -79,10 +79,10 @@ def _person(row: tables.Annotator, account: workbench.Account | None, open_house
 
 
 def _load(session: Session, name: str) -> Person:
-    found = session.execute(_PEOPLE.where(tables.Annotator.name == stored_name(name))).first()
-    if found is None:
+    match = session.execute(_PEOPLE.where(tables.Annotator.name == stored_name(name))).first()
+    if match is None:
         raise NotFoundError(f"there is nobody named '{name[:80]}'")
-    return _person(found[0], found[1], not in_use(session))
+    return _person(match[0], match[1], not in_use(session))
 
 
 class People(engine.Part):
@@ -90,27 +90,27 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def accounts_in_use(self) -> bool:
-        """False: open house, every name has all rights.  Raises StorageError where the accounts were lost."""
+        """False: without accounts, every name has all rights.  Raises StorageError where the accounts were lost."""
         with self.reading() as session:
-            found = in_use(session)
-        if found:
+            is_used = in_use(session)
+        if is_used:
             note_accounts(self.database.accounts_file)
-        return found
+        return is_used
 
     @allowed_to("annotate")
-    def require(self, by: str, role: Role = "annotator") -> Person:
-        """Who `by` is.  Raises NotAllowedError where their role is a lesser one."""
+    def require(self, user: str, role: Role = "annotator") -> Person:
+        """The record of `user`.  Raises NotAllowedError where their role is a lesser one."""
         check_choice(role, Role, "the role")
         with self.reading() as session:
-            found = actor(session, by, role)
-            return Person(by, found.role, True, False, False, engine.now()) if not found.id else _load(session, found.name)
+            person = actor(session, user, role)
+            return Person(user, person.role, True, False, False, engine.now()) if not person.id else _load(session, person.name)
 
     @allowed_to("see others' work")
-    def people(self, by: str, limit: int = 50, offset: int = 0) -> list[Person]:
+    def people(self, user: str, limit: int = 50, offset: int = 0) -> list[Person]:
         """Everybody, in the order in which they came.  Raises NotAllowedError for annotators, InputError for a wrong page."""
         check_page(limit, offset)
         with self.reading() as session:
-            actor(session, by, "validator")
+            actor(session, user, "validator")
             open_house = not in_use(session)
             query = _PEOPLE.where(tables.Annotator.name != AUTOMATIC).order_by(tables.Annotator.id).limit(limit).offset(offset)
             return [_person(row, account, open_house) for row, account in session.execute(query)]
@@ -123,29 +123,28 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def sign_in(self, name: str, password: str, address: str = "", browser: str = "") -> Visitor:
-        """`address`: where the person is, as far as it is known; `browser`: what tells theirs from others.
+        """`address`: the person's network address, or empty; `browser`: identifies their browser.
 
         Raises SignInError: wrong (never says what), or `seconds` to wait (`storage.access.throttle`).  Takes as long for an unknown name.
         """
         name = stored_name(name)
         with self.writing() as session:
             attempt = Attempt(session, name, address)
-            found = session.execute(
+            match = session.execute(
                 select(tables.Annotator.id, workbench.Account.password, workbench.Account.active)
                 .join(workbench.Account, workbench.Account.annotator_id == tables.Annotator.id)
                 .where(tables.Annotator.name == name)
             ).first()
-        stored = found.password if found is not None and found.active and found.password else None
-        right = passwords.is_right(stored, password)  # outside of the transaction: it is slow on purpose
-        renewed = passwords.renewed(stored, password) if right and stored else None
+        stored_hash = match.password if match is not None and match.active and match.password else None
+        is_right = passwords.is_right(stored_hash, password)  # outside of the transaction: it is slow on purpose
+        renewed = passwords.renewed(stored_hash, password) if is_right and stored_hash else None
         with self.writing() as session:
-            account = session.scalar(select(workbench.Account).filter_by(annotator_id=found.id)) if right and found else None
-            if account is None or not account.active or account.password != stored:  # it may have been changed meanwhile
+            account = session.scalar(select(workbench.Account).filter_by(annotator_id=match.id)) if is_right and match else None
+            if account is None or not account.active or account.password != stored_hash:  # it may have been changed meanwhile
                 note(session, None, "sign-in failed", details={"name_digest": digest(name)[:16]})
             else:
                 attempt.succeeded(session)
-                account.password = renewed or stored
-                session.flush()
+                account.password = renewed or stored_hash
                 note(session, account.annotator_id, "signed in", details={"with": "password"})
                 return begin_sign_in(session, account.annotator_id, browser)
         raise SignInError
@@ -154,92 +153,84 @@ class People(engine.Part):
     def sign_in_subject(self, subject: str) -> Visitor:
         """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
         with self.writing() as session:
-            found = session.scalar(
-                select(workbench.Account.annotator_id).where(
-                    workbench.Account.subject == subject,
-                    workbench.Account.active == True,  # noqa: E712
-                )
-            )
-            if found is not None:
-                note(session, found, "signed in", details={"with": "subject"})
-                return begin_sign_in(session, found)
+            account = workbench.Account
+            annotator_id = session.scalar(select(account.annotator_id).filter_by(subject=subject, active=True))
+            if annotator_id is not None:
+                note(session, annotator_id, "signed in", details={"with": "subject"})
+                return begin_sign_in(session, annotator_id)
             note(session, None, "sign-in failed", details={"with": "subject"})
         raise SignInError
 
     @allowed_to("sign in")
     def resume(self, token: str) -> Visitor | None:
-        """Whom the token of a cookie stands for; None for nobody (any more)."""
+        """The visitor of a cookie's token; None for an unknown or ended one."""
         with self.reading() as session:
             return visitor_for(session, token)
 
     @allowed_to("sign in")
-    def exchange(self, code: str, browser: str = "", held: str = "") -> str | None:
-        """The token for the code of a sign-in in this browser, which `held` another token; None for a code that does not hold (any more)."""
+    def exchange(self, code: str, browser: str = "", earlier_token: str = "") -> str | None:
+        """The token for the code of a sign-in in this browser, whose `earlier_token` ends; None for a code that is not valid (any more)."""
         with self.writing() as session:
-            return token_for(session, code, browser, held)
+            return token_for(session, code, browser, earlier_token)
 
     @allowed_to("sign in")
     def sign_out(self, visitor: Visitor | None) -> None:
-        """Ends this sign-in, in all tabs that go on with it."""
+        """Ends this sign-in, in all tabs that use it."""
         if visitor is not None and visitor.account:
             with self.writing() as session:
                 end_sign_ins(session, visitor.account, visitor.key)
 
     @allowed_to("annotate")
-    def sign_out_everywhere(self, by: str) -> None:
+    def sign_out_everywhere(self, user: str) -> None:
         """Ends all sign-ins of an account.  Raises NotAllowedError, NotFoundError."""
         with self.writing() as session:
-            who, account = actor(session, by), self._account(session, by)
+            person, account = actor(session, user), self._account(session, user)
             end_sign_ins(session, account.id)
-            note(session, who.id, "signed out everywhere")
+            note(session, person.id, "signed out everywhere")
 
     @allowed_to("manage people")
     def create_manager(
-        self, by: str, name: str, password: str | None = None, subject: str | None = None, browser: str = ""
+        self, user: str, name: str, password: str | None = None, subject: str | None = None, browser: str = ""
     ) -> Visitor:
-        """The first account, made of the `by` of an open house: all that is theirs becomes `name`'s, who is signed in by it.
+        """The first account: `user`, who worked without one, gets it under `name`, with all their work, and is signed in.
 
         Raises FieldError for a name that another one has or that looks like it, and as `add_person`; NotAllowedError where there are accounts.
         """
         with self._adding(name, password, subject) as (session, name, hashed):
-            who = actor(session, by, "manager")
+            manager = actor(session, user, "manager")
             if in_use(session):
                 raise NotAllowedError("somebody has an account already: ask a manager for yours")
-            row = session.get_one(tables.Annotator, who.id)
+            row = session.get_one(tables.Annotator, manager.id)
             with of_field("name"):
                 others = [n for n in session.scalars(select(tables.Annotator.name)) if n != row.name]
                 if name in others:
                     raise InputError(f"'{name[:80]}' has work here already: choose another name, or go on under this one first")
                 refuse_confusable(name, others)
             row.name = name
-            account = session.scalar(select(workbench.Account).filter_by(annotator_id=row.id)) or self._new_account(row)
-            account.role, account.active, account.password, account.subject = "manager", True, hashed, subject
-            session.add(account)
+            self._give_account(session, row, "manager", hashed, subject)
             self._keep_a_manager(session, False)
-            note(session, row.id, "first account made", details={"name": name, "was_digest": digest(by)[:16]})
+            note(session, row.id, "first account made", details={"name": name, "was_digest": digest(user)[:16]})
             return begin_sign_in(session, row.id, browser)
 
     @allowed_to("manage people")
-    def add_person(self, by: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
+    def add_person(self, user: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
         """Gives a name an account.  The first one that can sign in must be a manager.
 
-        Raises NotAllowedError unless `by` is a manager, FieldError for a name that has an account or looks like another, a wrong role, a short
+        Raises NotAllowedError unless `user` is a manager, FieldError for a name that has an account or looks like another, a wrong role, a short
         password or a subject that is taken.
         """
         with of_field("role"):
             check_choice(role, Role, "the role")
         with self._adding(name, password, subject) as (session, name, hashed):
-            who = actor(session, by, "manager")
+            manager = actor(session, user, "manager")
             with of_field("name"):
                 before, row = in_use(session), annotator_row(session, name)
                 if session.scalar(select(workbench.Account.id).filter_by(annotator_id=row.id)) is not None:
                     raise InputError(f"'{name[:80]}' has an account already: change its role or password")
-            account = self._new_account(row)
-            account.role, account.password, account.subject = role, hashed, subject
-            session.add(account)
+            self._give_account(session, row, role, hashed, subject)
             with of_field("role"):
                 self._keep_a_manager(session, before)
-            note(session, who.id, "person added", details={"name": name, "role": role})
+            note(session, manager.id, "person added", details={"name": name, "role": role})
             return _load(session, name)
 
     @contextmanager
@@ -249,12 +240,12 @@ class People(engine.Part):
             name = check_person(name)
         with of_field("password"):
             hashed = passwords.hashed(password) if password is not None else None
-        with self._noted() as session:
+        with self._noting_accounts() as session:
             self._check_subject(session, subject, None)
             yield session, name, hashed
 
     @contextmanager
-    def _noted(self) -> Iterator[Session]:
+    def _noting_accounts(self) -> Iterator[Session]:
         """A transaction after which somebody may be able to sign in for the first time."""
         with self.writing() as session:
             yield session
@@ -263,44 +254,44 @@ class People(engine.Part):
             note_accounts(self.database.accounts_file)
 
     @staticmethod
-    def _new_account(row: tables.Annotator) -> workbench.Account:
-        moment = engine.now()
-        return workbench.Account(annotator_id=row.id, active=True, created=moment, updated=moment)
+    def _give_account(session: Session, row: tables.Annotator, role: Role, password: str | None, subject: str | None) -> None:
+        account = session.scalar(select(workbench.Account).filter_by(annotator_id=row.id))
+        account = account or workbench.Account(annotator_id=row.id, created=engine.now())
+        account.role, account.active, account.password, account.subject = role, True, password, subject
+        account.updated = engine.now()
+        session.add(account)
 
     @staticmethod
-    def _check_subject(session: Session, subject: str | None, own: int | None) -> None:
-        """Raises InputError for what is no subject, or another account's than `own`."""
+    def _check_subject(session: Session, subject: str | None, account: int | None) -> None:
+        """Raises InputError for what is no subject, or another account's than `account`."""
         if subject is None:
             return
         with of_field("subject"):
-            issuer, _, own_part = subject.partition(" ")
-            joined_subject(issuer, own_part)
-            if session.scalar(select(workbench.Account.id).filter_by(subject=subject)) not in (None, own):
+            issuer, _, issued_subject = subject.partition(" ")
+            joined_subject(issuer, issued_subject)
+            if session.scalar(select(workbench.Account.id).filter_by(subject=subject)) not in (None, account):
                 raise InputError("this subject belongs to another account")
 
     @staticmethod
     def _account(session: Session, name: str) -> workbench.Account:
-        found = session.scalar(
+        account = session.scalar(
             select(workbench.Account)
             .join(tables.Annotator, tables.Annotator.id == workbench.Account.annotator_id)
             .where(tables.Annotator.name == stored_name(name))
         )
-        if found is None:
+        if account is None:
             raise NotFoundError(f"'{name[:80]}' has no account: add one first")
-        return found
+        return account
 
     @staticmethod
     def _keep_a_manager(session: Session, before: bool) -> None:
-        """After a change, where anybody can sign in now or could `before`: the house is never opened again by taking the last way
-        to sign in away.  Raises InputError where no manager can.
+        """After a change, where anybody can sign in now or could `before`: raises InputError where no manager can sign in, so that removing the
+        last way to sign in never gives all rights to every name.
         """
         session.flush()
         account = workbench.Account
-        managers = select(account.id).where(
-            account.role == "manager",
-            account.active == True,  # noqa: E712
-            or_(account.password.is_not(None), account.subject.is_not(None)),
-        )
+        managers = select(account.id).filter_by(role="manager", active=True)
+        managers = managers.where(or_(account.password.is_not(None), account.subject.is_not(None)))
         if (before or in_use(session)) and session.scalar(managers.limit(1)) is None:
             raise InputError(
                 "nobody who manages could sign in any more: give somebody else the role and a password first"
@@ -309,22 +300,22 @@ class People(engine.Part):
             )
 
     @allowed_to("manage people")
-    def set_role(self, by: str, name: str, role: Role) -> Person:
+    def set_role(self, user: str, name: str, role: Role) -> Person:
         """Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
         check_choice(role, Role, "the role")
-        return self._change(by, name, "role set", {"role": role}, {"role": role})
+        return self._change(user, name, "role set", {"role": role}, {"role": role})
 
     @allowed_to("manage people")
-    def set_active(self, by: str, name: str, active: bool) -> Person:
+    def set_active(self, user: str, name: str, active: bool) -> Person:
         """An inactive account cannot sign in or do anything; its words stay.  Raises as `set_role`."""
-        return self._change(by, name, "activity of account set", {"active": active}, {"active": active})
+        return self._change(user, name, "activity of account set", {"active": active}, {"active": active})
 
     def _change(
-        self, by: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], needed: Role = "manager"
+        self, user: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], least_role: Role = "manager"
     ) -> Person:
         """Sets these columns of an account, and ends its sign-ins; `details` go into the log."""
-        with self._noted() as session:
-            who = actor(session, by, needed)
+        with self._noting_accounts() as session:
+            changer = actor(session, user, least_role)
             account, before = self._account(session, name), in_use(session)
             self._check_subject(session, values.get("subject"), account.id)
             for key, value in values.items():
@@ -332,43 +323,43 @@ class People(engine.Part):
             account.updated = engine.now()
             self._keep_a_manager(session, before)
             end_sign_ins(session, account.id)
-            note(session, who.id, action, details={"name": name, **details})
+            note(session, changer.id, action, details={"name": name, **details})
             return _load(session, name)
 
     @allowed_to("annotate")
-    def set_password(self, by: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
-        """One's own, with the old one; or, as a manager, another's.  In an open house the first must be a manager's.  Whoever is
-        signed in to this account has to sign in again.
+    def set_password(self, user: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
+        """One's own, with the old one; or, as a manager, another's.  The first one must be a manager's.  People who are
+        signed in to this account have to sign in again.
 
         Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
         """
         with of_field("password"):
             passwords.check_password(password)
-        if by == name:
+        if user == name:
             with self.reading() as session:
-                stored = self._account(session, name).password
-            if stored is not None:
+                stored_hash = self._account(session, name).password
+            if stored_hash is not None:
                 self.sign_in(name, old or "", address)  # counted as an attempt
         values = {"password": passwords.hashed(password)}
-        return self._change(by, name, "password set", values, {}, "annotator" if by == name else "manager")
+        return self._change(user, name, "password set", values, {}, "annotator" if user == name else "manager")
 
     @allowed_to("manage people")
-    def set_subject(self, by: str, name: str, subject: str | None) -> Person:
+    def set_subject(self, user: str, name: str, subject: str | None) -> Person:
         """Links an OpenID Connect subject to an account, or (None) takes it away.  Raises as `set_role`."""
-        return self._change(by, name, "subject set", {"subject": subject}, {"linked": subject is not None})
+        return self._change(user, name, "subject set", {"subject": subject}, {"linked": subject is not None})
 
     @allowed_to("annotate")
     def activity(
         self,
-        by: str,
+        user: str,
         *,
         project: str | None = None,
-        who: str | None = None,
+        person: str | None = None,
         action: str | None = None,
         before: int | None = None,
         limit: int = 50,
     ) -> list[Activity]:
-        """The newest first; `before` is the id of the last one of the page before.  Who is no manager sees their own lines.
+        """The newest first; `before` is the id of the last one of the page before.  Others than managers see their own lines only.
 
         Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
         """
@@ -376,7 +367,7 @@ class People(engine.Part):
         if action is not None and action not in ACTIONS:
             raise InputError(f"unknown action '{action[:80]}'; known: {', '.join(ACTIONS)}")
         with self.reading() as session:
-            person = actor(session, by)
+            viewer = actor(session, user)
             line = workbench.Activity
             query = (
                 select(line, tables.Annotator.name, workbench.Project.public_id, workbench.ProjectItem.public_id)
@@ -386,18 +377,13 @@ class People(engine.Part):
                 .order_by(line.id.desc())
                 .limit(limit)
             )
-            if not can(person.role, "manager"):
-                query = query.where(line.annotator_id == person.id)
-            for value, column in (
-                (project, workbench.Project.public_id),
-                (who, tables.Annotator.name),
-                (action, line.action),
-            ):
-                if value is not None:
-                    query = query.where(column == value)
+            if not can(viewer.role, "manager"):
+                query = query.where(line.annotator_id == viewer.id)
+            filters = {workbench.Project.public_id: project, tables.Annotator.name: person, line.action: action}
+            query = query.where(*(column == value for column, value in filters.items() if value is not None))
             if before is not None:
                 query = query.where(line.id < before)
             return [
-                Activity(row.id, name or "", row.action, of or "", about or "", row.details, row.created)
-                for row, name, of, about in session.execute(query)
+                Activity(row.id, name or "", row.action, project_id or "", item_id or "", row.details, row.created)
+                for row, name, project_id, item_id in session.execute(query)
             ]

@@ -1,7 +1,7 @@
 """Who may do what: the actions and their least roles, which docs/security.md is tested by, and the decorators of the store's methods.
 
 Each public method of a part of the store says by `allowed_to` to which action it belongs, or by `operator_only` that no session may
-call it: whoever runs `python -m storage` or opens the database with `Store` could read and write its file anyway.  What is done outside
+call it: a person who runs `python -m storage` or opens the database with `Store` could read and write its file anyway.  What is done outside
 of the store (corpora, models, runs) asks `SessionStore.allow` first.  Within an action a method may ask for more: work on the stage of
 validation is a validator's, other people's work is seen from that role on, and another's password is set by a manager.
 """
@@ -78,8 +78,11 @@ ACTIONS: Mapping[Name, Action] = {
 }
 
 
-def allowed_to(action: Name) -> Callable[[Callable[Concatenate[PartT, P], R]], Callable[Concatenate[PartT, P], R]]:
-    """A method that a session may call whose role may do this action: checked before it, and in each of its transactions."""
+def allowed_to(action: Name | None) -> Callable[[Callable[Concatenate[PartT, P], R]], Callable[Concatenate[PartT, P], R]]:
+    """A method that a session may call whose role may do this action: checked before it, and in each of its transactions.
+
+    None: a method that no session may call.
+    """
 
     def around(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concatenate[PartT, P], R]:
         @wraps(method)
@@ -92,24 +95,16 @@ def allowed_to(action: Name) -> Callable[[Callable[Concatenate[PartT, P], R]], C
     return around
 
 
-def operator_only(method: Callable[Concatenate[PartT, P], R]) -> Callable[Concatenate[PartT, P], R]:
-    """A method that no session may call."""
-
-    @wraps(method)
-    def call(self: PartT, /, *args: P.args, **kw: P.kwargs) -> R:
-        return method(self.acting(None), *args, **kw)
-
-    call.action = None  # type: ignore[attr-defined]
-    return call
+operator_only = allowed_to(None)
 
 
-def can(role: str, needed: str) -> bool:
+def can(role: str, least_role: str) -> bool:
     """Each role has the rights of the ones before it: annotator, validator, manager."""
-    return _RANK[role] >= _RANK[needed]
+    return _RANK[role] >= _RANK[least_role]
 
 
-def check_role(name: str, role: str, needed: str) -> None:
-    """Raises NotAllowedError where `role` is a lesser one than `needed`."""
-    if not can(role, needed):
+def check_role(name: str, role: str, least_role: str) -> None:
+    """Raises NotAllowedError where `role` is a lesser one than `least_role`."""
+    if not can(role, least_role):
         article = "an" if role == "annotator" else "a"
-        raise NotAllowedError(f"'{name[:80]}' is {article} {role}; this needs the role {needed}: ask a manager")
+        raise NotAllowedError(f"'{name[:80]}' is {article} {role}; this needs the role {least_role}: ask a manager")

@@ -23,21 +23,20 @@ class Preferences:
         if not self._file.is_file():
             return {}
         try:
-            found = read(self._file)
+            preferences = read(self._file)
         except AmbiscopeError:
             return {}
-        return found if isinstance(found, dict) else {}
+        items = preferences.items() if isinstance(preferences, dict) else ()
+        return {person: values for person, values in items if isinstance(values, dict)}
 
-    def get(self, who: str, what: str) -> str:
+    def get(self, person: str, key: str) -> str:
         """Empty where nothing was chosen."""
-        mine = self._all().get(who)
-        return str(mine.get(what, "")) if isinstance(mine, dict) else ""
+        return str(self._all().get(person, {}).get(key, ""))
 
-    def put(self, who: str, what: str, value: str) -> None:
+    def put(self, person: str, key: str, value: str) -> None:
         """Raises StorageError when the disk refuses."""
         with _LOCK:
-            known = self._all()
-            mine = known.get(who)
-            known[who] = {**(mine if isinstance(mine, dict) else {}), what: value}
+            preferences = self._all()
+            preferences.setdefault(person, {})[key] = value
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self._file, known)
+            write_json(self._file, preferences)

@@ -5,7 +5,7 @@ Attempts are counted in the database, by digests, whether the name exists or not
 - by name and address: after a few wrong ones each further one has to wait, longer each time;
 - by name alone, and by address alone, over all others: many addresses cannot try one name quickly, nor one address many names.
 
-An address from which a name has signed in rightly within `KNOWN_FOR` is known for that name: the last two counts are neither
+An address from which a name has signed in successfully within `KNOWN_FOR` is known for that name: the last two counts are neither
 looked at nor raised for it, so that whatever is tried from elsewhere, the right password from there is taken at once.
 
 An attempt is counted before its password is looked at, so that many at once gain nothing.
@@ -49,11 +49,11 @@ class Budget:
         return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - self.free, 30), self.longest))
 
 
-HERE = Budget(5, 900.0)  # one name from one address
-KNOWN = Budget(5, 60.0)  # the same where the address is known for the name
+PAIR = Budget(5, 900.0)  # one name from one address
+KNOWN_PAIR = Budget(5, 60.0)  # the same where the address is known for the name
 NAME = Budget(20, 60.0)  # one name from all addresses that are not known for it
 ADDRESS = Budget(50, 60.0)  # all names from one address that is not known for them
-LONGEST = max(b.longest for b in (HERE, KNOWN, NAME, ADDRESS))
+LONGEST = max(b.longest for b in (PAIR, KNOWN_PAIR, NAME, ADDRESS))
 
 
 def digest(*parts: str) -> str:
@@ -71,7 +71,7 @@ class Attempt:
         session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.until < moment - FORGET_AFTER))
         mark = self._row(session, self._mark)
         self._known = mark is not None and moment < mark.until <= moment + KNOWN_FOR
-        budgets = {self._pair: KNOWN if self._known else HERE}
+        budgets = {self._pair: KNOWN_PAIR if self._known else PAIR}
         if not self._known:
             budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
         rows = {key: self._row(session, key) for key in budgets}
@@ -80,12 +80,10 @@ class Attempt:
         if wait > 0:
             raise SignInError(wait)
         for key, budget in budgets.items():
-            row = rows[key]
-            if row is None:
-                row = workbench.SignInWait(key=key, failures=0, until=moment)
-                session.add(row)
+            row = rows[key] or workbench.SignInWait(key=key, failures=0)
             row.failures += 1
             row.until = moment + timedelta(seconds=budget.wait_after(row.failures))
+            session.add(row)
 
     @staticmethod
     def _row(session: Session, key: str) -> workbench.SignInWait | None:
@@ -98,8 +96,6 @@ class Attempt:
         for row in [] if self._known else [self._row(session, key) for key in self._elsewhere]:
             if row is not None:
                 row.failures, row.until = max(0, row.failures - 1), moment
-        mark = self._row(session, self._mark)
-        if mark is None:
-            mark = workbench.SignInWait(key=self._mark, failures=0, until=moment)
-            session.add(mark)
+        mark = self._row(session, self._mark) or workbench.SignInWait(key=self._mark, failures=0)
         mark.until = moment + KNOWN_FOR
+        session.add(mark)

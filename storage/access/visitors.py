@@ -1,10 +1,10 @@
-"""Who a session is: what a sign-in gives it, how a cookie brings it back, and how it is checked in the transaction of each call.
+"""The identity of a session: a sign-in gives it, a cookie restores it, and the transaction of each call checks it.
 
-A sign-in is a row.  A `Visitor` stands as long as its row does: signing out deletes it, and a new password, another role or subject, and making
-the account inactive (and active again) delete all of the account's.  A visitor of an open house has only a name; it stands while nobody can
-sign in.
+A sign-in is a row.  A `Visitor` is valid while its row exists: signing out deletes it, and a new password, another role or subject, and making
+the account inactive (and active again) delete all of the account's.  Without accounts a visitor has only a name; it is valid while
+nobody can sign in.
 
-The secret of a row is kept as its digest.  First it is a code, which the page of the sign-in hands on, once, within a minute, from the same
+The secret of a row is stored as its digest.  First it is a code, which the page of the sign-in hands on, once, within a minute, from the same
 browser; then the token of the cookie that the browser gets for it.
 """
 
@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, select
+from sqlalchemy import ColumnElement, and_, delete, select, true
 from sqlalchemy.orm import Session
 
 from storage.access.actors import VISITOR, in_use
@@ -30,10 +30,10 @@ SIGN_IN_LASTS, CODE_LASTS = timedelta(days=14), timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Of an account: made by `People`, kept on the server, never shown.  Of an open house: a name."""
+    """Of an account: made by `People`, kept on the server, never shown.  Without accounts: a name."""
 
     name: str
-    account: int = 0  # 0: of an open house
+    account: int = 0  # 0: without accounts
     key: str = field(default="", repr=False)  # of its sign-in
     code: str = field(default="", repr=False, compare=False)  # what the browser may exchange, once, for a cookie
 
@@ -43,7 +43,7 @@ def _digest(*parts: str) -> str:
 
 
 def begin_sign_in(session: Session, annotator: int, browser: str = "") -> Visitor:
-    """Of somebody who has just shown who they are.  Raises SignedOutError where the account is gone or inactive by now."""
+    """For somebody who has just proved their identity.  Raises SignedOutError where the account is gone or inactive by now."""
     row = session.execute(
         select(Account.id, Account.active, tables.Annotator.name)
         .join(tables.Annotator, tables.Annotator.id == Account.annotator_id)
@@ -58,21 +58,23 @@ def begin_sign_in(session: Session, annotator: int, browser: str = "") -> Visito
     return Visitor(row.name, row.id, key, code)
 
 
-def token_for(session: Session, code: str, browser: str, held: str) -> str | None:
-    """The token for a code; None for one that is unknown, of another browser, used or too old.  The sign-in of another account, whose
-    token the browser has `held`, ends."""
+def token_for(session: Session, code: str, browser: str, earlier_token: str) -> str | None:
+    """The token for a code; None for one that is unknown, of another browser, used or too old.  The sign-in of another
+    account, whose token the browser had (`earlier_token`), ends."""
     moment = engine.now()
     row = session.scalar(select(SignIn).filter_by(secret=_digest("code", code, browser)))
     if row is None or not row.created <= moment <= row.created + CODE_LASTS:
         return None
     token = secrets.token_hex()
     row.secret = _digest("cookie", token)
-    session.execute(delete(SignIn).where(SignIn.secret == _digest("cookie", held), SignIn.account_id != row.account_id))
+    session.execute(
+        delete(SignIn).where(SignIn.secret == _digest("cookie", earlier_token), SignIn.account_id != row.account_id)
+    )
     return token
 
 
 def visitor_for(session: Session, token: str) -> Visitor | None:
-    """Whom the token of a cookie stands for; None where it stands for nobody (any more)."""
+    """The visitor of a cookie's token; None for an unknown or ended one."""
     moment = engine.now()
     row = session.execute(
         select(tables.Annotator.name, SignIn.account_id, SignIn.key)
@@ -85,25 +87,22 @@ def visitor_for(session: Session, token: str) -> Visitor | None:
 
 def end_sign_ins(session: Session, account: int, key: str | None = None) -> None:
     """All of an account, or the one with this key."""
-    session.execute(delete(SignIn).where(SignIn.account_id == account, *([] if key is None else [SignIn.key == key])))
+    session.execute(delete(SignIn).where(SignIn.account_id == account, true() if key is None else SignIn.key == key))
 
 
 def _in_time(moment: datetime) -> ColumnElement[bool]:
-    """Where the clock was set back, what lies further ahead than it could does not count."""
+    """A sign-in that expires later than a new one would (the clock was set back) is not valid."""
     return SignIn.expires.between(moment, moment + SIGN_IN_LASTS)
 
 
-def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> None:
-    """At the begin of a transaction; from then on it speaks for this visitor alone (`only_oneself`).
+def check_visitor(session: Session, visitor: Visitor | None, least_role: Role) -> None:
+    """At the start of a transaction, which then acts for this visitor alone (`only_oneself`).
 
-    Raises SignedOutError for nobody, or a visitor that does not stand any more, NotAllowedError for a lesser role.
+    Raises SignedOutError for None or a visitor that is not valid any more, NotAllowedError for a lesser role.
     """
-    if visitor is None:
+    if visitor is None or (not visitor.account and in_use(session)):
         raise SignedOutError
-    if not visitor.account:
-        if in_use(session):
-            raise SignedOutError
-    else:
+    if visitor.account:
         signed_in = and_(SignIn.account_id == Account.id, SignIn.key == visitor.key, _in_time(engine.now()))
         row = session.execute(
             select(tables.Annotator.name, Account.role, Account.active, SignIn.id)
@@ -111,9 +110,9 @@ def check_visitor(session: Session, visitor: Visitor | None, needed: Role) -> No
             .outerjoin(SignIn, signed_in)
             .where(Account.id == visitor.account)
         ).first()
-        if row is not None and row.name == visitor.name and not row.active:
-            raise SignedOutError(f"the account '{visitor.name[:80]}' was deactivated: ask a manager, then sign in again")
-        if row is None or row.name != visitor.name or row.id is None:
+        if row is None or row.name != visitor.name or (row.active and row.id is None):
             raise SignedOutError
-        check_role(visitor.name, row.role, needed)
+        if not row.active:
+            raise SignedOutError(f"the account '{visitor.name[:80]}' was deactivated: ask a manager, then sign in again")
+        check_role(visitor.name, row.role, least_role)
     session.info[VISITOR] = visitor.name

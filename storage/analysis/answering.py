@@ -28,7 +28,7 @@ class Answering:
     """One run over the items that have no prediction of the system yet; each is stored and linked as it comes, so that annotators get it
     while the rest is running.
 
-    What is shown of it may be read meanwhile: `total` is None while the items are counted; `failed` holds (question, reason), the first
+    The attributes may be read while it runs: `total` is None while the items are counted; `failed` holds (question, reason), the first
     20; `linked` also counts what was stored before and fits other items.
     """
 
@@ -37,72 +37,75 @@ class Answering:
         store: StoreParts,
         project: Project,
         system: str,
-        by: str,
+        user: str,
         build: Build,
         limit: int | None = None,
         elsewhere: Ask | None = None,
         batch: int = 1,
     ) -> None:
-        """`by` is a manager; at most `limit` items are answered, `batch` at a time (core.systems.base.batching).  `elsewhere`: who answers in place of
-        this process, such as several machines.  Raises InputError for a system that the project has not."""
+        """`user` is a manager; at most `limit` items are answered, `batch` at a time (core.systems.base.batching).  `elsewhere`: who answers in place of
+        this process, such as several machines.  Raises InputError for a system that is not the project's."""
         if system not in project.systems:
-            held = ", ".join(project.systems) or "none"
-            raise InputError(f"'{system}' is no system of the project {project.name} ({held}); choose it in its settings first")
+            systems = ", ".join(project.systems) or "none"
+            raise InputError(
+                f"'{system}' is no system of the project {project.name} ({systems}); choose it in its settings first"
+            )
         for value, name in ((limit, "limit"), (batch, "batch")):
             if value is not None and value < 1:
                 raise InputError(f"the {name} is {value}; it must be at least 1")
-        self.project, self.system, self.by = project, system, by
+        self.project, self.system, self.user = project, system, user
         self.total: int | None = None
         self.answered, self.linked, self.stage = 0, 0, "looking for items without a prediction"
         self.failed: list[tuple[str, str]] = []
         self.failures = 0
         self._store, self._build, self._limit, self._run_id = store, build, limit, uuid.uuid4().hex
-        self._batch, self._ask = batch, elsewhere or self._here
+        self._batch, self._ask = batch, elsewhere or self._ask_here
 
     @property
     def part(self) -> float:
-        """How much of it is done, in 0..1."""
+        """The share that is finished, in 0..1."""
         return (self.answered + self.failures) / self.total if self.total else 0.0
 
-    def answer_items(self, stopping: Callable[[], bool] = lambda: False, said: Callable[[], None] = lambda: None) -> None:
-        """All of it.  `stopping` is asked before each item, and ends the run with CancelledError; `said` is called after each."""
-        wanted = list(self._items(stopping))
-        self.total = len(wanted)
+    def answer_items(self, stopping: Callable[[], bool] = lambda: False, on_item: Callable[[], None] = lambda: None) -> None:
+        """Answers all items.  `stopping` is asked before each item, and ends the run with CancelledError; `on_item` is called after each."""
+        items = list(self._items(stopping))
+        self.total = len(items)
         try:
-            with closing(self._ask([self._question(item) for item in wanted])) as found:
-                for done in range(self.total):
+            with closing(
+                self._ask([t.Question(i.question, id=i.source_id, passages=i.passages) for i in items])
+            ) as predictions:
+                for index in range(self.total):
                     if stopping():
                         raise CancelledError("stopped; the predictions made so far are kept and linked")
-                    self.stage = f"question {done + 1} of {self.total}"
-                    number, prediction = next(found)
-                    self._keep(wanted[number], prediction)
-                    said()
+                    self.stage = f"question {index + 1} of {self.total}"
+                    number, prediction = next(predictions)
+                    self._keep(items[number], prediction)
+                    on_item()
         finally:  # stored predictions that no item has yet: of the other system, or of before
-            self.linked += self._store.intake.link_predictions(self.by, self.project.id)
+            self.linked += self._store.intake.link_predictions(self.user, self.project.id)
         self.stage = "done"
 
     def _items(self, stopping: Callable[[], bool]) -> Iterator[Item]:
         """Items that have no prediction of this system, in the order of the queue."""
-        offset, found = 0, 0
+        offset, count = 0, 0
         while True:
-            page = self._store.items.items(self.project.id, self.by, stage=self.project.stages[0], limit=PAGE, offset=offset)
+            page = self._store.items.items(self.project.id, self.user, stage=self.project.stages[0], limit=PAGE, offset=offset)
             for summary in page:
-                if stopping() or found == self._limit:
+                if stopping() or count == self._limit:
                     return
-                item = self._store.items.get_item(summary.id, self.by)
+                item = self._store.items.get_item(summary.id, self.user)
                 if all(p.system != self.system for p in item.predictions):
-                    found += 1
+                    count += 1
                     yield item
             if len(page) < PAGE:
                 return
             offset += PAGE
 
-    def _question(self, item: Item) -> t.Question:
-        return t.Question(item.question, id=item.source_id, passages=item.passages)
-
-    def _here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
+    def _ask_here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
         kinds = dict.fromkeys(q.passages is not None for q in questions)
-        systems = {own: self._build(own) for own in kinds}  # loads models: an error here ends the run
+        systems = {
+            brings_passages: self._build(brings_passages) for brings_passages in kinds
+        }  # loads models: an error here ends the run
         yield from enumerate(in_order(lambda q: answer_or_error(systems[q.passages is not None], q), questions, self._batch))
 
     def _keep(self, item: Item, prediction: t.Prediction | AmbiscopeError) -> None:
@@ -110,7 +113,7 @@ class Answering:
             return self._fails(item, prediction)
         key = f"{self._run_id}-{item.id}"
         try:
-            self.linked += self._store.intake.save_for_item(self.by, item.id, prediction, key=key)
+            self.linked += self._store.intake.save_for_item(self.user, item.id, prediction, key=key)
         except (InputError, NotAllowedError):
             # the system was taken out of the project, or the manager's role was: no use in going on
             self._store.predictions.save_prediction(prediction, key=key)

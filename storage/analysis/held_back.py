@@ -1,4 +1,4 @@
-"""Which questions of a file were not trained on: told apart by their id and by their words."""
+"""The questions of a file that were not trained on, compared by id and by words."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from core.text import question_key
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """`rows`: rows of the file as they stand, each with its id.  `lines`: it has a row a line, not one list."""
+    """`rows`: rows of the file, each with its id.  `lines`: the file has one row per line (JSON Lines), not one list."""
 
     rows: tuple[dict[str, Any], ...]
     left_out: int
     lines: bool
-    file: Path | None = None
 
     def text(self) -> str:
+        """A question file of these rows, in the layout of the original."""
         if self.lines:
             return "".join(dumps(row) + "\n" for row in self.rows)
         return "[\n" + ",\n".join(dumps(row) for row in self.rows) + "\n]\n"
@@ -53,17 +53,13 @@ def questions_left(path: Path, training: Path, replay: Path | None) -> Questions
     """
     loaded = datasets.load(path)
     lines = not json_io.first_text(path).startswith("[")
-    rows = _raw(path, lines)
+    rows = [row for _, row in json_io.read_lines(path)] if lines else list(json_io.read(path))
     if len(rows) != len(loaded):
         raise FormatError(f"{len(rows)} rows and {len(loaded)} questions: mend the file", file=path)
     ids, keys = trained_on(training, replay)
-    kept = [
+    remaining = [
         {**row, "id": question.id}  # a row without an id is named by its line, which is another in the new file
         for row, question in zip(rows, loaded, strict=True)
         if question.id not in ids and question_key(question.question) not in keys
     ]
-    return Questions(tuple(kept), len(rows) - len(kept), lines)
-
-
-def _raw(path: Path, lines: bool) -> list[dict[str, Any]]:
-    return [row for _, row in json_io.read_lines(path)] if lines else list(json_io.read(path))
+    return Questions(tuple(remaining), len(rows) - len(remaining), lines)

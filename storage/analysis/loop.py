@@ -1,8 +1,8 @@
-"""The loop: a snapshot of people's judgments, the answering model trained on them, and measured before and after on questions that are not in it.
+"""The training loop: takes a snapshot of people's judgments, trains the answering model on them, and measures it before and after on other questions.
 
-`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation go on inside theirs, and a
+`run_loop` is resumable: each finished part is noted in `loop.json` of the output folder, training and evaluation resume inside theirs, and a
 folder belongs to one snapshot, one start and one question file.  Training and evaluation are other processes (`python -m core train` and
-`evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are whole.
+`evaluate`): this package imports no torch.  Nothing is stored in the database before both evaluations are complete.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from core.disk import HOLDER, LOCK, check_same_run, locked, plain_or_gz
@@ -27,7 +29,7 @@ from storage.store import StoreParts
 
 PRACTICE = ROOT / "data" / "practice"
 MEASURED = "ambigprompt"  # the system over the answering model alone
-LEAST = 10  # judged questions with a correct answer that a training needs
+MIN_ANSWERED = 10  # judged questions with a correct answer that a training needs
 MINUTES = 30.0  # of a training, by default
 METRICS = ("F1 answer", "precision", "recall", "exact set")
 Progress = Callable[[str, float | None], None]  # (what is being done, its share or None)
@@ -35,7 +37,7 @@ Progress = Callable[[str, float | None], None]  # (what is being done, its share
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`snapshot` None: one is taken, of the contributions that `filters` let by.  `steps` or `minutes`: how long the answering model is trained, MINUTES
+    """`snapshot` None: one is taken, of the contributions that pass `filters`.  `steps` or `minutes`: how long the answering model is trained, MINUTES
     where neither is given.  `replay`: a folder in data/starter's layout whose questions are trained on beside the snapshot's, so that nothing is forgotten; None: the snapshot alone."""
 
     out: Path
@@ -84,8 +86,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """`verdict`: better, worse, or undecided (the interval holds 0).  `before` and `after` are ids of stored evaluations.  `checkpoint`: what to go on
-    with, after "worse" what the loop began with."""
+    """`verdict`: better, worse, or undecided (the interval contains 0).  `before` and `after` are ids of stored evaluations.  `checkpoint`: the one to use
+    from now on; after "worse" the one that the loop began with."""
 
     snapshot: int
     checkpoint: str
@@ -106,13 +108,13 @@ class LoopResult:
         if d.difference is None or d.before is None or d.after is None:
             return "Neither run has a defined F1 answer: nothing can be said."
         between = f", 95% interval {d.interval[0]:+.3f} to {d.interval[1]:+.3f}" if d.interval else ""
-        said = {
+        conclusion = {
             "better": "The new model is better",
             "worse": "The new model is worse and is not kept",
             "undecided": "No difference is shown",
         }[self.verdict]
         return (
-            f"{said}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
+            f"{conclusion}: F1 answer {d.before:.3f} before, {d.after:.3f} after ({d.difference:+.3f}{between}) "
             f"on {d.n} questions that are not in snapshot {self.snapshot}."
         )
 
@@ -120,16 +122,17 @@ class LoopResult:
         return asdict(self) | {"words": self.words()}
 
 
-def _quiet(_what: str, _share: float | None) -> None:
-    return None
-
-
 def run_loop(
-    store: StoreParts, settings: Settings, options: LoopOptions, *, run: Runner = run_command, progress: Progress = _quiet
+    store: StoreParts,
+    settings: Settings,
+    options: LoopOptions,
+    *,
+    run: Runner = run_command,
+    progress: Progress = lambda _activity, _share: None,
 ) -> LoopResult:
-    """All of the loop; what is done already in `options.out` is not done again.
+    """The whole loop; what is in `options.out` already is not repeated.
 
-    `progress` may raise CancelledError: the process that runs is ended, and the next call goes on.  Raises InputError where nothing is left
+    `progress` may raise CancelledError: the process that runs is ended, and the next call continues.  Raises InputError where nothing is left
     to train on or to ask, or `out` is another loop's; ConflictError while another one runs there; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
     with the last words of a training or an evaluation that failed.
     """
@@ -149,11 +152,13 @@ class _Loop:
     # ------------------------------------------------------------ the folder
 
     def _identity(self) -> dict[str, Any]:
-        """What makes a loop this loop, where the files lie aside."""
-        kept = {k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")}
+        """What must be the same for an output folder to be continued; files may have moved."""
+        options = {
+            k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")
+        }
         replay = self.options.replay
         return {
-            **kept,
+            **options,
             "asked_snapshot": self.options.snapshot,
             "filters": self.options.filters.to_json(),
             "questions": digest(self.questions_file),
@@ -164,18 +169,18 @@ class _Loop:
         file, identity = self.out / "loop.json", self._identity()
         if file.exists():
             try:
-                found = json.loads(file.read_text(encoding="utf-8"))
-                earlier = found["identity"]
+                state = json.loads(file.read_text(encoding="utf-8"))
+                earlier = state["identity"]
             except (OSError, ValueError, KeyError, TypeError):
                 raise FormatError("damaged: name another folder, or delete this one", file=file) from None
             check_same_run(self.out, earlier, identity)
-            return dict(found)
+            return dict(state)
         if any(p.name not in (LOCK, HOLDER) for p in self.out.iterdir()):
             raise InputError(f"{self.out} is not empty and holds no loop: name another folder with --out")
         return {"identity": identity}
 
-    def _note(self, **done: Any) -> None:
-        self.state |= done
+    def _note(self, **parts: Any) -> None:
+        self.state |= parts
         with replacing(self.out / "loop.json") as writer:
             writer.write(json.dumps(self.state, ensure_ascii=False, indent=1) + "\n")
 
@@ -184,10 +189,11 @@ class _Loop:
     def result(self) -> LoopResult:
         snapshot, file = self._snapshot()
         trainable = _trainable(file)
-        questions = self._questions(file)
-        before = self._evaluate("before", self.options.init, questions)
+        questions, questions_file = self._questions(file)
+        count = min(len(questions.rows), self.options.limit or len(questions.rows))
+        before = self._evaluate("before", self.options.init, questions_file, count)
         checkpoint = str(self._train(file))
-        after = self._evaluate("after", checkpoint, questions)
+        after = self._evaluate("after", checkpoint, questions_file, count)
         return self._conclude(snapshot, checkpoint, questions, {"before": before, "after": after}, trainable)
 
     def _snapshot(self) -> tuple[Snapshot, Path]:
@@ -196,60 +202,58 @@ class _Loop:
         if number is None:
             self.progress("taking a snapshot", None)
             number = self.store.exports.take_snapshot(folder, filters=self.options.filters, note="taken by the loop").number
-        found = self.store.exports.get_snapshot(number)
+        snapshot = self.store.exports.get_snapshot(number)
         files = self.store.exports.snapshot_files(number, folder)
         if "training" not in files:
             raise InputError(f"snapshot {number} has no training file: take one with the format training")
         if self.state.get("snapshot") != number:
-            self._note(snapshot=number, snapshot_sha256=found.sha256)
-        return found, files["training"]
+            self._note(snapshot=number, snapshot_sha256=snapshot.sha256)
+        return snapshot, files["training"]
 
-    def _questions(self, training: Path) -> Questions:
-        """The questions that were not trained on, as a file of their own.  Raises InputError where fewer than two are left."""
-        found = questions_left(self.questions_file, training, self.options.replay)
-        if len(found.rows) < 2:
+    def _questions(self, training: Path) -> tuple[Questions, Path]:
+        """The questions that were not trained on, and a file of them.  Raises InputError where fewer than two remain."""
+        questions = questions_left(self.questions_file, training, self.options.replay)
+        count, left_out = len(questions.rows), questions.left_out
+        if count < 2:
             raise InputError(
-                f"{self.questions_file}: {found.left_out} of its {found.left_out + len(found.rows)} questions were trained on, so {len(found.rows)} "
+                f"{self.questions_file}: {left_out} of its {left_out + count} questions were trained on, so {count} "
                 "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
             )
-        file = self.out / "questions.jsonl" if found.lines else self.out / "questions.json"
-        text = found.text()
+        file = self.out / ("questions.jsonl" if questions.lines else "questions.json")
+        text = questions.text()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             with replacing(file) as writer:
                 writer.write(text)
-        return replace(found, file=file)
+        return questions, file
 
     def _train(self, training: Path) -> Path:
-        o, folder = self.options, self.out / "train"
-        minutes = MINUTES if o.minutes is None else o.minutes
+        options, folder = self.options, self.out / "train"
+        minutes = MINUTES if options.minutes is None else options.minutes
         best = folder / "best"
         if self.state.get("trained"):
             if not (best / "config.json").is_file():
                 raise StorageError(f"{best} is gone: delete {self.out} to train again")
             return best
-        command = [
-            "train",
-            "answerer",
-            "--stage",
-            "tune",
-            "--init",
-            _placed(self.options.init),
-            "--multi",
-            str(training),
-            "--out",
-            str(folder),
-        ]
-        command += ["--rank", str(o.rank), "--lr", str(o.lr), "--head-lr", str(o.head_lr), "--seed", str(o.seed)]
-        command += ["--annotated", str(o.replay.absolute())] if o.replay else []
-        if o.steps is not None:
-            command += ["--steps", str(o.steps), "--evaluate-every", str(max(1, o.steps // 4))]
-        else:
-            command += ["--minutes", str(minutes), "--steps", "1000000", "--evaluate-every", "100"]
+        command = _arguments(
+            ["train", "answerer"],
+            stage="tune",
+            init=_placed(options.init),
+            multi=training,
+            out=folder,
+            rank=options.rank,
+            lr=options.lr,
+            head_lr=options.head_lr,
+            seed=options.seed,
+            annotated=options.replay and options.replay.absolute(),
+            minutes=minutes if options.steps is None else None,
+            steps=options.steps or 1_000_000,
+            evaluate_every=max(1, options.steps // 4) if options.steps else 100,
+        )
 
         def watch() -> None:
             row = last_row(folder / "log.jsonl")
             step = row.get("step", 0)
-            share = step / o.steps if o.steps else row.get("minutes", 0.0) / minutes
+            share = step / options.steps if options.steps else row.get("minutes", 0.0) / minutes
             self.progress(f"training: step {step}", min(1.0, share))
 
         self._command(command, "train.log", watch)
@@ -258,30 +262,24 @@ class _Loop:
         self._note(trained=True)
         return best
 
-    def _evaluate(self, name: str, answerer: str, questions: Questions) -> dict[str, Any]:
-        o, folder = self.options, self.out / name
+    def _evaluate(self, name: str, answerer: str, questions: Path, total: int) -> dict[str, Any]:
+        options, folder = self.options, self.out / name
         report = folder / "report.json"
-        total = min(len(questions.rows), o.limit or len(questions.rows))
         if not self.state.get(name):
-            assert questions.file is not None
-            command = [
-                "evaluate",
-                "--system",
-                MEASURED,
-                "--questions",
-                str(questions.file),
-                "--out",
-                str(folder),
-                "--seed",
-                str(o.seed),
-            ]
-            command += ["--corpus", o.corpus] if o.corpus else []
-            command += ["--limit", str(o.limit)] if o.limit else []
-            command += [] if o.clarify else ["--no-clarify"]
+            command = _arguments(
+                ["evaluate"],
+                system=MEASURED,
+                questions=questions,
+                out=folder,
+                seed=options.seed,
+                corpus=options.corpus or None,
+                limit=options.limit,
+            )
+            command += [] if options.clarify else ["--no-clarify"]
 
             def watch() -> None:
-                done = lines(folder / "rows.jsonl")
-                self.progress(f"measuring {name}: question {done} of {total}", done / total)
+                count = lines(folder / "rows.jsonl")
+                self.progress(f"measuring {name}: question {count} of {total}", count / total)
 
             self._command(command, f"{name}.log", watch, answerer=_placed(answerer))
             self._note(**{name: True})
@@ -297,7 +295,6 @@ class _Loop:
 
     def _command(self, arguments: list[str], log: str, watch: Callable[[], None], **changes: str) -> None:
         """Raises AmbiscopeError with the command's last words where it fails, whatever `watch` raises where that ends it."""
-        self.out.mkdir(parents=True, exist_ok=True)
         environment = child_environment(home=str(self.settings.home), **changes)
         self.run([sys.executable, "-m", "core", *arguments], environment, self.out / log, watch)
 
@@ -312,24 +309,19 @@ class _Loop:
         trained_on: int,
     ) -> LoopResult:
         differences = tuple(_difference(m, reports["before"], reports["after"]) for m in METRICS)
-        interval = differences[0].interval
-        verdict = "undecided"
-        if interval is not None and (interval[0] > 0 or interval[1] < 0):
-            verdict = "better" if interval[0] > 0 else "worse"
+        low, high = differences[0].interval or (0.0, 0.0)
+        verdict = "better" if low > 0 else "worse" if high < 0 else "undecided"
         if verdict == "worse":
             checkpoint = _placed(self.options.init)
         ids = dict(self.state.get("evaluations", {}))
         for name, report in reports.items():
             if name not in ids:
-                about = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
-                about |= (
-                    {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
-                    if ids
-                    else {}
-                )
-                ids[name] = self._save(name, report, about, snapshot.number)
+                details: dict[str, Any] = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
+                if ids:
+                    details |= {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
+                ids[name] = self._save(name, report, details, snapshot.number)
                 self._note(evaluations=ids)
-        made = LoopResult(
+        result = LoopResult(
             snapshot.number,
             checkpoint,
             ids["before"],
@@ -341,20 +333,26 @@ class _Loop:
             trained_on,
         )
         with replacing(self.out / "result.json") as writer:
-            writer.write(json.dumps(made.to_json(), ensure_ascii=False, indent=1) + "\n")
+            writer.write(json.dumps(result.to_json(), ensure_ascii=False, indent=1) + "\n")
         self.progress("done", 1.0)
-        return made
+        return result
 
-    def _save(self, name: str, report: dict[str, Any], about: dict[str, Any], number: int) -> str:
+    def _save(self, name: str, report: dict[str, Any], details: dict[str, Any], number: int) -> str:
         system = (report.get("provenance") or {}).get("system") or {}
         return self.store.evaluations.save_evaluation(
             system=str(system.get("name", self.settings.system)),
             corpus=str(system.get("corpus", self.options.corpus or self.settings.corpus)),
             questions=f"{self.questions_file.name} without snapshot {number}",
             metrics=report["scores"],
-            report=json.loads(json.dumps({**report, "loop": about})),  # tuples become lists
+            report=json.loads(json.dumps({**report, "loop": details})),  # tuples become lists
             label=f"{name} training from snapshot {number}",
         )
+
+
+def _arguments(command: list[str], **options: object) -> list[str]:
+    """The command with the options that are not None."""
+    words = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items() if value is not None}
+    return [*command, *chain.from_iterable(words.items())]
 
 
 def _placed(name: str) -> str:
@@ -365,28 +363,29 @@ def _placed(name: str) -> str:
 
 def _trainable(file: Path) -> int:
     """How many questions there are to train on: also those without an answer, and those of which only wrong answers are known.  Raises InputError
-    where fewer than LEAST have a correct answer: wrong answers alone teach no answering."""
-    answered, found = 0, 0
+    where fewer than MIN_ANSWERED have a correct answer: wrong answers alone teach no answering."""
+    answered, trainable = 0, 0
     with file.open(encoding="utf-8") as rows:
         for line in rows:
             row = json.loads(line)
             if row["passages"]:
                 answered += bool(row["answers"])
-                found += bool(row["answers"] or row.get("no_answer") or row.get("answers_known") is False)
-    if answered < LEAST:
+                trainable += bool(row["answers"] or row.get("no_answer") or row.get("answers_known") is False)
+    if answered < MIN_ANSWERED:
         raise InputError(
-            f"{answered} judged questions have a correct answer and passages to read, and a training needs {LEAST}: judge more answers first"
+            f"{answered} judged questions have a correct answer and passages to read, and a training needs {MIN_ANSWERED}: judge more answers first"
         )
-    return found
+    return trainable
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-    def values(report: Mapping[str, Any]) -> dict[str, float | None]:
-        return {row["id"]: row["metrics"].get(metric) for row in report["rows"] if row.get("error") is None}
+    def values(report: Mapping[str, Any]) -> dict[str, float]:
+        scores = {row["id"]: row["metrics"].get(metric) for row in report["rows"] if row.get("error") is None}
+        return {question: value for question, value in scores.items() if value is not None}
 
     old, new = values(before), values(after)
-    shared = [i for i in old if i in new]
-    found = compare([new[i] for i in shared], [old[i] for i in shared])
-    both = [i for i in shared if old[i] is not None and new[i] is not None]
-    means = [sum(v for i in both if (v := side[i]) is not None) / len(both) if both else None for side in (old, new)]
-    return Difference(metric, means[0], means[1], found.n, found.difference, found.interval, found.p_value)
+    shared = [question for question in old if question in new]
+    sides = [old[question] for question in shared], [new[question] for question in shared]
+    means = [fmean(side) if side else None for side in sides]
+    c = compare(sides[1], sides[0])
+    return Difference(metric, means[0], means[1], c.n, c.difference, c.interval, c.p_value)

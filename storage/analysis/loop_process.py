@@ -1,4 +1,4 @@
-"""Other processes, watched: what they print goes to a log, and what they wrote so far tells how far they are."""
+"""Runs commands in processes of their own, with their output in a log, and reads their progress from the files that they write."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def run_command(arguments: list[str], environment: Mapping[str, str], log: Path,
                 process.kill()
                 process.wait()
     if code:
-        what = " ".join(arguments[3:5])
-        raise AmbiscopeError(f"{what} failed (exit {code}): {last_words(log)} (all of it: {log})")
+        command = " ".join(arguments[3:5])
+        raise AmbiscopeError(f"{command} failed (exit {code}): {last_words(log)} (all of it: {log})")
 
 
 def last_words(log: Path) -> str:
@@ -52,11 +52,11 @@ def last_words(log: Path) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL))
-            found = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            printed = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     except OSError:
         return "it said nothing"
-    errors = [line for line in found if line.startswith("error:")]
-    return (errors or found or ["it said nothing"])[-1][:500]
+    errors = [line for line in printed if line.startswith("error:")]
+    return (errors or printed or ["it said nothing"])[-1][:500]
 
 
 def last_row(path: Path) -> dict[str, Any]:
@@ -64,11 +64,11 @@ def last_row(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))
-            whole = file.read().rpartition(b"\n")[0]
-        found = json.loads(whole.rpartition(b"\n")[2])
+            complete_lines = file.read().rpartition(b"\n")[0]
+        row = json.loads(complete_lines.rpartition(b"\n")[2])
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return row if isinstance(row, dict) else {}
 
 
 def lines(path: Path) -> int:

@@ -1,7 +1,7 @@
-"""Items assigned to named people, and how far each person is.
+"""Items assigned to named people, and the progress of each person.
 
-Of an item's slots, one is kept for each person that it is assigned to until they submit or skip it; others may take what remains.  With as many
-people as slots, nobody else gets it.  Nothing is kept for somebody who may not work at the stage (any more).
+Of an item's slots, one is reserved for each person that it is assigned to until they submit or skip it; others may take what remains.  With as many
+people as slots, nobody else gets it.  Nothing is reserved for somebody who may not work at the stage (any more).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from storage.access.actors import actor, rights_of, somebody_signs_in
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.items import tallies
-from storage.annotation.places import NEEDED, project_row
+from storage.annotation.places import STAGE_ROLES, project_row
 from storage.annotation.slots import live_count
+from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import WorkStage
 from storage.records.projects import AUTOMATIC, PersonProgress
 from storage.schema import engine, tables, workbench
 
-_given, _account, _task = workbench.Assignment, workbench.Account, workbench.Task
+_assignment, _account, _task = workbench.Assignment, workbench.Account, workbench.Task
 
 
 def _works(stage: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[bool]:
@@ -34,112 +35,113 @@ def _works(stage: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElem
 
 
 def _finished() -> ColumnElement[bool]:
-    same = (_task.item_id == _given.item_id, _task.stage == _given.stage, _task.annotator_id == _given.annotator_id)
-    return select(_task.id).where(*same, _task.state.in_(("submitted", "skipped"))).exists()
+    return select(_task.id).where(same_work(_task, _assignment), _task.state.in_(("submitted", "skipped"))).exists()
 
 
-def assigned_to(who: int, stage: str) -> ColumnElement[bool]:
+def assigned_to(annotator: int, stage: str) -> ColumnElement[bool]:
     """Of a row of item_stage at this stage."""
-    return workbench.ItemStage.item_id.in_(select(_given.item_id).where(_given.annotator_id == who, _given.stage == stage))
-
-
-def open_to(who: int, stage: str) -> ColumnElement[bool]:
-    """Of a row of item_stage at this stage: a slot is free that is not kept for somebody else."""
-    queue, moment = workbench.ItemStage, engine.now()
-    at_it = select(_task.id).where(
-        _task.item_id == _given.item_id,
-        _task.stage == _given.stage,
-        _task.annotator_id == _given.annotator_id,
-        or_(_task.state == "returned", and_(_task.state == "leased", _task.expires > moment)),
+    return workbench.ItemStage.item_id.in_(
+        select(_assignment.item_id).where(_assignment.annotator_id == annotator, _assignment.stage == stage)
     )
-    kept = (
+
+
+def open_to(annotator: int, stage: str) -> ColumnElement[bool]:
+    """Of a row of item_stage at this stage: a slot is free that is not reserved for somebody else."""
+    queue, moment = workbench.ItemStage, engine.now()
+    is_open = and_(_task.state == "leased", _task.expires > moment)
+    at_work = select(_task.id).where(same_work(_task, _assignment), or_(_task.state == "returned", is_open)).exists()
+    reserved = (
         select(func.count())
-        .select_from(_given)
-        .outerjoin(_account, _account.annotator_id == _given.annotator_id)
-        .where(
-            _given.item_id == queue.item_id, _given.stage == queue.stage, _works(_given.stage), ~_finished(), ~at_it.exists()
-        )
+        .select_from(_assignment)
+        .outerjoin(_account, _account.annotator_id == _assignment.annotator_id)
+        .where(_assignment.item_id == queue.item_id, _assignment.stage == queue.stage)
+        .where(_works(_assignment.stage), ~_finished(), ~at_work)
         .correlate(queue)
         .scalar_subquery()
     )
     live = live_count(moment)
-    return and_(live < queue.slots, or_(assigned_to(who, stage), live + kept < queue.slots))
+    return and_(live < queue.slots, or_(assigned_to(annotator, stage), live + reserved < queue.slots))
 
 
 class Assignments(engine.Part):
-    """The part of the Store about who is to do what, and who has done it."""
+    """The part of the Store about assignments and the progress of people."""
 
     @allowed_to("manage projects")
-    def assign(self, by: str, project: str, stage: WorkStage, people: Mapping[int, Sequence[str]]) -> None:
+    def assign(self, user: str, project: str, stage: WorkStage, people: Mapping[int, Sequence[str]]) -> None:
         """Sets to whom items (by position, from 0) are assigned at a stage; to nobody: they are open to everybody.  All or none.
 
-        Raises InputError for a stage that the project has not, a gold item, or more people than an item takes; NotFoundError for a position
-        without an item; NotAllowedError unless `by` is a manager, and for somebody who may not work at the stage.
+        Raises InputError for a stage that the project does not have, a gold item, or more people than an item takes; NotFoundError for a position
+        without an item; NotAllowedError unless `user` is a manager, and for somebody who may not work at the stage.
         """
         check_choice(stage, WorkStage, "the stage")
         queue, item = workbench.ItemStage, workbench.ProjectItem
         with self.writing() as session:
-            who, row = actor(session, by, "manager"), project_row(session, project)
+            manager, row = actor(session, user, "manager"), project_row(session, project)
             if stage not in row.stages:
                 raise InputError(f"this project has no stage {stage}; it has {', '.join(row.stages)}")
-            ids = {name: rights_of(session, name, NEEDED[stage]).id for name in {n for names in people.values() for n in names}}
+            everybody = {name for names in people.values() for name in names}
+            ids = {name: rights_of(session, name, STAGE_ROLES[stage]).id for name in everybody}
             for position, names in people.items():
-                found = session.scalar(
+                entry = session.scalar(
                     select(queue)
                     .join(item, item.id == queue.item_id)
                     .where(item.project_id == row.id, item.position == position, queue.stage == stage)
                 )
-                if found is None:
+                if entry is None:
                     raise NotFoundError(f"the project has no item {position + 1} at this stage")
-                if found.gold:
+                if entry.gold:
                     raise InputError(f"item {position + 1} is a gold item: those are given to everybody")
-                if len(set(names)) > found.slots:
-                    raise InputError(f"{len(set(names))} people for item {position + 1}, which takes {found.slots}")
-                session.execute(delete(_given).where(_given.item_id == found.item_id, _given.stage == stage))
+                if len(set(names)) > entry.slots:
+                    raise InputError(f"{len(set(names))} people for item {position + 1}, which takes {entry.slots}")
+                session.execute(delete(_assignment).where(_assignment.item_id == entry.item_id, _assignment.stage == stage))
                 for name in dict.fromkeys(names):
-                    session.add(_given(item_id=found.item_id, stage=stage, annotator_id=ids[name], created=engine.now()))
+                    session.add(_assignment(item_id=entry.item_id, stage=stage, annotator_id=ids[name], created=engine.now()))
             details = {"stage": stage, "items": len(people), "names": sorted(ids)}
-            note(session, who.id, "items assigned", project=row.id, details=details)
+            note(session, manager.id, "items assigned", project=row.id, details=details)
 
     @allowed_to("manage projects")
-    def unassign(self, by: str, project: str, person: str) -> None:
-        """Takes back all that is assigned to somebody and not finished.  Raises NotFoundError, NotAllowedError unless `by` is a manager."""
+    def unassign(self, user: str, project: str, person: str) -> None:
+        """Takes back all that is assigned to somebody and not finished.  Raises NotFoundError, NotAllowedError unless `user` is a manager."""
         with self.writing() as session:
-            who, row = actor(session, by, "manager"), project_row(session, project)
-            whom = select(tables.Annotator.id).filter_by(name=person).scalar_subquery()
+            manager, row = actor(session, user, "manager"), project_row(session, project)
+            annotator = select(tables.Annotator.id).filter_by(name=person).scalar_subquery()
             items = select(workbench.ProjectItem.id).filter_by(project_id=row.id)
-            session.execute(delete(_given).where(_given.annotator_id == whom, _given.item_id.in_(items), ~_finished()))
-            note(session, who.id, "items assigned", project=row.id, details={"items": 0, "names": [person]})
+            session.execute(
+                delete(_assignment).where(_assignment.annotator_id == annotator, _assignment.item_id.in_(items), ~_finished())
+            )
+            note(session, manager.id, "items assigned", project=row.id, details={"items": 0, "names": [person]})
 
     @allowed_to("see others' work")
-    def progress_by_person(self, project: str, by: str) -> list[PersonProgress]:
+    def progress_by_person(self, project: str, user: str) -> list[PersonProgress]:
         """Of everybody who has a task or an assignment, by name, then stage.  Raises NotFoundError, NotAllowedError for annotators."""
         with self.reading() as session:
-            actor(session, by, "validator")
+            actor(session, user, "validator")
             row = project_row(session, project)
-            sent = select(_task.annotator_id, _task.stage, *tallies(engine.now())).where(_task.project_id == row.id)
-            tally = {(t.annotator_id, t.stage): t for t in session.execute(sent.group_by(_task.annotator_id, _task.stage))}
+            keys = (_task.annotator_id, _task.stage)
+            tasks = select(*keys, *tallies(engine.now())).where(_task.project_id == row.id).group_by(*keys)
+            tally = {(t.annotator_id, t.stage): t for t in session.execute(tasks)}
             item = workbench.ProjectItem
             assigned = (
-                select(_given.annotator_id, _given.stage, func.count(), func.count().filter(~_finished()))
-                .join(item, item.id == _given.item_id)
+                select(_assignment.annotator_id, _assignment.stage, func.count(), func.count().filter(~_finished()))
+                .join(item, item.id == _assignment.item_id)
                 .where(item.project_id == row.id)
-                .group_by(_given.annotator_id, _given.stage)
+                .group_by(_assignment.annotator_id, _assignment.stage)
             )
-            counts = {(who, stage): (total, rest) for who, stage, total, rest in session.execute(assigned)}
+            assigned_counts = {(person, stage): counts for person, stage, *counts in session.execute(assigned)}
             works = (_works(literal(stage)).label(stage) for stage in row.stages)
             query = select(tables.Annotator.id, tables.Annotator.name, *works)
             query = query.outerjoin(_account, _account.annotator_id == tables.Annotator.id)
-            people = {person.id: person for person in session.execute(query)}
-            found = []
-            for who, stage in tally.keys() | counts.keys():
-                person, done = people[who], tally.get((who, stage))
-                numbers = {key: int(getattr(done, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
-                spent, can = float(getattr(done, "seconds", 0.0)), bool(getattr(person, stage))
-                found.append(
-                    PersonProgress(person.name, stage, can, *counts.get((who, stage), (0, 0)), seconds=spent, **numbers)
-                )
-            order = list(row.stages)
-            return sorted(
-                (one for one in found if one.person != AUTOMATIC), key=lambda one: (one.person, order.index(one.stage))
-            )
+            people = {person.id: person for person in session.execute(query.where(tables.Annotator.name != AUTOMATIC))}
+            rows = [
+                self._progress(people[person], stage, tally.get((person, stage)), assigned_counts.get((person, stage), (0, 0)))
+                for person, stage in tally.keys() | assigned_counts.keys()
+                if person in people
+            ]
+            return sorted(rows, key=lambda p: (p.person, row.stages.index(p.stage)))
+
+    @staticmethod
+    def _progress(person: Any, stage: WorkStage, tally: Any, assigned: Sequence[int]) -> PersonProgress:
+        """`person`: id, name, and by stage whether they may work there; `tally`: None without a task; `assigned`: all, and unfinished ones."""
+        counts = {key: int(getattr(tally, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
+        seconds = float(getattr(tally, "seconds", 0.0))
+        return PersonProgress(person.name, stage, bool(getattr(person, stage)), *assigned, seconds=seconds, **counts)

@@ -1,12 +1,13 @@
-"""Who gets a slot, and what follows when a piece of work begins or ceases to count, inside its write transaction: the item's state,
-the next stage's, and automatic validation.
+"""Assigns slots, and updates an item's states when a submission starts or stops counting: the stage's, the next one's, and automatic validation.
+
+Each function runs inside the write transaction of its caller.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.annotating.agreement import agree, merged
@@ -17,11 +18,12 @@ from storage.access.actors import Actor, annotator_row
 from storage.access.log import note
 from storage.annotation.assignments import open_to
 from storage.annotation.contents import all_from_json
-from storage.annotation.places import Place
+from storage.annotation.places import Place, latest_guidelines
 from storage.annotation.queue_order import update_disagreement
-from storage.annotation.slots import free_slot, holders, promotable, stage_row
+from storage.annotation.slots import free_slot, holders, promotable, stage_row, unused_slot
 from storage.annotation.tasks import lease_end, new_task, task_row
 from storage.records.annotation import ValidationWork
+from storage.records.enumerations import ItemState
 from storage.records.projects import AUTOMATIC
 from storage.results.standing import counted
 from storage.schema import engine, tables, workbench
@@ -42,10 +44,7 @@ def add_version(
     task.version += 1
     task.seconds += seconds
     task.state, task.expires, task.reason, task.updated = "submitted", None, "", engine.now()
-    line = workbench.Guideline
-    if guidelines is None:
-        guidelines = session.scalar(select(func.max(line.version)).where(line.project_id == task.project_id)) or 0
-    made = workbench.Submission(
+    submission = workbench.Submission(
         project_id=task.project_id,
         item_id=task.item_id,
         stage=task.stage,
@@ -54,14 +53,14 @@ def add_version(
         restores=restores,
         body=body,
         seconds=seconds,
-        guidelines=guidelines,
+        guidelines=latest_guidelines(session, task.project_id) if guidelines is None else guidelines,
         score=score,
         automatic=automatic,
         created=task.updated,
     )
-    session.add(made)
+    session.add(submission)
     session.flush()
-    return made
+    return submission
 
 
 def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str, int, Annotation]]:
@@ -71,11 +70,11 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
     queue = stage_row(session, item.id, "generation")
     if queue is None:
         return [(f"file {n}", 0, a) for n, a in enumerate(all_from_json(Annotation, item.references), 1)]
-    sent = workbench.Submission
+    submission = workbench.Submission
     rows = session.execute(
-        counted(tables.Annotator.name, sent.version, sent.body)
-        .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
-        .where(sent.item_id == item.id, sent.stage == "generation")
+        counted(tables.Annotator.name, submission.version, submission.body)
+        .join(tables.Annotator, tables.Annotator.id == submission.annotator_id)
+        .where(submission.item_id == item.id, submission.stage == "generation")
         .order_by(workbench.Task.slot)
     )
     return [(name, version, from_json(Annotation, body["annotation"])) for name, version, body in rows]
@@ -83,14 +82,10 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
 
 def began_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
     """After a submission got its slot, or a new version of one that had it."""
-    session.flush()
-    other = workbench.Task
-    work = select(func.count()).where(other.item_id == queue.item_id, other.stage == queue.stage, other.slot.is_not(None))
-    filled = session.scalar(work.where(other.state == "submitted")) or 0
+    filled = sum(holder.state == "submitted" for holder in holders(session, queue.item_id, queue.stage))
     if filled >= queue.slots:
         queue.state = "done"
     if queue.stage == "generation":
-        session.flush()
         if filled > 1:  # there is a disagreement
             update_disagreement(session, [task.item_id])
         if queue.state == "done" and "validation" in project.stages:
@@ -99,44 +94,38 @@ def began_to_count(session: Session, project: workbench.Project, queue: workbenc
 
 def ceased_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
     """After a submission was returned or reopened; it keeps its slot for its annotator."""
-    session.flush()
     queue.state = "open"
     if queue.stage == "generation":
-        session.flush()
         update_disagreement(session, [task.item_id])
         retract_automatic(session, task.item_id)
-        later = stage_row(session, task.item_id, "validation")
-        if later is not None:
-            later.state = "waiting"
-    session.flush()
+        _set_validation(session, task.item_id, "waiting")
 
 
 def retract_automatic(session: Session, item: int) -> None:
-    """Takes back a validation that nobody made.  Raises InputError where a person validated the item: that has to be returned
-    first.
-    """
-    for held in holders(session, item, "validation"):
-        if held.state == "submitted":
-            if session.get_one(tables.Annotator, held.annotator_id).name != AUTOMATIC:
+    """Takes back an automatic validation.  Raises InputError where a person validated the item: that has to be returned first."""
+    for validation in holders(session, item, "validation"):
+        if validation.state == "submitted":
+            if session.get_one(tables.Annotator, validation.annotator_id).name != AUTOMATIC:
                 raise InputError("this item is validated already: the validation has to be returned first")
-            held.state, held.slot, held.updated = "released", None, engine.now()
-            later = stage_row(session, item, "validation")
-            if later is not None:
-                later.state = "open"
-    session.flush()
+            validation.state, validation.slot, validation.updated = "released", None, engine.now()
+            _set_validation(session, item, "open")
+
+
+def _set_validation(session: Session, item: int, state: ItemState) -> None:
+    """Of an item whose project has that stage."""
+    if (queue := stage_row(session, item, "validation")) is not None:
+        queue.state = state
 
 
 def fill_free_slots(session: Session, project: workbench.Project, queue: workbench.ItemStage) -> bool:
-    """After a slot became free: work over the number takes it, the earliest first.  True where some did."""
-    session.flush()
+    """After a slot became free: surplus work takes it, the earliest first.  True if any did."""
     filled = False
-    while (late := promotable(session, queue)) is not None:
-        taken = {row.slot for row in holders(session, queue.item_id, queue.stage)}
-        free = next((n for n in range(queue.slots) if n not in taken), None)
-        if free is None:
+    while (surplus := promotable(session, queue)) is not None:
+        slot = unused_slot(queue, holders(session, queue.item_id, queue.stage))
+        if slot is None:
             break
-        late.slot = free
-        began_to_count(session, project, queue, late)
+        surplus.slot = slot
+        began_to_count(session, project, queue, surplus)
         filled = True
     return filled
 
@@ -149,8 +138,8 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
     sources = sources_of(session, item)
     if holders(session, item.id, "validation") or not agree([annotation for _, _, annotation in sources]):
         return
-    who = annotator_row(session, AUTOMATIC)
-    task = task_row(session, item.id, "validation", who.id) or new_task(session, queue, who.id, "released")
+    annotator = annotator_row(session, AUTOMATIC)
+    task = task_row(session, item.id, "validation", annotator.id) or new_task(session, queue, annotator.id, "released")
     task.slot = 0
     content = ValidationWork(
         merged([annotation for _, _, annotation in sources]), sources=tuple((name, version) for name, version, _ in sources)
@@ -158,31 +147,29 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
     add_version(session, task, to_json(content), guidelines=0, automatic=True)
     queue.state = "done"
     note(session, None, "item validated automatically", project=project.id, item=item.id, details={"version": task.version})
-    session.flush()
 
 
 def lease(
-    session: Session, project: workbench.Project, queue: workbench.ItemStage, who: Actor, row: workbench.Task | None
-) -> bool:
-    """Gives this person a free slot, unless earlier work over the number takes it, or it is kept for somebody else."""
+    session: Session, project: workbench.Project, queue: workbench.ItemStage, person: Actor, row: workbench.Task | None
+) -> workbench.Task | None:
+    """The person's task (`row`, if they have one) with a free slot; None where there is no slot, earlier surplus work takes it, or it is
+    reserved for somebody else."""
     moment = engine.now()
-    session.flush()
     if not session.scalar(
-        select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(who.id, queue.stage))
+        select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(person.id, queue.stage))
     ):
-        return False
-    while queue.state == "open" and (slot := free_slot(session, queue, moment, who.id)) is not None:
+        return None
+    while queue.state == "open" and (slot := free_slot(session, queue, moment, person.id)) is not None:
         if fill_free_slots(session, project, queue):  # an expired lease may have become free just now
             continue
         end = lease_end(project, moment)
         if row is None:
-            new_task(session, queue, who.id, "leased", slot=slot, expires=end)
+            row = new_task(session, queue, person.id, "leased", slot=slot, expires=end)
         else:
             row.state, row.slot, row.expires, row.updated, row.reason = "leased", slot, end, moment, ""
-            session.flush()
-        note(session, who.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
-        return True
-    return False
+        note(session, person.id, "item leased", project=project.id, item=queue.item_id, details={"stage": queue.stage})
+        return row
+    return None
 
 
 def renew(session: Session, place: Place) -> None:
@@ -191,5 +178,4 @@ def renew(session: Session, place: Place) -> None:
     if row.state == "leased":
         row.expires = lease_end(place.project, engine.now())
     elif row.state in ("expired", "released") and place.queue.state == "open":
-        lease(session, place.project, place.queue, place.who, row)
-    session.flush()
+        lease(session, place.project, place.queue, place.person, row)

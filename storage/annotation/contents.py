@@ -44,9 +44,9 @@ def check_content(content: Content, stage: WorkStage) -> None:
             check_choice(use.action, SuggestionAction, "a suggestion")
 
 
-def _distinct(keys: Sequence[Any], what: str) -> None:
+def _distinct(keys: Sequence[Any], noun: str) -> None:
     if len(set(keys)) != len(keys):
-        raise InputError(f"{what} occurs twice")
+        raise InputError(f"{noun} occurs twice")
 
 
 def _check_judging(content: JudgingWork) -> None:
@@ -79,7 +79,7 @@ def gold_from_json(body: Mapping[str, Any]) -> tuple[Annotation, ...]:
 
 
 def check_gold(gold: Sequence[Annotation]) -> None:
-    """Raises InputError for what cannot be stored, or says nothing."""
+    """Raises InputError for annotations that cannot be stored, and where there are none."""
     for annotation in gold:
         check_annotation(annotation, complete=True)
     if not gold:
@@ -88,16 +88,16 @@ def check_gold(gold: Sequence[Annotation]) -> None:
 
 def gold_score(gold: Sequence[Annotation], content: Content, answers: Mapping[tuple[str, int], str]) -> float:
     """In 0..1: the best answer F1 against the reference annotations (two empty sets: 1), or the share of judged answers that were
-    labelled correct where a reference has them and only there, duplicates aside.  `answers`: the text by (prediction id, position).
+    labelled correct where a reference has them and only there, without duplicates.  `answers`: the text by (prediction id, position).
     """
     if isinstance(content, JudgingWork):
         keys = answer_keys(alias for reference in gold for pair in reference.pairs for alias in pair.answers)
-        said = [
+        judged = [
             (a.verdict == "correct", answers[a.prediction_id, a.position]) for a in content.answers if a.verdict != "duplicate"
         ]
-        return sum(yes == (answer_key(text) in keys) for yes, text in said) / len(said) if said else 1.0
-    own = answer_set(content.annotation)
-    return max((set_f1(answer_set(reference), own) for reference in gold), default=1.0)
+        return sum(yes == (answer_key(text) in keys) for yes, text in judged) / len(judged) if judged else 1.0
+    submitted = answer_set(content.annotation)
+    return max((set_f1(answer_set(reference), submitted) for reference in gold), default=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,6 @@ class Corrections:
     added: tuple[str, ...]
 
 
-def corrections_of(body: Mapping[str, Any]) -> Corrections:
-    """The inverse of core.trace.to_json.  Raises FormatError for another layout."""
-    return from_json(Corrections, body)
-
-
 def all_from_json(kind: type[T], body: Sequence[Any]) -> tuple[T, ...]:
     """The inverse of core.trace.to_json of several records.  Raises FormatError for another layout."""
-    return tuple(from_json(kind, one) for one in body)
+    return tuple(from_json(kind, item) for item in body)

@@ -1,11 +1,11 @@
-"""Drafts and the log of searches and opened passages: saved as people work, kept whatever becomes of the lease."""
+"""Drafts and the log of searches and opened passages, saved as people work and kept after the lease ends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
@@ -13,11 +13,13 @@ from core.json_io import dumps
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import renew
 from storage.annotation.places import find_place
+from storage.annotation.slots import live_count
+from storage.annotation.tasks import names_of, same_work, with_names
 from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
 from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.enumerations import InteractionKind, WorkStage
 from storage.records.rows import record_of
-from storage.schema import engine, tables, workbench
+from storage.schema import engine, workbench
 
 MAX_INTERACTIONS = 5_000  # of one person and item: more are not a person's
 MAX_DRAFT_CHARS = 2_000_000  # of its JSON
@@ -63,39 +65,21 @@ def log_of(session: Session, item: int, stage: str, annotator: int) -> Interacti
     return InteractionLog.of(record_of(Interaction, row) for row in rows)
 
 
-def _drafts_query() -> Any:
-    """(draft, item, project, question, annotator, over) rows."""
-    draft, item, task = workbench.Draft, workbench.ProjectItem, workbench.Task
-    other = workbench.Task.__table__.alias()
-    live = (
-        select(func.count())
-        .select_from(other)
-        .where(
-            other.c.item_id == task.item_id,
-            other.c.stage == task.stage,
-            other.c.slot.is_not(None),
-            or_(other.c.state != "leased", other.c.expires > engine.now()),
-        )
-        .scalar_subquery()
+def _load(session: Session, draft: workbench.Draft) -> Draft:
+    task, queue = workbench.Task, workbench.ItemStage
+    has_no_slot = and_(task.state.in_(("expired", "released")), live_count(engine.now()) >= queue.slots)
+    row = session.execute(
+        with_names(workbench.Draft)
+        .add_columns(has_no_slot.label("has_no_slot"))
+        .join(queue, and_(queue.item_id == workbench.Draft.item_id, queue.stage == workbench.Draft.stage))
+        .join(task, same_work(task, workbench.Draft))
+        .where(workbench.Draft.id == draft.id)
+    ).one()
+    names = names_of(row)
+    del names["question_id"]
+    return record_of(
+        Draft, draft, **names, saved=draft.updated, over=draft.open and bool(row.has_no_slot), submitted=not draft.open
     )
-    over = (draft.open == True) & task.state.in_(("expired", "released")) & (live >= task.slots)  # noqa: E712
-    return (
-        select(draft, item.public_id, workbench.Project.public_id, tables.Question.text, tables.Annotator.name, over)
-        .join(item, item.id == draft.item_id)
-        .join(workbench.Project, workbench.Project.id == item.project_id)
-        .join(tables.Question, tables.Question.id == item.question_id)
-        .join(tables.Annotator, tables.Annotator.id == draft.annotator_id)
-        .join(task, (task.item_id == draft.item_id) & (task.stage == draft.stage) & (task.annotator_id == draft.annotator_id))
-    )
-
-
-def _record(row: workbench.Draft, item: str, project: str, question: str, annotator: str, over: bool) -> Draft:
-    names = {"item": item, "project": project, "question": question, "annotator": annotator}
-    return record_of(Draft, row, **names, saved=row.updated, over=bool(over), submitted=not row.open)
-
-
-def _load(session: Session, row: workbench.Draft) -> Draft:
-    return _record(*session.execute(_drafts_query().where(workbench.Draft.id == row.id)).one())
 
 
 class Drafts(engine.Part):
@@ -112,7 +96,7 @@ class Drafts(engine.Part):
     ) -> Draft:
         """Saves what a person has so far, as the page wants to find it again, and renews their lease.
 
-        Equal content changes nothing but the lease.  It is stored whatever became of the lease; `Draft.over` says that others
+        Equal content changes nothing but the lease.  It is stored after the lease ended, too; `Draft.over` says that others
         filled all slots.  `expected_version`: the version that was shown (0: none yet); None overwrites.  Raises
         DraftConflictError (with `mine` and `theirs`) for another version, InputError for what is no plain JSON or an item that
         was never opened, NotFoundError, NotAllowedError.
@@ -122,15 +106,11 @@ class Drafts(engine.Part):
             place = find_place(session, item, annotator, stage)
             task = place.need_task()
             row = place.draft
-            same = row is not None and (row.body, row.open) == (plain, True)
-            if not same and expected_version is not None and expected_version != (row.version if row else 0):
+            is_unchanged = row is not None and (row.body, row.open) == (plain, True)
+            if not is_unchanged and expected_version is not None and expected_version != (row.version if row else 0):
                 raise DraftConflictError(plain, _load(session, row) if row else None, expected_version)
             renew(session, place)
-            row = put_draft(session, task, row, plain, open=True)
-            if task.state != "leased":
-                return _load(session, row)
-            question = session.get_one(tables.Question, place.item.question_id).text
-            return _record(row, item, place.project.public_id, question, annotator, False)
+            return _load(session, put_draft(session, task, row, plain, open=True))
 
     @allowed_to("annotate")
     def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
@@ -145,43 +125,32 @@ class Drafts(engine.Part):
     def log_search(self, item: str, annotator: str, stage: WorkStage, query: str) -> None:
         """Notes a search; the same one twice in a row is noted once.  Raises InputError, NotFoundError, NotAllowedError."""
         check_text(query, "the query", limit=MAX_QUERY_CHARS, empty=False)
-        self._log(item, annotator, stage, "search", query, "", "")
+        self._log(item, annotator, stage, "search", query=query)
 
     @allowed_to("annotate")
     def log_view(self, item: str, annotator: str, stage: WorkStage, passage_id: str, title: str) -> None:
         """Notes that a passage was opened; the same one twice in a row is noted once.  Raises as `log_search`."""
         check_text(passage_id, "the passage's id", limit=MAX_ID_CHARS, empty=False)
         check_text(title, "the passage's title", limit=MAX_TITLE_CHARS)
-        self._log(item, annotator, stage, "view", "", passage_id, title)
+        self._log(item, annotator, stage, "view", passage_id=passage_id, title=title)
 
-    def _log(
-        self, item: str, annotator: str, stage: WorkStage, kind: InteractionKind, query: str, passage: str, title: str
-    ) -> None:
+    def _log(self, item: str, annotator: str, stage: WorkStage, kind: InteractionKind, **values: str) -> None:
+        values = {"query": "", "passage_id": "", "title": "", **values}
         with self.writing() as session:
             task = find_place(session, item, annotator, stage).need_task()
             line = workbench.Interaction
-            mine = select(line).where(line.item_id == task.item_id, line.stage == stage, line.annotator_id == task.annotator_id)
+            mine = select(line).where(same_work(line, task))
             last = session.scalar(mine.order_by(line.id.desc()).limit(1))
-            if last is not None and (last.kind, last.query, last.passage_id) == (kind, query, passage):
+            repeated = (kind, values["query"], values["passage_id"])
+            if last is not None and (last.kind, last.query, last.passage_id) == repeated:
                 return
-            if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) >= MAX_INTERACTIONS:
-                return
-            session.add(
-                line(
-                    item_id=task.item_id,
-                    stage=stage,
-                    annotator_id=task.annotator_id,
-                    kind=kind,
-                    query=query,
-                    passage_id=passage,
-                    title=title,
-                    created=engine.now(),
-                )
-            )
+            if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) < MAX_INTERACTIONS:
+                names = {"item_id": task.item_id, "stage": stage, "annotator_id": task.annotator_id}
+                session.add(line(**names, kind=kind, **values, created=engine.now()))
 
     @allowed_to("annotate")
     def interactions(self, item: str, annotator: str, stage: WorkStage) -> InteractionLog:
         """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
-            return log_of(session, place.item.id, stage, place.who.id)
+            return log_of(session, place.item.id, stage, place.person.id)

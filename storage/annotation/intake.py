@@ -1,4 +1,4 @@
-"""The items of a project: questions with their linked predictions, gold references, and the counts of what was done."""
+"""What comes into a project: questions, gold references, and the predictions that are linked to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
@@ -20,7 +20,7 @@ from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.contents import Corrections, check_gold
-from storage.annotation.linked_predictions import link, link_all
+from storage.annotation.linked_predictions import link, link_all, linked_count
 from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
 from storage.records.answer_sets import check_annotation
@@ -31,53 +31,44 @@ from storage.schema import engine, tables, workbench
 
 MAX_ITEMS = 1_000_000  # of one project
 MAX_QUESTIONS = 20_000  # of one call: they are stored in one transaction, for which others wait
+_NewItem = tuple[ReferenceQuestion, dict[str, Any]]  # with its columns of `Intake._checked`
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
     """The rows of these questions, made if need be: storage.results.predictions.question_row for many."""
-    found: dict[tuple[str, str], int] = {}
+    ids: dict[tuple[str, str], int] = {}
     q = tables.Question
+
+    def read_ids(condition: ColumnElement[bool]) -> None:
+        rows = session.execute(select(q.id, q.text, q.source_id).where(condition))
+        ids.update({(row.text, row.source_id): row.id for row in rows})
+
     for part in chunks(questions):
-        keys = {(question.question, question.id) for question in part}
-        for row in session.execute(select(q.id, q.text, q.source_id).where(q.text.in_([text for text, _ in keys]))):
-            if (row.text, row.source_id) in keys:
-                found[(row.text, row.source_id)] = row.id
-        new = [key for key in dict.fromkeys((question.question, question.id) for question in part) if key not in found]
-        taken = set(session.scalars(select(q.public_id).where(q.public_id.in_([name for _, name in new]))))
+        read_ids(q.text.in_([question.question for question in part]))
+        new = [key for key in dict.fromkeys((question.question, question.id) for question in part) if key not in ids]
+        public_ids = set(session.scalars(select(q.public_id).where(q.public_id.in_([name for _, name in new]))))
         rows = []
         for text, name in new:
             digest = hashlib.sha256(f"{name}\0{text}".encode()).hexdigest()[:32]
-            public = digest if not name or name in taken else name
-            taken.add(public)
+            public = digest if not name or name in public_ids else name
+            public_ids.add(public)
             rows.append(
                 {"public_id": public, "source_id": name, "text": text, "folded": text.casefold(), "created": engine.now()}
             )
         if rows:
             bulk(session, insert(table_of(q)), rows)
-            for row in session.execute(
-                select(q.id, q.text, q.source_id).where(q.public_id.in_([r["public_id"] for r in rows]))
-            ):
-                found[(row.text, row.source_id)] = row.id
-    return [found[(question.question, question.id)] for question in questions]
+            read_ids(q.public_id.in_([row["public_id"] for row in rows]))
+    return [ids[(question.question, question.id)] for question in questions]
 
 
-def _something_to_validate(questions: Sequence[ReferenceQuestion]) -> None:
-    for number, question in enumerate(questions, 1):
-        if not question.annotations:
-            raise InputError(
-                f"question {number} has no answers: this project validates the answers of its question file, as nobody writes any; "
-                "add questions with answers, or make a project with the stage generation"
-            )
-
-
-def _content(passages: Sequence[dict[str, Any]] | None) -> str:
-    """What a question's own passages say, whatever their ids: one question over two texts is two; "" if it has none of its own."""
+def _passage_key(passages: Sequence[dict[str, Any]] | None) -> str:
+    """The text of a question's own passages, without their ids: a question over two texts is two questions; "" if it has none of its own."""
     return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
 
 
-def _named(question: ReferenceQuestion, body: dict[str, Any]) -> ReferenceQuestion:
+def _identified(question: ReferenceQuestion, body: dict[str, Any]) -> ReferenceQuestion:
     """A question without an id is known by its text, and by its own passages where it has some."""
-    content = _content(body["passages"])
+    content = _passage_key(body["passages"])
     return question if question.id or not content else replace(question, id=hashlib.sha256(content.encode()).hexdigest()[:16])
 
 
@@ -90,14 +81,14 @@ def _last_position(session: Session, project: workbench.Project) -> int:
 
 
 class Intake(engine.Part):
-    """The part of the Store about what comes into a project: questions, and the predictions that are linked to them."""
+    """The part of the Store that adds questions and predictions to a project."""
 
     @allowed_to("manage projects")
-    def add_items(self, by: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
+    def add_items(self, user: str, project: str, questions: Sequence[ReferenceQuestion], *, gold: bool = False) -> ItemsReport:
         """Adds questions at the end, all or none, and then links stored predictions.  A question that is there already, or comes twice, is
         left alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
 
-        `gold`: their annotations become the reference of gold items, which are mixed into the work.  Raises NotAllowedError unless `by` is a manager,
+        `gold`: their annotations become the reference of gold items, which are mixed into the work.  Raises NotAllowedError unless `user` is a manager,
         NotFoundError, InputError for more than MAX_QUESTIONS at once, or naming the first wrong question by its number.
         """
         if len(questions) > MAX_QUESTIONS:
@@ -105,102 +96,88 @@ class Intake(engine.Part):
                 f"{len(questions):,} questions: at most {MAX_QUESTIONS:,} are added at once; split the file into smaller ones (of a file "
                 f"with a question a line: split -l {MAX_QUESTIONS} FILE) and add them one after the other"
             )
-        bodies = [self._checked(number, question, gold) for number, question in enumerate(questions, 1)]
-        while (added := self._add(by, project, questions, bodies, gold)) is None:
+        items = [(question, self._checked(number, question, gold)) for number, question in enumerate(questions, 1)]
+        while (added := self._add(user, project, items, gold)) is None:
             pass
         number, count = added
         linked = link_all(self.database, number)
         if linked:
-            self._note_linked(by, number, linked)
+            self._note_linked(user, number, linked)
         return ItemsReport(count, len(questions) - count, linked)
 
-    def _add(
-        self,
-        by: str,
-        project: str,
-        questions: Sequence[ReferenceQuestion],
-        bodies: Sequence[dict[str, Any]],
-        gold: bool,
-    ) -> tuple[int, int] | None:
+    def _add(self, user: str, project: str, items: Sequence[_NewItem], gold: bool) -> tuple[int, int] | None:
         """(the project's row, how many were added); None where somebody else added to the project since it was read."""
         with self.reading() as session:
-            actor(session, by, "manager")
+            actor(session, user, "manager")
             row = project_row(session, project)
-            seen = _last_position(session, row)
-            fresh = self._fresh(session, row, questions, bodies)
-        named, chosen = [_named(questions[i], bodies[i]) for i in fresh], [bodies[i] for i in fresh]
+            last_position = _last_position(session, row)
+            new = self._new_items(session, row, items)
         with self.writing() as session:
-            who = actor(session, by, "manager")
+            manager = actor(session, user, "manager")
             row = project_row(session, project)
-            if _last_position(session, row) != seen:
+            if _last_position(session, row) != last_position:
                 return None
-            count = self._put(session, row, named, chosen, gold)
-            note(session, who.id, "items added", project=row.id, details={"added": count, "gold": gold})
+            count = self._put(session, row, new, gold)
+            note(session, manager.id, "items added", project=row.id, details={"added": count, "gold": gold})
             return row.id, count
 
-    def _note_linked(self, by: str, project: int, count: int) -> None:
+    def _note_linked(self, user: str, project: int, count: int) -> None:
         with self.writing() as session:
-            who = actor(session, by, "manager")
-            note(session, who.id, "predictions linked", project=project, details={"linked": count})
+            manager = actor(session, user, "manager")
+            note(session, manager.id, "predictions linked", project=project, details={"linked": count})
 
     @staticmethod
-    def _fresh(
-        session: Session, project: workbench.Project, questions: Sequence[ReferenceQuestion], bodies: Sequence[dict[str, Any]]
-    ) -> list[int]:
-        """Positions of the questions that the project does not have, each the first of its kind.  Raises as `add_items`."""
+    def _new_items(session: Session, project: workbench.Project, items: Sequence[_NewItem]) -> list[_NewItem]:
+        """Those whose question the project does not have, each the first of its kind.  Raises as `add_items`."""
         item = workbench.ProjectItem
-        wanted = {question_key(question.question) for question in questions}
+        keys = {question_key(question.question) for question, _ in items}
         if "validation" in project.stages and "generation" not in project.stages:
-            _something_to_validate(questions)
+            for number, (question, _) in enumerate(items, 1):
+                if not question.annotations:
+                    raise InputError(
+                        f"question {number} has no answers: this project validates the answers of its question file, as nobody writes "
+                        "any; add questions with answers, or make a project with the stage generation"
+                    )
         texts = (
             select(item.id, tables.Question.text)
             .join(tables.Question, tables.Question.id == item.question_id)
             .where(item.project_id == project.id)
             .execution_options(yield_per=10_000)
         )
-        same = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in wanted}
-        known: set[tuple[str, str]] = set()
-        for part in chunks(sorted(same)):
+        keys_by_item = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in keys}
+        seen_keys: set[tuple[str, str]] = set()
+        for part in chunks(sorted(keys_by_item)):
             for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
-                known.add((same[key], _content(passages)))
-        fresh = []
-        for position, (question, body) in enumerate(zip(questions, bodies, strict=True)):
-            identity = (question_key(question.question), _content(body["passages"]))
-            if identity not in known:
-                known.add(identity)
-                fresh.append(position)
-        return fresh
+                seen_keys.add((keys_by_item[key], _passage_key(passages)))
+        new = []
+        for question, body in items:
+            identity = (question_key(question.question), _passage_key(body["passages"]))
+            if identity not in seen_keys:
+                seen_keys.add(identity)
+                new.append((_identified(question, body), body))
+        return new
 
-    def _put(
-        self,
-        session: Session,
-        project: workbench.Project,
-        questions: Sequence[ReferenceQuestion],
-        bodies: Sequence[dict[str, Any]],
-        gold: bool,
-    ) -> int:
-        """Stores those of the questions that the project has not; returns how many."""
+    def _put(self, session: Session, project: workbench.Project, items: Sequence[_NewItem], gold: bool) -> int:
+        """Stores those whose question row is not in the project yet; returns how many."""
         item = workbench.ProjectItem
-        ids = question_ids(session, questions)
-        known: set[int] = set()
+        ids = question_ids(session, [question for question, _ in items])
+        present: set[int] = set()
         for part in chunks(ids):
-            known.update(
+            present.update(
                 session.scalars(select(item.question_id).where(item.project_id == project.id, item.question_id.in_(list(part))))
             )
         first, moment = _last_position(session, project) + 1, engine.now()
         rows: list[dict[str, Any]] = []
-        for question, body in zip(ids, bodies, strict=True):
-            if question in known:
+        for question, (_, body) in zip(ids, items, strict=True):
+            if question in present:
                 continue
-            known.add(question)
+            present.add(question)
             rows.append(
                 {
                     "public_id": uuid.uuid4().hex,
                     "project_id": project.id,
                     "question_id": question,
                     "position": first + len(rows),
-                    "margin": None,
-                    "disagreement": None,
                     "created": moment,
                     **body,
                 }
@@ -208,7 +185,7 @@ class Intake(engine.Part):
         if first + len(rows) > MAX_ITEMS:
             raise InputError(f"a project holds at most {MAX_ITEMS} items")
         bulk(session, insert(table_of(item)), rows)
-        made = session.scalars(
+        item_ids = session.scalars(
             select(item.id).where(item.project_id == project.id, item.position >= first).order_by(item.position)
         )
         entries = [
@@ -220,7 +197,7 @@ class Intake(engine.Part):
                 "slots": MIXED_SLOTS if gold else 1 if stage == "validation" else project.annotators_per_item,
                 "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
             }
-            for number in made
+            for number in item_ids
             for stage in project.stages
             if not (gold and stage == "validation")
         ]
@@ -229,41 +206,38 @@ class Intake(engine.Part):
 
     @staticmethod
     def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
-        where = f"question {number}"
-        check_text(question.question, where, limit=MAX_QUESTION_CHARS, empty=False)
-        check_text(question.id, f"the id of {where}", limit=MAX_ID_CHARS)
-        for annotation in question.annotations:
-            try:
+        """The columns of an item that come from its question.  Raises InputError naming the question by its number."""
+        name = f"question {number}"
+        check_text(question.question, name, limit=MAX_QUESTION_CHARS, empty=False)
+        check_text(question.id, f"the id of {name}", limit=MAX_ID_CHARS)
+        try:
+            for annotation in question.annotations:
                 check_annotation(annotation, complete=False)
-            except InputError as e:
-                raise InputError(f"{where}: {e}") from None
+            if gold:
+                check_gold(question.annotations)
+        except InputError as e:
+            raise InputError(f"{name}: {e}") from None
         passages = None if question.passages is None else to_json(question.passages)
         if problem := plain_problem(passages):
-            raise InputError(f"{where}: its passages cannot be stored: {problem}")
-        reference = None
-        if gold:
-            try:
-                check_gold(question.annotations)
-            except InputError as e:
-                raise InputError(f"{where}: {e}") from None
-            reference = {"annotations": to_json(question.annotations)}
-        return {"gold": reference, "references": to_json(question.annotations), "passages": passages}
+            raise InputError(f"{name}: its passages cannot be stored: {problem}")
+        references = to_json(question.annotations)
+        return {"gold": {"annotations": references} if gold else None, "references": references, "passages": passages}
 
     @allowed_to("manage projects")
     def add_prediction(
-        self, by: str, project: str, prediction_id: str, *, struck: Collection[int] = (), added: Sequence[str] = ()
+        self, user: str, project: str, prediction_id: str, *, struck: Collection[int] = (), added: Sequence[str] = ()
     ) -> str:
         """Makes an item of a stored prediction's question, with the prediction linked, and returns its id.  Its suggestions are the
         prediction's answers without the `struck` ones (by position) and with the `added` texts; where nobody writes answers, they are what
         is validated.
 
-        Raises NotAllowedError unless `by` is a manager, NotFoundError for an unknown project or prediction, InputError for a question that
+        Raises NotAllowedError unless `user` is a manager, NotFoundError for an unknown project or prediction, InputError for a question that
         is in the project already, and where the project has no place for this system.
         """
         for text in added:
             check_text(text, "an added answer", limit=MAX_ID_CHARS, empty=False)
         with self.writing() as session:
-            who, row = actor(session, by, "manager"), project_row(session, project)
+            manager, row = actor(session, user, "manager"), project_row(session, project)
             prediction = session.scalar(select(tables.Prediction).filter_by(public_id=prediction_id))
             if prediction is None:
                 raise NotFoundError(f"there is no prediction '{prediction_id[:80]}'")
@@ -273,87 +247,84 @@ class Intake(engine.Part):
                 raise InputError(
                     f"the project takes answers of {systems}, not of {prediction.system}: change its systems first"
                 )
-            asked = session.get_one(tables.Question, prediction.question_id)
+            question_row = session.get_one(tables.Question, prediction.question_id)
             answer = tables.PredictedAnswer
             answers = session.scalars(select(answer).filter_by(prediction_id=prediction.id).order_by(answer.position)).all()
-            kept = [(a.text, a.clarified or "") for a in answers if a.position not in struck] + [(text, "") for text in added]
-            pairs = tuple(QAPair(question or (asked.text if len(kept) > 1 else ""), (text,)) for text, question in kept)
-            kind: AnnotationType = "none" if not kept else "single" if len(kept) == 1 else "multiple"
+            selected = [(a.text, a.clarified or "") for a in answers if a.position not in struck]
+            selected += [(text, "") for text in added]
+            default = question_row.text if len(selected) > 1 else ""
+            pairs = tuple(QAPair(question or default, (text,)) for text, question in selected)
+            kind: AnnotationType = "none" if not selected else "single" if len(selected) == 1 else "multiple"
             references = (Annotation(kind, pairs),) if "generation" not in row.stages and "validation" in row.stages else ()
-            question = ReferenceQuestion(asked.source_id, asked.text, references)
+            question = ReferenceQuestion(question_row.source_id, question_row.text, references)
             body = self._checked(1, question, False)
             body["corrections"] = to_json(Corrections(prediction_id, len(answers), tuple(sorted(struck)), tuple(added)))
-            if not self._fresh(session, row, [question], [body]) or not self._put(session, row, [question], [body], False):
+            if not self._put(session, row, self._new_items(session, row, [(question, body)]), False):
                 raise InputError("this question is in the project already")
-            item = session.scalars(select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=asked.id)).one()
+            item = session.scalars(
+                select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=question_row.id)
+            ).one()
             link(session, [(item.id, side, prediction.id)])
             if row.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [item.id]))
-            note(
-                session, who.id, "items added", project=row.id, item=item.id, details={"added": 1, "prediction": prediction_id}
-            )
+            details = {"added": 1, "prediction": prediction_id}
+            note(session, manager.id, "items added", project=row.id, item=item.id, details=details)
             return item.public_id
 
     @allowed_to("manage projects")
-    def link_predictions(self, by: str, project: str) -> int:
-        """Links the newest stored prediction of each of the project's systems to each item that has none of it yet, and
+    def link_predictions(self, user: str, project: str) -> int:
+        """Links the newest stored prediction of each of the project's systems to each item that lacks one, and
         returns how many were linked.  With the order `uncertainty` their margins are read from the traces.
 
-        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        Raises NotAllowedError unless `user` is a manager, NotFoundError.
         """
         with self.reading() as session:
-            actor(session, by, "manager")
+            actor(session, user, "manager")
             number = project_row(session, project).id
         count = link_all(self.database, number)
-        self._note_linked(by, number, count)
+        self._note_linked(user, number, count)
         return count
 
     @allowed_to("manage projects")
-    def unanswered(self, by: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
+    def unanswered(self, user: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
         """The items (or those of these) that lack a prediction of one of the project's systems, so that nobody can judge them yet.
 
-        Raises NotAllowedError unless `by` is a manager, NotFoundError.
+        Raises NotAllowedError unless `user` is a manager, NotFoundError.
         """
         queue, item = workbench.ItemStage, workbench.ProjectItem
         with self.reading() as session:
-            actor(session, by, "manager")
+            actor(session, user, "manager")
             row = project_row(session, project)
-            query = select(item.id, item.public_id).join(queue, queue.item_id == item.id)
+            query = select(item.public_id).join(queue, queue.item_id == item.id)
             query = query.where(queue.project_id == row.id, queue.stage == "judging", queue.state == "open")
-            query = query.where(queue.gold == False)  # noqa: E712
+            query = query.where(queue.gold == False, linked_count(item.id) < len(row.systems))  # noqa: E712
             if items is not None:
                 query = query.where(item.public_id.in_(list(items)))
-            names = {int(key): str(name) for key, name in session.execute(query)}
-            found: dict[int, int] = {}
-            line = workbench.ItemPrediction
-            for part in chunks(sorted(names)):
-                counts = select(line.item_id, func.count()).where(line.item_id.in_(list(part))).group_by(line.item_id)
-                found |= {row[0]: row[1] for row in session.execute(counts)}
-            return frozenset(name for number, name in names.items() if found.get(number, 0) < len(row.systems))
+            return frozenset(session.scalars(query))
 
     @allowed_to("manage projects")
-    def save_for_item(self, by: str, item: str, prediction: Prediction, key: str | None = None) -> bool:
+    def save_for_item(self, user: str, item: str, prediction: Prediction, key: str | None = None) -> bool:
         """Stores a prediction of an item's question and links it, unless the item has one of its system already; True if it did.
 
         One transaction that looks at this item alone, so that it costs the same however large the project is.  `key` as in
-        `save_prediction`.  Raises NotAllowedError unless `by` is a manager, NotFoundError, InputError for another question, for a system
+        `save_prediction`.  Raises NotAllowedError unless `user` is a manager, NotFoundError, InputError for another question, for a system
         that is not the project's, or for what cannot be stored, ConflictError for another run's key.
         """
         trace = plain_trace(prediction)
         check_key(key)
         with self.writing() as session:
-            who = actor(session, by, "manager")
+            manager = actor(session, user, "manager")
             row = item_row(session, item)
             project = session.get_one(workbench.Project, row.project_id)
             system = prediction.system.name
             if system not in project.systems:
                 raise InputError(f"{system} is no system of the project: choose it in the project's settings first")
-            made = put_prediction(session, prediction, trace, key)
-            if made.question_id != row.question_id:
+            prediction_row = put_prediction(session, prediction, trace, key)
+            if prediction_row.question_id != row.question_id:
                 raise InputError(f"the prediction is of another question than the item: '{prediction.question.text[:80]}'")
-            count = link(session, [(row.id, project.systems.index(system), made.id)])
-            if count and project.ordering == "uncertainty":
+            if not link(session, [(row.id, project.systems.index(system), prediction_row.id)]):
+                return False
+            if project.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [row.id]))
-            if count:
-                note(session, who.id, "predictions linked", project=project.id, item=row.id, details={"linked": count})
-            return bool(count)
+            note(session, manager.id, "predictions linked", project=project.id, item=row.id, details={"linked": 1})
+            return True

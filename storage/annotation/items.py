@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
-from sqlalchemy import and_, case, false, func, or_, select
+from sqlalchemy import and_, false, func, or_, select
 from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
@@ -25,48 +25,48 @@ class Items(engine.Part):
     """The part of the Store that reads a project's items."""
 
     @allowed_to("annotate")
-    def get_item(self, item: str, by: str) -> Item:
+    def get_item(self, item: str, user: str) -> Item:
         """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
-            who = actor(session, by)
-            row = session.execute(
+            person = actor(session, user)
+            match = session.execute(
                 select(workbench.ProjectItem, workbench.Project, tables.Question)
                 .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
                 .join(tables.Question, tables.Question.id == workbench.ProjectItem.question_id)
                 .where(workbench.ProjectItem.public_id == item)
                 .options(undefer(workbench.ProjectItem.references), undefer(workbench.ProjectItem.passages))
             ).first()
-            if row is None:
+            if match is None:
                 raise NotFoundError(f"there is no item '{item[:80]}'")
-            found, project, question = row
-            blind = "judging" in project.stages and not can(who.role, "validator")
+            row, project, question = match
+            blind = "judging" in project.stages and not can(person.role, "validator")
             predictions = session.execute(
                 select(tables.Prediction.system, tables.Prediction.public_id)
                 .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
-                .where(workbench.ItemPrediction.item_id == found.id)
+                .where(workbench.ItemPrediction.item_id == row.id)
                 .order_by(workbench.ItemPrediction.side)
             )
             states = session.execute(
-                select(workbench.ItemStage.stage, workbench.ItemStage.state).where(workbench.ItemStage.item_id == found.id)
+                select(workbench.ItemStage.stage, workbench.ItemStage.state).where(workbench.ItemStage.item_id == row.id)
             )
             return Item(
-                id=found.public_id,
+                id=row.public_id,
                 project=project.public_id,
-                position=found.position,
+                position=row.position,
                 source_id=question.source_id,
                 question=question.text,
-                gold=found.gold is not None and can(who.role, "validator"),
+                gold=row.gold is not None and can(person.role, "validator"),
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
-                passages=None if found.passages is None else all_from_json(Passage, found.passages),
-                references=all_from_json(Annotation, found.references) if can(who.role, "validator") else (),
-                states={row.stage: row.state for row in states},
+                passages=None if row.passages is None else all_from_json(Passage, row.passages),
+                references=all_from_json(Annotation, row.references) if can(person.role, "validator") else (),
+                states={entry.stage: entry.state for entry in states},
             )
 
     @allowed_to("see others' work")
     def items(
         self,
         project: str,
-        by: str,
+        user: str,
         *,
         stage: WorkStage,
         state: ItemState | None = None,
@@ -78,7 +78,7 @@ class Items(engine.Part):
         check_page(limit, offset)
         check_choice(stage, WorkStage, "the stage")
         with self.reading() as session:
-            actor(session, by, "validator")
+            actor(session, user, "validator")
             queue, item = workbench.ItemStage, workbench.ProjectItem
             row = project_row(session, project)
             query = (
@@ -97,23 +97,23 @@ class Items(engine.Part):
             rows = session.execute(query).all()
             ids = [q.item_id for q, _, _ in rows]
             task = workbench.Task
-            found = session.execute(
+            tasks = (
                 select(task.item_id, *tallies(engine.now(), gold_counts=True))
                 .where(task.item_id.in_(ids), task.stage == stage)
                 .group_by(task.item_id)
             )
-            tally = {t.item_id: t for t in found}
-            given, line = workbench.Assignment, workbench.Comment
+            tally = {t.item_id: t for t in session.execute(tasks)}
+            assignment, line = workbench.Assignment, workbench.Comment
             assigned: dict[int, list[str]] = {}
             for number, name in session.execute(
-                select(given.item_id, tables.Annotator.name)
-                .join(tables.Annotator, tables.Annotator.id == given.annotator_id)
-                .where(given.item_id.in_(ids), given.stage == stage)
-                .order_by(given.id)
+                select(assignment.item_id, tables.Annotator.name)
+                .join(tables.Annotator, tables.Annotator.id == assignment.annotator_id)
+                .where(assignment.item_id.in_(ids), assignment.stage == stage)
+                .order_by(assignment.id)
             ):
                 assigned.setdefault(number, []).append(name)
-            written = select(line.item_id, func.count()).where(line.item_id.in_(ids)).group_by(line.item_id)
-            comments: dict[int, int] = {row[0]: row[1] for row in session.execute(written)}
+            counts = select(line.item_id, func.count()).where(line.item_id.in_(ids)).group_by(line.item_id)
+            comments: dict[int, int] = {row[0]: row[1] for row in session.execute(counts)}
             return [
                 ItemSummary(
                     i.public_id,
@@ -136,27 +136,24 @@ class Items(engine.Part):
 
     @allowed_to("annotate")
     def progress(
-        self, project: str, by: str, annotator: str | None = None, stage: WorkStage | None = None
+        self, project: str, user: str, annotator: str | None = None, stage: WorkStage | None = None
     ) -> dict[WorkStage, StageProgress]:
         """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
         in SQL, items from an index.  One's own count gold items like others: nobody is to know them."""
         with self.reading() as session:
-            actor(session, by, "annotator" if annotator in (None, by) else "validator")
+            actor(session, user, "annotator" if annotator in (None, user) else "validator")
             row = project_row(session, project)
             queue, task, draft, item = workbench.ItemStage, workbench.Task, workbench.Draft, workbench.ProjectItem
-            stages = [one for one in row.stages if stage in (None, one)]
+            stages = [name for name in row.stages if stage in (None, name)]
             totals: dict[str, dict[str, int]] = {}
-            for one, state, count in session.execute(
+            for name, state, count in session.execute(
                 select(queue.stage, queue.state, func.count())
-                .where(
-                    queue.project_id == row.id,
-                    queue.stage.in_(stages),
-                    queue.gold == False,  # noqa: E712
-                )
+                .where(queue.project_id == row.id, queue.stage.in_(stages))
+                .filter_by(gold=False)
                 .group_by(queue.stage, queue.state)
             ):
-                totals.setdefault(one, {})[state] = count
-            done = select(task.stage, *tallies(engine.now(), gold_counts=annotator == by)).where(
+                totals.setdefault(name, {})[state] = count
+            tasks = select(task.stage, *tallies(engine.now(), gold_counts=annotator == user)).where(
                 task.project_id == row.id, task.stage.in_(stages)
             )
             drafts = (
@@ -166,26 +163,26 @@ class Items(engine.Part):
                 .group_by(draft.stage)
             )
             if annotator is not None:
-                who = session.scalar(select(tables.Annotator.id).filter_by(name=annotator)) or 0
-                done, drafts = done.where(task.annotator_id == who), drafts.where(draft.annotator_id == who)
-            tally = {t.stage: t for t in session.execute(done.group_by(task.stage))}
-            written: dict[str, int] = {row[0]: row[1] for row in session.execute(drafts)}
+                annotator_id = session.scalar(select(tables.Annotator.id).filter_by(name=annotator)) or 0
+                tasks, drafts = tasks.where(task.annotator_id == annotator_id), drafts.where(draft.annotator_id == annotator_id)
+            tally = {t.stage: t for t in session.execute(tasks.group_by(task.stage))}
+            open_drafts: dict[str, int] = {row[0]: row[1] for row in session.execute(drafts)}
             return {
-                cast(WorkStage, one): _progress(
-                    one,
-                    totals.get(one, {}),
-                    1 if one == "validation" else row.annotators_per_item,  # one person validates
-                    tally.get(one),
-                    written.get(one, 0),
+                cast(WorkStage, name): _progress(
+                    name,
+                    totals.get(name, {}),
+                    1 if name == "validation" else row.annotators_per_item,  # one person validates
+                    tally.get(name),
+                    open_drafts.get(name, 0),
                 )
-                for one in stages
+                for name in stages
             }
 
     @allowed_to("annotate")
-    def submitted(self, project: str, by: str, stage: WorkStage) -> int:
+    def submitted(self, project: str, user: str, stage: WorkStage) -> int:
         """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
         with self.reading() as session:
-            actor(session, by)
+            actor(session, user)
             task = workbench.Task
             query = (
                 select(func.count())
@@ -210,17 +207,17 @@ def tallies(moment: Any, *, gold_counts: bool = False) -> list[Any]:
     gold = false() if gold_counts else task.slots == MIXED_SLOTS
 
     def count(condition: Any, name: str) -> Any:
-        return func.coalesce(func.sum(case((condition, 1), else_=0)), 0).label(name)
+        return func.count().filter(condition).label(name)
 
-    sent = task.state == "submitted"
+    is_submitted = task.state == "submitted"
     return [
-        count(and_(sent, task.slot.is_not(None), ~gold), "submitted"),
+        count(and_(is_submitted, task.slot.is_not(None), ~gold), "submitted"),
         count(and_(task.state == "leased", task.expires > moment), "leased"),
         count(task.state == "returned", "returned"),
         count(task.state == "skipped", "skipped"),
-        count(and_(sent, task.slot.is_(None)), "over"),
-        count(and_(sent, gold), "gold"),
-        func.coalesce(func.sum(case((or_(sent, task.version > 0), task.seconds), else_=0.0)), 0.0).label("seconds"),
+        count(and_(is_submitted, task.slot.is_(None)), "over"),
+        count(and_(is_submitted, gold), "gold"),
+        func.coalesce(func.sum(task.seconds).filter(or_(is_submitted, task.version > 0)), 0.0).label("seconds"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The rows of a project and its items by their names, and whose work on which item: found and allowed, at the start of a transaction."""
+"""Looks up projects, items and a person's work on an item, and checks the person's rights, at the start of a transaction."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
 from storage.access.actors import Actor, actor
+from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import Role, WorkStage
-from storage.schema import workbench
+from storage.schema import tables, workbench
 
-NEEDED: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
+STAGE_ROLES: dict[str, Role] = {"generation": "annotator", "validation": "validator", "judging": "annotator"}
 
 
 def project_row(session: Session, project: str) -> workbench.Project:
@@ -37,11 +38,12 @@ def latest_guidelines(session: Session, project: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose work on what, found and allowed.  `task` is None before it is opened for the first time."""
+    """A person's work on an item at one stage, after the check of their rights.  `task` is None before they open it for the first time."""
 
-    who: Actor
+    person: Actor
     project: workbench.Project
     item: workbench.ProjectItem
+    question: tables.Question
     queue: workbench.ItemStage
     task: workbench.Task | None
     draft: workbench.Draft | None
@@ -54,21 +56,23 @@ class Place:
 
 
 def find_place(session: Session, item: str, annotator: str, stage: WorkStage) -> Place:
-    """Raises InputError for a stage that the project has not, NotFoundError, NotAllowedError."""
+    """Raises InputError for a stage that the project does not have, NotFoundError, NotAllowedError."""
     check_choice(stage, WorkStage, "the stage")
-    who = actor(session, annotator, NEEDED[stage])
+    person = actor(session, annotator, STAGE_ROLES[stage])
     entry, task, draft = workbench.ItemStage, workbench.Task, workbench.Draft
-    found = session.execute(
-        select(workbench.ProjectItem, workbench.Project, entry, task, draft)
+    match = session.execute(
+        select(workbench.Project, workbench.ProjectItem, tables.Question, entry, task, draft)
+        .select_from(workbench.ProjectItem)
         .join(workbench.Project, workbench.Project.id == workbench.ProjectItem.project_id)
+        .join(tables.Question, tables.Question.id == workbench.ProjectItem.question_id)
         .outerjoin(entry, and_(entry.item_id == workbench.ProjectItem.id, entry.stage == stage))
-        .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == who.id))
-        .outerjoin(draft, and_(draft.item_id == task.item_id, draft.stage == stage, draft.annotator_id == who.id))
+        .outerjoin(task, and_(task.item_id == workbench.ProjectItem.id, task.stage == stage, task.annotator_id == person.id))
+        .outerjoin(draft, same_work(draft, task))
         .where(workbench.ProjectItem.public_id == item)
     ).first()
-    if found is None:
+    if match is None:
         raise NotFoundError(f"there is no item '{item[:80]}'")
-    row, project, queue, mine, written = found
-    if queue is None:
-        raise InputError(f"this item has no stage {stage}; its project has {', '.join(project.stages)}")
-    return Place(who, project, row, queue, mine, written)
+    place = Place(person, *match)
+    if place.queue is None:
+        raise InputError(f"this item has no stage {stage}; its project has {', '.join(place.project.stages)}")
+    return place

@@ -75,7 +75,7 @@ class Projects(engine.Part):
     @allowed_to("manage projects")
     def create_project(
         self,
-        by: str,
+        user: str,
         name: str,
         *,
         stages: Sequence[WorkStage] = ("generation",),
@@ -85,22 +85,22 @@ class Projects(engine.Part):
     ) -> Project:
         """An open project without items.  Stages cannot be changed later; `values` are those of `ProjectValues`.
 
-        Raises NotAllowedError unless `by` is a manager, InputError for a wrong value or a name that is taken, or looks like one.
+        Raises NotAllowedError unless `user` is a manager, InputError for a wrong value or a name that is taken, or looks like one.
         """
-        wanted = tuple(stage for stage in get_args(WorkStage) if stage in stages)
-        if not wanted or set(stages) - set(wanted):
+        ordered = tuple(stage for stage in get_args(WorkStage) if stage in stages)
+        if not ordered or set(stages) - set(ordered):
             raise InputError(f"the stages are {tuple(stages)!r}; use one or more of {', '.join(get_args(WorkStage))}")
-        if "judging" in wanted and not values.get("systems"):
+        if "judging" in ordered and not values.get("systems"):
             raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
         columns = checked_project({**values, "name": name})
         _check_guidelines(guidelines, examples)
         with self.writing() as session:
-            who = actor(session, by, "manager")
-            self._free_name(session, columns["name"], None)
+            manager = actor(session, user, "manager")
+            self._check_name(session, columns["name"], None)
             moment = engine.now()
             row = workbench.Project(
                 public_id=uuid.uuid4().hex,
-                stages=list(wanted),
+                stages=list(ordered),
                 version=1,
                 created=moment,
                 updated=moment,
@@ -108,21 +108,21 @@ class Projects(engine.Part):
             )
             session.add(row)
             session.flush()
-            note(session, who.id, "project created", project=row.id, details={"name": row.name})
+            note(session, manager.id, "project created", project=row.id, details={"name": row.name})
             if guidelines or examples:
-                self._add_guidelines(session, row, who.id, guidelines, examples)
+                self._add_guidelines(session, row, manager.id, guidelines, examples)
             return project_record(row)
 
     @staticmethod
-    def _free_name(session: Session, name: str, own: int | None) -> None:
-        taken = session.scalar(select(workbench.Project.id).filter_by(name=name))
-        if taken is not None and taken != own:
+    def _check_name(session: Session, name: str, project: int | None) -> None:
+        """Raises InputError for a name that another project than this one (None: any) has, or that looks like it."""
+        names = list(session.scalars(select(workbench.Project.name).where(workbench.Project.id != project)))
+        if name in names:
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
-        others = select(workbench.Project.name)
-        refuse_confusable(name, session.scalars(others if own is None else others.where(workbench.Project.id != own)))
+        refuse_confusable(name, names)
 
     @allowed_to("manage projects")
-    def update_project(self, by: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
+    def update_project(self, user: str, project: str, expected_version: int, **changes: Unpack[ProjectChanges]) -> Project:
         """Changes the name or any of the `ProjectValues`.
 
         Another order is in force at once.
@@ -131,7 +131,7 @@ class Projects(engine.Part):
         """
         columns = checked_project(changes)
         with self.writing() as session:
-            who = actor(session, by, "manager")
+            manager = actor(session, user, "manager")
             row = project_row(session, project)
             columns = {k: v for k, v in columns.items() if getattr(row, k) != v}
             if not columns:
@@ -142,7 +142,7 @@ class Projects(engine.Part):
                     f"{expected_version}): load it again, then save"
                 )
             if "name" in columns:
-                self._free_name(session, columns["name"], row.id)
+                self._check_name(session, columns["name"], row.id)
             if "judging" in row.stages and columns.get("systems") == []:
                 raise InputError("the judging stage needs one or two systems whose stored predictions are judged")
             for key, value in columns.items():
@@ -152,7 +152,7 @@ class Projects(engine.Part):
             session.flush()
             if "annotators_per_item" in columns:
                 self._set_slots(session, row)
-            note(session, who.id, "project changed", project=row.id, details=columns)
+            note(session, manager.id, "project changed", project=row.id, details=columns)
             record, number = project_record(row), row.id
         fill_margins(self.database, number)
         return record
@@ -160,20 +160,20 @@ class Projects(engine.Part):
     @staticmethod
     def _set_slots(session: Session, row: workbench.Project) -> None:
         task, queue, number = workbench.Task, workbench.ItemStage, row.annotators_per_item
-        held = session.scalar(
+        surplus = session.scalar(
             select(func.count())
             .select_from(task)
             .where(task.project_id == row.id, task.stage != "validation", task.slot >= number, task.slots < MIXED_SLOTS)
         )
-        if held:
-            raise InputError(f"{held} pieces of work are held beyond {number} annotators an item: release or return them first")
-        for stage in row.stages:
-            if stage != "validation":  # one person validates
-                session.execute(
-                    update(queue)
-                    .where(queue.project_id == row.id, queue.stage == stage, queue.gold == False)  # noqa: E712
-                    .values(slots=number)
-                )
+        if surplus:
+            raise InputError(
+                f"{surplus} pieces of work are held beyond {number} annotators an item: release or return them first"
+            )
+        session.execute(
+            update(queue)
+            .where(queue.project_id == row.id, queue.stage != "validation", queue.gold == False)  # noqa: E712  (one person validates)
+            .values(slots=number)
+        )
         session.expire_all()
         refresh_states(session, row.id, row.stages)
 
@@ -203,46 +203,46 @@ class Projects(engine.Part):
 
     @staticmethod
     def _add_guidelines(
-        session: Session, row: workbench.Project, who: int, text: str, examples: Sequence[Example]
+        session: Session, row: workbench.Project, author: int, text: str, examples: Sequence[Example]
     ) -> workbench.Guideline:
-        made = workbench.Guideline(
+        guideline = workbench.Guideline(
             project_id=row.id,
             version=latest_guidelines(session, row.id) + 1,
             text=text,
             examples=to_json(tuple(examples)),
-            annotator_id=who,
+            annotator_id=author,
             created=engine.now(),
         )
-        session.add(made)
+        session.add(guideline)
         session.flush()
-        note(session, who, "guidelines saved", project=row.id, details={"version": made.version})
-        return made
+        note(session, author, "guidelines saved", project=row.id, details={"version": guideline.version})
+        return guideline
 
     @allowed_to("manage projects")
     def save_guidelines(
-        self, by: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
+        self, user: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
     ) -> Guidelines:
-        """A new version; equal content changes nothing, every version is kept.
+        """A new version; equal content changes nothing, and no version is deleted.
 
         Raises ConflictError when there is a newer one than `expected_version` (0: none), NotAllowedError, NotFoundError,
         InputError.
         """
         _check_guidelines(text, examples)
         with self.writing() as session:
-            who = actor(session, by, "manager")
+            manager = actor(session, user, "manager")
             row = project_row(session, project)
             last = session.scalar(
                 select(workbench.Guideline).filter_by(project_id=row.id).order_by(workbench.Guideline.version.desc()).limit(1)
             )
             if last is None or (last.text, last.examples) != (text, to_json(tuple(examples))):
-                found = last.version if last else 0
-                if expected_version is not None and expected_version != found:
+                version = last.version if last else 0
+                if expected_version is not None and expected_version != version:
                     raise ConflictError(
-                        f"the guidelines were changed by somebody else (they are version {found}, yours was made from "
+                        f"the guidelines were changed by somebody else (they are version {version}, yours was made from "
                         f"{expected_version}): load them again, then save"
                     )
-                last = self._add_guidelines(session, row, who.id, text, examples)
-            return _guidelines(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
+                last = self._add_guidelines(session, row, manager.id, text, examples)
+            return _guidelines_record(last, project, session.get_one(tables.Annotator, last.annotator_id).name)
 
     @allowed_to("annotate")
     def guidelines(self, project: str) -> Guidelines | None:
@@ -263,8 +263,8 @@ class Projects(engine.Part):
                 .where(line.project_id == project_row(session, project).id)
                 .order_by(line.version.desc())
             )
-            return [_guidelines(row, project, name) for row, name in session.execute(query.limit(limit))]
+            return [_guidelines_record(row, project, name) for row, name in session.execute(query.limit(limit))]
 
 
-def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
-    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=by)
+def _guidelines_record(row: workbench.Guideline, project: str, author: str) -> Guidelines:
+    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=author)

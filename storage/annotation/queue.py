@@ -1,11 +1,12 @@
-"""The queue: who works on which item next.  Each call is one write transaction; the database itself refuses a slot too many."""
+"""The queue: which item a person gets next.  Each call is one write transaction; the database itself refuses surplus slots."""
 
 from __future__ import annotations
 
 import hashlib
+from itertools import product
 
-from sqlalchemy import ScalarSelect, case, func, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import and_, case, select, update
+from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from storage.access.actors import Actor, actor
@@ -13,9 +14,11 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.assignments import assigned_to, open_to
 from storage.annotation.completion import fill_free_slots, lease
-from storage.annotation.places import NEEDED, Place, find_place, project_row
+from storage.annotation.linked_predictions import linked_count
+from storage.annotation.places import STAGE_ROLES, find_place, project_row
 from storage.annotation.queue_order import queue_order
-from storage.annotation.tasks import lease_end, load_task, task_record, task_row, tasks_query
+from storage.annotation.slots import stage_row
+from storage.annotation.tasks import lease_end, load_task, same_work, task_record, task_row, with_names
 from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, check_text
 from storage.records.enumerations import TaskState, WorkStage
@@ -24,104 +27,94 @@ from storage.schema import engine, tables, workbench
 CANDIDATES = 20  # looked at together
 
 
-def _linked(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
-    """How many predictions of an item are there to be judged."""
-    link = workbench.ItemPrediction
-    return select(func.count()).select_from(link).where(link.item_id == item).scalar_subquery()
-
-
 class Queue(engine.Part):
     """The part of the Store about leases and what becomes of them."""
 
     @allowed_to("annotate")
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
-        """Leases the next item to this person, and returns their task; None when nothing is left for them.
+        """Leases the next item to this person, and returns their task; None when no item remains for them.
 
         In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, now and then a gold
         item as if it were another (at the project's `gold_rate`), what is assigned to them, then the queue: what they never had before
         what they gave back, and for validators other people's items before those that they annotated.  Raises InputError for a closed
-        project or a stage that it has not, NotFoundError, NotAllowedError.
+        project or a stage that it does not have, NotFoundError, NotAllowedError.
         """
         check_choice(stage, WorkStage, "the stage")
         with self.writing() as session:
-            who = actor(session, annotator, NEEDED[stage])
+            person = actor(session, annotator, STAGE_ROLES[stage])
             row = project_row(session, project)
             if stage not in row.stages:
                 raise InputError(f"this project has no stage {stage}; it has {', '.join(row.stages)}")
             if row.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
             _bring_back(session, row, stage)
-            found = self._own(session, row, who, stage)
-            if found is None and stage != "validation":
-                found = self._gold(session, row, who, stage)
-            if found is None:
-                found = self._open(session, row, who, stage)
-            return load_task(session, found) if found else None
+            search = (session, row, person, stage)
+            task = self._unfinished(*search) or self._gold(*search) or self._from_queue(*search)
+            return load_task(session, task) if task else None
 
-    def _own(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+    def _unfinished(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
         task, draft = workbench.Task, workbench.Draft
-        mine = select(task).where(task.project_id == project.id, task.stage == stage, task.annotator_id == who.id)
+        mine = select(task).where(task.project_id == project.id, task.stage == stage, task.annotator_id == person.id)
         first = case((task.state == "returned", 0), else_=1)
-        held = session.scalar(
+        current = session.scalar(
             mine.where(task.state.in_(("returned", "leased"))).order_by(first, task.updated, task.id).limit(1)
         )
-        if held is not None:
-            if held.state == "leased":
-                held.expires = lease_end(project, engine.now())
-            return held
-        written = (
-            select(draft.id)
-            .where(
-                draft.item_id == task.item_id,
-                draft.stage == stage,
-                draft.annotator_id == who.id,
-                draft.open == True,  # noqa: E712
-            )
-            .exists()
-        )
-        for row in session.scalars(mine.where(task.state == "expired", written).order_by(task.updated).limit(CANDIDATES)).all():
-            queue = session.scalar(select(workbench.ItemStage).filter_by(item_id=row.item_id, stage=stage))
-            if queue is not None and lease(session, project, queue, who, row):
+        if current is not None:
+            if current.state == "leased":
+                current.expires = lease_end(project, engine.now())
+            return current
+        has_draft = select(draft.id).where(same_work(draft, task), draft.open == True).exists()  # noqa: E712
+        lapsed = mine.where(task.state == "expired", has_draft).order_by(task.updated).limit(CANDIDATES)
+        for row in session.scalars(lapsed).all():
+            queue = stage_row(session, row.item_id, stage)
+            if queue is not None and lease(session, project, queue, person, row):
                 return row
         return None
 
     @staticmethod
-    def _gold(session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
+    def _gold(session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
         """A gold item that this person never had, after a share of their tasks.  After which ones, and which item, is drawn from the seed of
-        the last task, which nobody is shown: who asks twice is not answered differently, and nobody can tell beforehand."""
+        the last task, which nobody is shown: asking twice gives the same answer, and nobody can predict it."""
         task, queue = workbench.Task, workbench.ItemStage
-        mine = select(task.seed).where(task.annotator_id == who.id, task.project_id == project.id, task.stage == stage)
+        mine = select(task.seed).where(task.annotator_id == person.id, task.project_id == project.id, task.stage == stage)
         last = session.scalar(mine.order_by(task.id.desc()).limit(1)) if project.gold_rate else None
-        drawn = int.from_bytes(hashlib.sha256(f"{last}\0gold".encode()).digest()[:8])
-        if last is None or drawn >= project.gold_rate * 2**64:
+        draw = int.from_bytes(hashlib.sha256(f"{last}\0gold".encode()).digest()[:8])
+        if last is None or draw >= project.gold_rate * 2**64:
             return None
-        had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == who.id).exists()
+        had = select(task.id).where(task.item_id == queue.item_id, task.stage == stage, task.annotator_id == person.id).exists()
         query = select(queue).where(queue.project_id == project.id, queue.stage == stage, queue.gold == True, ~had)  # noqa: E712
         if stage == "judging":
-            query = query.where(_linked(queue.item_id) >= len(project.systems))
-        found = session.scalars(query.order_by(queue.id)).all()
-        if not found:
+            query = query.where(linked_count(queue.item_id) >= len(project.systems))
+        entries = session.scalars(query.order_by(queue.id)).all()
+        if not entries:
             return None
-        entry = found[last % len(found)]
-        return task_row(session, entry.item_id, stage, who.id) if lease(session, project, entry, who, None) else None
+        entry = entries[last % len(entries)]
+        return lease(session, project, entry, person, None)
 
-    def _open(self, session: Session, project: workbench.Project, who: Actor, stage: str) -> workbench.Task | None:
-        some = session.scalar(select(workbench.Assignment.id).filter_by(annotator_id=who.id, stage=stage).limit(1))
-        for assigned in (True, False) if some else (False,):
-            for again in (False, True):
-                for own in (False, True) if stage == "validation" else (True,):
-                    found = self._candidate(session, project, who, stage, assigned=assigned, again=again, own=own)
-                    if found is not None:
-                        return found
-        return None
+    def _from_queue(self, session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
+        has_assignments = session.scalar(
+            select(workbench.Assignment.id).filter_by(annotator_id=person.id, stage=stage).limit(1)
+        )
+        passes = product(
+            (True, False) if has_assignments else (False,), (False, True), (False, True) if stage == "validation" else (True,)
+        )
+        tasks = (self._candidate(session, project, person, stage, *flags) for flags in passes)
+        return next((task for task in tasks if task is not None), None)
 
     def _candidate(
-        self, session: Session, project: workbench.Project, who: Actor, stage: str, *, assigned: bool, again: bool, own: bool
+        self,
+        session: Session,
+        project: workbench.Project,
+        person: Actor,
+        stage: str,
+        assigned: bool,
+        again: bool,
+        include_own: bool,
     ) -> workbench.Task | None:
-        """The first item with a free slot that is not kept for others.  `assigned`: to this person; `again`: among those that they gave
-        back or lost (also gold ones that were mixed in); `own`: also among those that they annotated."""
+        """The first item with a free slot that is not reserved for others.  `assigned`: to this person; `again`: among those that they gave
+        back or lost (also gold ones that were mixed in); `include_own`: also among those that they annotated."""
         queue, task = workbench.ItemStage, workbench.Task
-        mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == who.id)
+        mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == person.id)
         query = (
             select(queue)
             .join(workbench.ProjectItem, workbench.ProjectItem.id == queue.item_id)
@@ -130,31 +123,30 @@ class Queue(engine.Part):
                 queue.stage == stage,
                 queue.gold.in_((False, True) if again else (False,)),
                 queue.state == "open",
-                open_to(who.id, stage),
+                open_to(person.id, stage),
             )
             .order_by(*queue_order(project))
             .limit(CANDIDATES)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
         if assigned:
-            query = query.where(assigned_to(who.id, stage))
-        if not own:
-            written = select(task.id).where(
-                task.item_id == queue.item_id, task.stage == "generation", task.annotator_id == who.id, task.slot.is_not(None)
-            )
-            query = query.where(~written.exists())
+            query = query.where(assigned_to(person.id, stage))
+        if not include_own:
+            my_work = and_(task.item_id == queue.item_id, task.annotator_id == person.id)
+            annotated = select(task.id).where(my_work, task.stage == "generation", task.slot.is_not(None))
+            query = query.where(~annotated.exists())
         if stage == "judging":
-            query = query.where(_linked(queue.item_id) >= len(project.systems))
-        refused: list[int] = []
+            query = query.where(linked_count(queue.item_id) >= len(project.systems))
+        refused_ids: list[int] = []
         while True:
-            found = session.scalars(query.where(queue.id.not_in(refused)) if refused else query).all()
-            if not found:
+            entries = session.scalars(query.where(queue.id.not_in(refused_ids)) if refused_ids else query).all()
+            if not entries:
                 return None
-            for entry in found:
-                row = task_row(session, entry.item_id, stage, who.id) if again else None
-                if lease(session, project, entry, who, row):
-                    return row or task_row(session, entry.item_id, stage, who.id)
-                refused.append(entry.id)  # work over the number took the slot
+            for entry in entries:
+                row = task_row(session, entry.item_id, stage, person.id) if again else None
+                if leased := lease(session, project, entry, person, row):
+                    return leased
+                refused_ids.append(entry.id)  # surplus work took the slot
 
     @allowed_to("annotate")
     def claim_item(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
@@ -165,56 +157,48 @@ class Queue(engine.Part):
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
             row = place.task
-            if row is not None and row.state in ("submitted", "returned"):
-                return load_task(session, row)
-            if row is not None and row.state == "leased":
-                row.expires = lease_end(place.project, engine.now())
+            if row is not None and row.state in ("submitted", "returned", "leased"):
+                if row.state == "leased":
+                    row.expires = lease_end(place.project, engine.now())
                 return load_task(session, row)
             if place.project.state == "closed":
                 raise InputError("this project is closed: a manager can open it again")
-            if stage == "judging" and not session.scalar(select(_linked(place.item.id) >= len(place.project.systems))):
+            if stage == "judging" and not session.scalar(select(linked_count(place.item.id) >= len(place.project.systems))):
                 raise InputError("this item has no prediction to judge yet: a manager answers it first")
             _bring_back(session, place.project, stage)
-            if place.queue.state != "open" or not lease(session, place.project, place.queue, place.who, row):
-                return None
-            found = row or task_row(session, place.item.id, stage, place.who.id)
-            return load_task(session, found) if found else None
+            task = lease(session, place.project, place.queue, place.person, row)
+            return load_task(session, task) if task else None
 
     @allowed_to("annotate")
     def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
         """Back into the queue; the draft stays with its author.  Raises InputError for submitted or skipped work."""
-        with self.writing() as session:
-            place = find_place(session, item, annotator, stage)
-            self._give_up(session, place, "released", "item released", "")
-            return load_task(session, place.need_task())
+        return self._give_up(item, annotator, stage, "released", "")
 
     @allowed_to("annotate")
     def skip_item(self, item: str, annotator: str, stage: WorkStage, reason: str) -> Task:
         """Frees the slot for another person; this one is not offered the item again.  Raises InputError without a reason, or for
         submitted work."""
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
+        return self._give_up(item, annotator, stage, "skipped", reason)
+
+    def _give_up(self, item: str, annotator: str, stage: WorkStage, state: TaskState, reason: str) -> Task:
         with self.writing() as session:
             place = find_place(session, item, annotator, stage)
-            self._give_up(session, place, "skipped", "item skipped", reason)
-            return load_task(session, place.need_task())
-
-    @staticmethod
-    def _give_up(session: Session, place: Place, state: TaskState, action: str, reason: str) -> None:
-        row = place.need_task()
-        if row.state == state and row.reason == reason:
-            return
-        if row.state in ("submitted", "skipped"):
-            raise InputError(f"this item is {row.state}: undo that first")
-        row.state, row.slot, row.expires, row.reason, row.updated = state, None, None, reason, engine.now()
-        details = {"stage": row.stage} | ({"reason": reason} if reason else {})
-        note(session, place.who.id, action, project=row.project_id, item=row.item_id, details=details)
-        fill_free_slots(session, place.project, place.queue)
+            row = place.need_task()
+            if (row.state, row.reason) != (state, reason):
+                if row.state in ("submitted", "skipped"):
+                    raise InputError(f"this item is {row.state}: undo that first")
+                row.state, row.slot, row.expires, row.reason, row.updated = state, None, None, reason, engine.now()
+                details = {"stage": stage} | ({"reason": reason} if reason else {})
+                note(session, place.person.id, f"item {state}", project=row.project_id, item=row.item_id, details=details)
+                fill_free_slots(session, place.project, place.queue)
+            return load_task(session, row)
 
     @allowed_to("annotate")
     def tasks(
         self,
         project: str,
-        by: str,
+        user: str,
         *,
         annotator: str | None = None,
         stage: WorkStage | None = None,
@@ -228,17 +212,13 @@ class Queue(engine.Part):
         """
         check_page(limit, offset)
         with self.reading() as session:
-            actor(session, by, "annotator" if annotator == by else "validator")
+            actor(session, user, "annotator" if annotator == user else "validator")
             task = workbench.Task
-            query = tasks_query().where(task.project_id == project_row(session, project).id)
-            if annotator is not None:
-                query = query.where(tables.Annotator.name == annotator)
-            if stage is not None:
-                query = query.where(task.stage == stage)
-            if state is not None:
-                query = query.where(task.state == state)
+            query = with_names(task).where(task.project_id == project_row(session, project).id)
+            filters = {tables.Annotator.name: annotator, task.stage: stage, task.state: state}
+            query = query.where(*(column == value for column, value in filters.items() if value is not None))
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
-            return [task_record(*row) for row in rows]
+            return [task_record(row) for row in rows]
 
 
 def _bring_back(session: Session, project: workbench.Project, stage: str) -> None:

@@ -56,10 +56,10 @@ def margin_of(trace: Mapping[str, Any]) -> float | None:
         for step in trace["steps"]
         if step["candidates"]
     ]
-    found = margin(decisions, bool(trace["system"]["settings"].get("calibration")))
-    if found is not None:
-        return float(found)
-    return float(trace["answers"][-1]["probability"]) if trace["answers"] else None
+    value = margin(decisions, bool(trace["system"]["settings"].get("calibration")))
+    if value is None and trace["answers"]:
+        value = trace["answers"][-1]["probability"]
+    return None if value is None else float(value)
 
 
 def table_of(model: type[Base]) -> Table:
@@ -75,39 +75,43 @@ def bulk(session: Session, statement: Any, rows: Sequence[dict[str, Any]]) -> No
 
 def margins_of(session: Session, items: Sequence[int]) -> dict[int, float]:
     """The smallest margin of each item's linked predictions.  Takes reading the traces: nothing to do for many in a write transaction."""
-    found: dict[int, float] = {}
+    margins: dict[int, float] = {}
     p, link = tables.Prediction, workbench.ItemPrediction
     for part in chunks(items):
         query = select(link.item_id, p.trace).join(p, p.id == link.prediction_id).where(link.item_id.in_(list(part)))
         for item, trace in session.execute(query.execution_options(yield_per=10)):
             if (value := margin_of(trace)) is not None:
-                found[item] = min(value, found.get(item, value))
-    return found
+                margins[item] = min(value, margins.get(item, value))
+    return margins
 
 
 def set_margins(session: Session, margins: Mapping[int, float | None]) -> None:
-    table = table_of(workbench.ProjectItem)
-    change = update(table).where(table.c.id == bindparam("of")).values(margin=bindparam("value"))
-    bulk(session, change, [{"of": item, "value": value} for item, value in margins.items()])
-    session.expire_all()
+    """`margins`: by item."""
+    _set_column(session, "margin", margins.items())
 
 
 def update_disagreement(session: Session, items: Sequence[int]) -> None:
-    """Computes the disagreement of these items anew: between the counted annotations, where there are two or more, else between the
-    linked predictions.
+    """Recomputes the disagreement of these items: between the counted annotations, where there are two or more, else between the linked
+    predictions.
     """
-    table = table_of(workbench.ProjectItem)
-    change = update(table).where(table.c.id == bindparam("of")).values(disagreement=bindparam("value"))
-    session.flush()
     for part in chunks(items):
-        bulk(session, change, [{"of": item, "value": value} for item, value in _disagreements(session, part)])
+        _set_column(session, "disagreement", _disagreements(session, part))
+
+
+def _set_column(session: Session, name: str, values: Iterable[tuple[int, float | None]]) -> None:
+    table = table_of(workbench.ProjectItem)
+    change = update(table).where(table.c.id == bindparam("item")).values({name: bindparam("value")})
+    bulk(session, change, [{"item": item, "value": value} for item, value in values])
+    session.flush()
     session.expire_all()
 
 
 def _disagreements(session: Session, items: Sequence[int]) -> Iterable[tuple[int, float | None]]:
-    link, answer, sent = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
+    link, answer, submission = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
     annotated: dict[int, list[list[list[str]]]] = {}
-    work = counted(sent.item_id, sent.body).where(sent.item_id.in_(list(items)), sent.stage == "generation")
+    work = counted(submission.item_id, submission.body).where(
+        submission.item_id.in_(list(items)), submission.stage == "generation"
+    )
     for item, body in session.execute(work):
         annotated.setdefault(item, []).append([pair["answers"] for pair in body["annotation"]["pairs"]])
     predicted: dict[int, dict[int, list[list[str]]]] = {}

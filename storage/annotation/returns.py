@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -12,8 +10,8 @@ from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, ceased_to_count, lease, retract_automatic
-from storage.annotation.places import Place, find_place
-from storage.annotation.tasks import lease_end, load_task, task_row
+from storage.annotation.places import find_place
+from storage.annotation.tasks import lease_end, load_task, same_work, task_row
 from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_text
 from storage.records.enumerations import WorkStage
@@ -33,9 +31,9 @@ class Returns(engine.Part):
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
         with self.writing() as session:
             sender = actor(session, by, "validator")
-            whom = session.scalar(select(tables.Annotator.id).filter_by(name=annotator))
+            annotator_id = session.scalar(select(tables.Annotator.id).filter_by(name=annotator))
             place = find_place(session, item, by, stage)
-            row = task_row(session, place.item.id, stage, whom) if whom is not None else None
+            row = task_row(session, place.item.id, stage, annotator_id) if annotator_id is not None else None
             if row is None or row.state != "submitted":
                 raise InputError(f"'{annotator[:80]}' has submitted nothing here that could be returned")
             if stage == "generation" and row.slot is not None:
@@ -60,54 +58,45 @@ class Returns(engine.Part):
             place = find_place(session, item, annotator, stage)
             row = place.need_task()
             if row.state == "skipped":
-                if not lease(session, place.project, place.queue, place.who, row):
+                if not lease(session, place.project, place.queue, place.person, row):
                     row.state, row.reason, row.updated = "expired", "", engine.now()
                 return load_task(session, row)
             if row.state != "submitted":
                 raise InputError("there is nothing to undo")
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
-            earlier = self._earlier(session, row)
             details = {"stage": stage, "version": row.version}
+            earlier = self._earlier(session, row)
+            holds_slot = row.slot is not None
             if earlier is None:
-                self._reopen(session, place, row)
-                note(session, place.who.id, "item reopened", project=row.project_id, item=row.item_id, details=details)
-                return load_task(session, row)
-            brought = earlier.restores or earlier.version
-            add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=brought)
-            if row.slot is not None:
-                began_to_count(session, place.project, place.queue, row)
-            note(session, place.who.id, "submission undone", project=row.project_id, item=row.item_id, details=details)
+                moment = engine.now()
+                row.state, row.expires = ("leased", lease_end(place.project, moment)) if holds_slot else ("expired", None)
+                row.updated = moment
+                if holds_slot:
+                    ceased_to_count(session, place.project, place.queue, row)
+                reopen_draft(session, row)
+            else:
+                restored = earlier.restores or earlier.version
+                add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=restored)
+                if holds_slot:
+                    began_to_count(session, place.project, place.queue, row)
+            action = "submission undone" if earlier else "item reopened"
+            note(session, place.person.id, action, project=row.project_id, item=row.item_id, details=details)
             return load_task(session, row)
 
     @staticmethod
-    def _earlier(session: Session, row: workbench.Task) -> workbench.Submission | None:
-        """The version before what stands now; an undone one stands for what it brought back."""
-        sent = workbench.Submission
-        mine: Sequence[workbench.Submission] = session.scalars(
-            select(sent)
-            .where(sent.item_id == row.item_id, sent.stage == row.stage, sent.annotator_id == row.annotator_id)
-            .order_by(sent.version.desc())
-        ).all()
-        base = mine[0].restores or mine[0].version
-        return next((s for s in mine if s.version < base), None)
-
-    @staticmethod
-    def _reopen(session: Session, place: Place, row: workbench.Task) -> None:
-        counts = row.slot is not None
-        moment = engine.now()
-        row.state, row.expires = ("leased", lease_end(place.project, moment)) if counts else ("expired", None)
-        row.updated = moment
-        if counts:
-            ceased_to_count(session, place.project, place.queue, row)
-        reopen_draft(session, row)
+    def _earlier(session: Session, task: workbench.Task) -> workbench.Submission | None:
+        """The version before the current one; one that an undo made counts as the version that it restored."""
+        submission = workbench.Submission
+        query = select(submission).where(same_work(submission, task)).order_by(submission.version.desc())
+        versions = session.scalars(query).all()
+        current = versions[0].restores or versions[0].version
+        return next((s for s in versions if s.version < current), None)
 
 
 def reopen_draft(session: Session, task: workbench.Task) -> None:
     """The last draft of submitted work becomes work in progress again, as a new version."""
-    same = {"item_id": task.item_id, "stage": task.stage, "annotator_id": task.annotator_id}
-    draft = session.scalar(select(workbench.Draft).filter_by(**same))
+    draft = session.scalar(select(workbench.Draft).where(same_work(workbench.Draft, task)))
     if draft is not None and not draft.open:
         draft.open, draft.updated = True, engine.now()
         draft.version += 1
-        session.flush()

@@ -8,22 +8,19 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from core.errors import InputError
+from core.trace import from_json
 from core.types import Annotation, Passage
-from storage.access.actors import actor
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import sources_of
-from storage.annotation.contents import content_from_json
 from storage.annotation.places import find_place
 from storage.annotation.slots import holders
-from storage.annotation.tasks import order, side_order, task_row
+from storage.annotation.tasks import order, same_work, side_order
 from storage.records.annotation import (
     JudgingSheet,
-    JudgingWork,
     MineAndFinal,
     ShownAnswer,
     Side,
     ValidationInput,
-    ValidationWork,
 )
 from storage.records.enumerations import SideName
 from storage.records.projects import AUTOMATIC
@@ -35,20 +32,19 @@ class Reviews(engine.Part):
     """The part of the Store about the validation and judging stages."""
 
     @allowed_to("see others' work")
-    def validation_input(self, item: str, by: str) -> ValidationInput:
+    def validation_input(self, item: str, user: str) -> ValidationInput:
         """The annotations to validate.  Raises InputError while annotations are missing, NotFoundError,
-        NotAllowedError unless `by` is a validator.
+        NotAllowedError unless `user` is a validator.
         """
         with self.reading() as session:
-            place = find_place(session, item, by, "validation")
+            place = find_place(session, item, user, "validation")
             if place.queue.state == "waiting":
                 raise InputError("this item waits for its annotations: nothing to validate yet")
             sources = sources_of(session, place.item)
-            named = tuple((name, annotation) for name, _, annotation in sources)
             return ValidationInput(
                 item=item,
-                question=session.get_one(tables.Question, place.item.question_id).text,
-                annotations=named,
+                question=place.question.text,
+                annotations=tuple((name, annotation) for name, _, annotation in sources),
                 expected_version=place.task.version if place.task else 0,
                 sources=tuple((name, version) for name, version, _ in sources),
             )
@@ -60,39 +56,24 @@ class Reviews(engine.Part):
         """
         with self.reading() as session:
             place = find_place(session, item, annotator, "generation")
-            who = actor(session, annotator)
-            mine = self._annotation(session, task_row(session, place.item.id, "generation", who.id))
+            mine = self._annotation(session, place.task)
             if mine is None:
                 raise InputError("you have submitted no annotation of this item: there is nothing of yours to compare")
-            done = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
-            final = self._annotation(session, done)
-            automatic = done is not None and session.get_one(tables.Annotator, done.annotator_id).name == AUTOMATIC
-            question = session.get_one(tables.Question, place.item.question_id).text
-            return MineAndFinal(
-                item,
-                question,
-                mine[0],
-                final[0] if final else None,
-                automatic,
-                final[1] if final else "",
-            )
+            validation = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
+            final = self._annotation(session, validation)
+            automatic = validation is not None and session.get_one(tables.Annotator, validation.annotator_id).name == AUTOMATIC
+            annotation, note = final or (None, "")
+            return MineAndFinal(item, place.question.text, mine[0], annotation, automatic, note)
 
     @staticmethod
     def _annotation(session: Session, task: workbench.Task | None) -> tuple[Annotation, str] | None:
         """The last submitted annotation of a task and its note."""
         if task is None or not task.version:
             return None
-        row = session.scalar(
-            select(workbench.Submission).filter_by(
-                item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id, version=task.version
-            )
-        )
-        if row is None:
-            return None
-        content = content_from_json(row.body, task.stage)
-        if isinstance(content, JudgingWork):
-            return None
-        return content.annotation, content.note if isinstance(content, ValidationWork) else ""
+        submission = workbench.Submission
+        query = select(submission.body).where(same_work(submission, task), submission.version == task.version)
+        body = session.scalars(query).one()
+        return from_json(Annotation, body["annotation"]), body.get("note", "")
 
     @allowed_to("annotate")
     def judging_sheet(self, item: str, annotator: str) -> JudgingSheet:
@@ -102,9 +83,7 @@ class Reviews(engine.Part):
         """
         with self.reading() as session:
             place = find_place(session, item, annotator, "judging")
-            seed = place.task.seed if place.task else None
-            if seed is None:
-                raise InputError("open the item first (next_item or claim_item)")
+            seed = place.need_task().seed
             predictions = session.scalars(
                 select(tables.Prediction)
                 .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
@@ -115,7 +94,6 @@ class Reviews(engine.Part):
             if not predictions:
                 raise InputError("no prediction is linked to this item: run the system, then link predictions")
             sides = []
-            passages: dict[tuple[str, str], Passage] = {}
             for name, number in zip("ab", side_order(seed, len(predictions)), strict=False):
                 row = predictions[number]
                 answers = session.scalars(
@@ -123,13 +101,11 @@ class Reviews(engine.Part):
                     .where(tables.PredictedAnswer.prediction_id == row.id)
                     .order_by(tables.PredictedAnswer.position)
                 ).all()
-                shown = tuple(
+                shuffled = tuple(
                     ShownAnswer(row.public_id, a.position, a.text, a.clarified, evidence_of(a))
                     for a in (answers[i] for i in order(seed, name, len(answers)))
                 )
-                sides.append(Side(cast(SideName, name), row.public_id, shown))
-                for found in row.trace["passages"]:
-                    p = found["passage"]
-                    passages[(p["id"], p["text"])] = Passage(p["id"], p["title"], p["text"])
-            question = session.get_one(tables.Question, place.item.question_id).text
-            return JudgingSheet(item, question, tuple(sides), tuple(passages[key] for key in sorted(passages)))
+                sides.append(Side(cast(SideName, name), row.public_id, shuffled))
+            retrieved = [r["passage"] for row in predictions for r in row.trace["passages"]]
+            passages = {(p["id"], p["text"]): Passage(p["id"], p["title"], p["text"]) for p in retrieved}
+            return JudgingSheet(item, place.question.text, tuple(sides), tuple(passages[key] for key in sorted(passages)))

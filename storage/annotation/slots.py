@@ -2,7 +2,7 @@
 inside a write transaction.
 
 An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.
-Work submitted without a slot is over the number: it is kept, and takes a slot when one becomes free.
+Work submitted without a slot is surplus: it is kept, and takes a slot when one becomes free.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def stage_row(session: Session, item: int, stage: str) -> workbench.ItemStage | 
 
 
 def live_count(moment: datetime) -> ScalarSelect[int]:
-    """Of a row of item_stage: how many tasks hold a slot, expired leases aside."""
+    """Of a row of item_stage: how many tasks hold a slot, without expired leases."""
     task, queue = workbench.Task, workbench.ItemStage
     lives = or_(task.state != "leased", task.expires > moment)
-    same = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)
-    return select(func.count()).select_from(task).where(*same).correlate(queue).scalar_subquery()
+    holds_slot = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)
+    return select(func.count()).select_from(task).where(*holds_slot).correlate(queue).scalar_subquery()
 
 
 def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
@@ -35,24 +35,29 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
     return list(session.scalars(query))
 
 
-def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, but: int | None = None) -> int | None:
-    """A slot that may be taken, or None.  Expired leases (but that of the annotator `but`) lose theirs only if one is needed."""
-    held = holders(session, queue.item_id, queue.stage)
-    taken = {row.slot for row in held}
-    found = next((n for n in range(queue.slots) if n not in taken), None)
-    if found is not None:
-        return found
-    for row in held:
-        if row.state == "leased" and row.annotator_id != but and row.expires is not None and row.expires <= moment:
-            found = row.slot
+def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, annotator: int | None = None) -> int | None:
+    """A slot that may be taken, or None.  Expired leases (except that of this `annotator`, an id) lose theirs only if one is needed."""
+    tasks = holders(session, queue.item_id, queue.stage)
+    slot = unused_slot(queue, tasks)
+    if slot is not None:
+        return slot
+    for row in tasks:
+        if row.state == "leased" and row.annotator_id != annotator and row.expires is not None and row.expires <= moment:
+            slot = row.slot
             row.state, row.slot, row.expires, row.updated = "expired", None, None, moment
             session.flush()  # before another row takes the slot
-            return found
+            return slot
     return None
 
 
+def unused_slot(queue: workbench.ItemStage, tasks: Sequence[workbench.Task]) -> int | None:
+    """The lowest slot that none of these tasks, the holders, has; None: all are taken."""
+    used_slots = {task.slot for task in tasks}
+    return next((n for n in range(queue.slots) if n not in used_slots), None)
+
+
 def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task | None:
-    """The earliest work over the number."""
+    """The earliest surplus work: submitted when all slots were taken."""
     task = workbench.Task
     query = (
         select(task)
@@ -66,14 +71,14 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:
     """Sets open and done of a whole project from what was submitted; validation waits for generation.  Gold stays open."""
     queue, task = workbench.ItemStage, workbench.Task
-    done = (
+    submitted = (
         select(func.count())
         .select_from(task)
         .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_not(None))
         .scalar_subquery()
     )
     for stage in stages:
-        state = case((and_(done >= queue.slots), "done"), else_="open")
+        state = case((and_(submitted >= queue.slots), "done"), else_="open")
         if stage == "validation" and "generation" in stages:
             earlier = workbench.ItemStage.__table__.alias()
             ready = (
@@ -81,7 +86,7 @@ def refresh_states(session: Session, project: int, stages: Sequence[str]) -> Non
                 .where(earlier.c.item_id == queue.item_id, earlier.c.stage == "generation", earlier.c.state == "done")
                 .exists()
             )
-            state = case((and_(done >= queue.slots), "done"), (ready, "open"), else_="waiting")
+            state = case((and_(submitted >= queue.slots), "done"), (ready, "open"), else_="waiting")
         session.execute(
             update(queue)
             .where(queue.project_id == project, queue.stage == stage, queue.gold == False)  # noqa: E712

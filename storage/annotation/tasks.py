@@ -7,12 +7,17 @@ import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Select, and_, select
 from sqlalchemy.orm import Session
 
 from storage.records.annotation import Task
 from storage.records.rows import record_of
 from storage.schema import engine, tables, workbench
+
+
+def same_work(a: Any, b: Any) -> ColumnElement[bool]:
+    """Whether two rows (tables of people's work, or one table and a row) are of one person's work on one item at one stage."""
+    return and_(a.item_id == b.item_id, a.stage == b.stage, a.annotator_id == b.annotator_id)
 
 
 def task_row(session: Session, item: int, stage: str, annotator: int) -> workbench.Task | None:
@@ -34,7 +39,7 @@ def new_task(session: Session, queue: workbench.ItemStage, annotator: int, state
         seconds=0.0,
         created=moment,
         updated=moment,
-        **{"slot": None, "expires": None, **values},
+        **values,
     )
     session.add(row)
     session.flush()
@@ -45,33 +50,37 @@ def lease_end(project: workbench.Project, moment: datetime) -> datetime:
     return moment + timedelta(minutes=project.lease_minutes)
 
 
-def tasks_query() -> Any:
-    """Rows for `task_record`."""
+def with_names(model: type[workbench.Task | workbench.Draft | workbench.Submission]) -> Select[Any]:
+    """Rows of people's work on items, with what `names_of` needs."""
+    item = workbench.ProjectItem
     return (
         select(
-            workbench.Task,
-            workbench.ProjectItem.public_id,
-            workbench.Project.public_id,
-            tables.Question.public_id,
-            tables.Question.text,
-            tables.Annotator.name,
+            model,
+            item.public_id.label("item"),
+            workbench.Project.public_id.label("project"),
+            tables.Question.public_id.label("question_id"),
+            tables.Question.text.label("question"),
+            tables.Annotator.name.label("annotator"),
         )
-        .join(workbench.ProjectItem, workbench.ProjectItem.id == workbench.Task.item_id)
-        .join(workbench.Project, workbench.Project.id == workbench.Task.project_id)
-        .join(tables.Question, tables.Question.id == workbench.ProjectItem.question_id)
-        .join(tables.Annotator, tables.Annotator.id == workbench.Task.annotator_id)
+        .join(item, item.id == model.item_id)
+        .join(workbench.Project, workbench.Project.id == item.project_id)
+        .join(tables.Question, tables.Question.id == item.question_id)
+        .join(tables.Annotator, tables.Annotator.id == model.annotator_id)
     )
 
 
-def task_record(row: workbench.Task, item: str, project: str, question_id: str, question: str, annotator: str) -> Task:
-    of = {"item": item, "project": project, "question_id": question_id, "question": question, "annotator": annotator}
-    return record_of(Task, row, **of)
+def names_of(row: Any) -> dict[str, str]:
+    """The item, project, question and annotator of a row of `with_names`, by the field names of `Task` and `Submission`."""
+    return {name: getattr(row, name) for name in ("item", "project", "question_id", "question", "annotator")}
 
 
-def load_task(session: Session, row: workbench.Task) -> Task:
-    session.flush()
-    found = session.execute(tasks_query().where(workbench.Task.id == row.id)).one()
-    return task_record(*found)
+def task_record(row: Any) -> Task:
+    """Of a row of `with_names(workbench.Task)`."""
+    return record_of(Task, row.Task, **names_of(row))
+
+
+def load_task(session: Session, task: workbench.Task) -> Task:
+    return task_record(session.execute(with_names(workbench.Task).where(workbench.Task.id == task.id)).one())
 
 
 def side_order(seed: int, sides: int) -> list[int]:

@@ -33,7 +33,7 @@ def run(url: str, args: argparse.Namespace) -> Result:
 
                 elsewhere = answering(cluster, args.system, args.corpus or project.corpus or None, options, build)
             run, told = Answering(store, project, args.system, by, build, args.limit, elsewhere, args.batch), Progress()
-            run.answer_items(said=lambda: told(f"answering: {run.stage}", run.part))
+            run.answer_items(on_item=lambda: told(f"answering: {run.stage}", run.part))
     if run.failures and not run.answered:
         raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
     body = {

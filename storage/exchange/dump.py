@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import dumps
-from core.trace import prediction_from_json
+from core.trace import from_json, prediction_from_json
 from core.types import Annotation, Passage
 from storage.annotation import contents
 from storage.exchange.filters import Filters, Names
@@ -182,7 +182,7 @@ READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
         "gold": lambda row: contents.check_gold(contents.gold_from_json(row["gold"])),
         "references": lambda row: contents.all_from_json(Annotation, row["references"]),
         "passages": lambda row: contents.all_from_json(Passage, row["passages"]),
-        "corrections": lambda row: contents.corrections_of(row["corrections"]),
+        "corrections": lambda row: from_json(contents.Corrections, row["corrections"]),
     },
     "submission": {"body": _content},
 }

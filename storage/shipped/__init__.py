@@ -1,1 +1,1 @@
-"""What comes with Ambiscope to look at and to practise on; each lies in a database of its own, never among a person's own work."""
+"""What comes with Ambiscope to look at and to practise on, each in a database of its own, apart from a person's own work."""

@@ -1,4 +1,4 @@
-"""Databases beside a person's own: each is made whole, or not there."""
+"""Databases beside a person's own, each created completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from storage.store import Store
 _LOCKS: dict[Path, threading.Lock] = {}
 
 
-def made(file: Path, fill: Callable[[Store], object]) -> Path:
-    """The database `file`; where it is not there, `fill` makes its content.  Raises StorageError, and what `fill` raises: then nothing is left."""
+def ensure_database(file: Path, fill: Callable[[Store], object]) -> Path:
+    """The database `file`; where it does not exist, `fill` makes its content.  Raises StorageError, and what `fill` raises: then no file remains."""
     with _LOCKS.setdefault(file, threading.Lock()):
         if file.is_file():
             return file
@@ -27,11 +27,11 @@ def made(file: Path, fill: Callable[[Store], object]) -> Path:
         except OSError as error:
             raise StorageError(f"{file} cannot be written ({error.strerror or error}); free some space") from error
         finally:
-            removed(draft)
+            remove_database(draft)
         return file
 
 
-def removed(file: Path) -> None:
-    """The file, and what SQLite keeps beside it."""
+def remove_database(file: Path) -> None:
+    """Deletes the file and what SQLite keeps beside it."""
     for path in file.parent.glob(f"{file.name}*"):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Twelve starter questions to practise on, and what three invented people made of them: a project to work in, and an example of agreement.
+"""Twelve starter questions to practise on, with the work of three invented people: a project to work in, and an example of agreement.
 
 Both are databases of their own.  Real work is in neither, and nothing of them enters exports or figures.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -29,7 +29,7 @@ from storage.records.annotation import (
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Project
 from storage.schema.creation import head
-from storage.shipped.traces import passages, read, whole
+from storage.shipped.traces import expand, passages, read
 from storage.store import Store, StoreParts
 
 SHIPPED, STARTER = ROOT / "data" / "shipped", ROOT / "data" / "starter"
@@ -42,23 +42,23 @@ ANSWERED = 4  # questions of the practice project that two people have answered 
 
 
 def digest() -> str:
-    """Names what is made of the shipped files, in this version's schema."""
+    """Identifies what is made of the shipped files in this version's schema."""
     return hashlib.sha256(head().encode() + PEOPLE.read_bytes() + PREDICTIONS.read_bytes()).hexdigest()[:12]
 
 
 @cache
 def _people() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(PEOPLE.read_text(encoding="utf-8"))
-    return found
+    people: Mapping[str, Any] = json.loads(PEOPLE.read_text(encoding="utf-8"))
+    return people
 
 
 def questions() -> list[ReferenceQuestion]:
     """With their references, in the order of the file."""
-    wanted = _people()["questions"]
-    return [q for q in load(STARTER / "questions.json") if q.id in wanted]
+    ids = _people()["questions"]
+    return [q for q in load(STARTER / "questions.json") if q.id in ids]
 
 
-def called(person: str) -> str:
+def display_name(person: str) -> str:
     return f"{person} (invented)"
 
 
@@ -70,32 +70,32 @@ def annotation_of(question: str, person: str) -> Annotation:
 
 def practice(store: Store) -> Project:
     """Makes the project to practise in: to write, to validate and to judge.  Raises StorageError."""
-    asked = questions()
-    project = _project(store, PRACTICE, 2)
-    _write(store, project, asked, ("Ada",))
-    _write(store, project, asked[:ANSWERED], ("Ben",))
+    project, items = _project(store, PRACTICE, 2)
+    _write(store, items, ("Ada",))
+    _write(store, items[:ANSWERED], ("Ben",))
     return project
 
 
 def example(store: Store) -> Project:
     """Makes the example of agreement.  Raises StorageError."""
-    asked, people = questions(), tuple(_people()["judges"])
-    project = _project(store, EXAMPLE, len(people))
-    _write(store, project, asked, people)
-    for question, item in zip(asked, _items(store, project), strict=True):
-        for person, by in _people()["judges"].items():
-            who = called(person)
-            store.queue.claim_item(item, who, "judging")
-            own = annotation_of(question.id, person)
-            known = (own,) if by == "own" else (*question.annotations, own)
-            content = judged_by(store.reviews.judging_sheet(item, who), known)
-            store.submissions.submit(item, who, "judging", content, seconds=60.0)
+    criteria: Mapping[str, str] = _people()["judges"]
+    project, items = _project(store, EXAMPLE, len(criteria))
+    _write(store, items, criteria)
+    for item, question in items:
+        for person, criterion in criteria.items():
+            name = display_name(person)
+            store.queue.claim_item(item, name, "judging")
+            annotation = annotation_of(question.id, person)
+            references = (annotation,) if criterion == "own" else (*question.annotations, annotation)
+            content = judged_by(store.reviews.judging_sheet(item, name), references)
+            store.submissions.submit(item, name, "judging", content, seconds=60.0)
     return project
 
 
-def _project(store: Store, name: str, people: int) -> Project:
-    known = passages(STARTER)
-    predictions = [whole(row, known) for row in read(PREDICTIONS)]
+def _project(store: Store, name: str, people: int) -> tuple[Project, list[tuple[str, ReferenceQuestion]]]:
+    """A project over the starter questions, and the id of each item with its question."""
+    starter_passages = passages(STARTER)
+    predictions = [expand(row, starter_passages) for row in read(PREDICTIONS)]
     for prediction in predictions:
         store.predictions.save_prediction(prediction, key=f"{name}: {prediction.question.id}: {prediction.system.name}")
     systems = tuple(dict.fromkeys(p.system.name for p in predictions))
@@ -107,32 +107,30 @@ def _project(store: Store, name: str, people: int) -> Project:
         systems=systems,
         annotators_per_item=people,
     )
-    store.intake.add_items(MAKER, project.id, questions())
-    return project
+    starter_questions = questions()
+    store.intake.add_items(MAKER, project.id, starter_questions)
+    items = store.items.items(project.id, MAKER, stage="generation", limit=100)
+    return project, list(zip((item.id for item in items), starter_questions, strict=True))
 
 
-def _items(store: Store, project: Project) -> list[str]:
-    return [item.id for item in store.items.items(project.id, MAKER, stage="generation", limit=100)]
-
-
-def _write(store: Store, project: Project, asked: Sequence[ReferenceQuestion], people: Sequence[str]) -> None:
-    for question, item in zip(asked, _items(store, project), strict=False):
+def _write(store: Store, items: Sequence[tuple[str, ReferenceQuestion]], people: Iterable[str]) -> None:
+    for item, question in items:
         for person in people:
-            who = called(person)
-            store.queue.claim_item(item, who, "generation")
-            store.drafts.log_view(item, who, "generation", question.annotations[0].pairs[0].passage_ids[0], "")
-            store.submissions.submit(item, who, "generation", GenerationWork(annotation_of(question.id, person)), seconds=60.0)
+            name = display_name(person)
+            store.queue.claim_item(item, name, "generation")
+            store.drafts.log_view(item, name, "generation", question.annotations[0].pairs[0].passage_ids[0], "")
+            store.submissions.submit(item, name, "generation", GenerationWork(annotation_of(question.id, person)), seconds=60.0)
 
 
-def judged_by(sheet: JudgingSheet, known: Sequence[Annotation]) -> JudgingWork:
+def judged_by(sheet: JudgingSheet, references: Sequence[Annotation]) -> JudgingWork:
     """Answers that one of the annotations has are correct, others wrong; their questions fit where the answer does."""
-    keys = answer_keys(alias for annotation in known for pair in annotation.pairs for alias in pair.answers)
+    keys = answer_keys(alias for annotation in references for pair in annotation.pairs for alias in pair.answers)
     answers = []
     for answer in (a for side in sheet.sides for a in side.answers):
         right = bool(answer_keys([answer.text]) & keys)
         label: Label = "correct" if right else "wrong"
-        asked: QuestionLabel | None = None if answer.question is None else "fits" if right else "changes_meaning"
-        answers.append(JudgedAnswer(answer.prediction_id, answer.position, label, asked))
+        question_label: QuestionLabel | None = None if answer.question is None else "fits" if right else "changes_meaning"
+        answers.append(JudgedAnswer(answer.prediction_id, answer.position, label, question_label))
     return JudgingWork(tuple(answers))
 
 
@@ -145,9 +143,9 @@ class PracticeFeedback:
     references: tuple[Annotation, ...]
 
 
-def feedback(store: StoreParts, item: str, who: str, stage: WorkStage, content: Content) -> PracticeFeedback:
-    """How somebody's work compares with the references of a practice question.  Raises as the store's methods."""
-    references = store.items.get_item(item, who).references
-    sides = store.reviews.judging_sheet(item, who).sides if stage == "judging" else ()
+def feedback(store: StoreParts, item: str, annotator: str, stage: WorkStage, content: Content) -> PracticeFeedback:
+    """Compares somebody's work with the references of a practice question.  Raises as the store's methods."""
+    references = store.items.get_item(item, annotator).references
+    sides = store.reviews.judging_sheet(item, annotator).sides if stage == "judging" else ()
     score = gold_score(references, content, {(a.prediction_id, a.position): a.text for side in sides for a in side.answers})
     return PracticeFeedback(score, score >= RIGHT_FROM, references)

@@ -1,6 +1,6 @@
 """Evaluations that come with Ambiscope: packed into one file of the repository, unpacked into a database of their own.
 
-The file begins with what it was made with (`About`); each further line is a run, its report and its traces (storage.shipped.traces).
+The first line says what the file was made with (`About`); each further line is a run, its report and its traces (storage.shipped.traces).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.trace import to_json
 from core.types import Prediction
 from storage.results.run_folders import save_run
 from storage.schema.creation import head
-from storage.shipped.traces import Body, passages, read, whole
+from storage.shipped.traces import Body, expand, passages, read
 from storage.store import Store
 
 ARCHIVE = ROOT / "data" / "shipped" / "runs.jsonl.xz"
@@ -50,7 +50,7 @@ def about(archive: Path | None = None) -> About:
 
 
 def digest(archive: Path | None = None) -> str:
-    """Names what is made of the file, in this version's schema.  Raises StorageError where there is none."""
+    """Identifies what is made of the file in this version's schema.  Raises StorageError where there is none."""
     path = archive or ARCHIVE
     try:
         stat = path.stat()
@@ -69,39 +69,36 @@ def load(
     store: Store,
     archive: Path | None = None,
     root: Path = ROOT,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
     traced: bool = True,
 ) -> int:
     """Stores every run of the file, each once; returns how many there are.  `traced`: with their traces, which take most of the time.
 
     Raises FormatError, StorageError, and what `progress` raises.
     """
-    total, lines = about(archive).runs, read(archive or ARCHIVE)
-    next(lines)
-    known: dict[str, dict[str, Body]] = {}
-    done = 0
-    for run in lines:
-        progress(done, total)
-        where = run["folder"]
-        if traced and where not in known:
-            known[where] = passages(root / where)
-        traces = [(name, to_json(whole(trace, known[where]))) for name, trace in run["traces"]] if traced else []
+    total, count = about(archive).runs, 0
+    passages_by_folder: dict[str, dict[str, Body]] = {}
+    for count, run in enumerate(packed(archive), 1):
+        progress(count - 1, total)
+        folder = run["folder"]
+        if traced and folder not in passages_by_folder:
+            passages_by_folder[folder] = passages(root / folder)
+        traces = [(name, to_json(expand(trace, passages_by_folder[folder]))) for name, trace in run["traces"]] if traced else []
         save_run(store.evaluations, run["report"], traces)
-        done += 1
-    return done
+    return count
 
 
 @lru_cache(maxsize=2)
 def _traces(archive: Path, root: Path, system: str, questions: str) -> tuple[Mapping[str, Body], Mapping[str, Body]]:
     """The traces of a run, and the passages that they name."""
     for run in packed(archive):
-        made = run["report"]["provenance"]
-        if (made["system"]["name"], made["questions"]) == (system, questions):
+        provenance = run["report"]["provenance"]
+        if (provenance["system"]["name"], provenance["questions"]) == (system, questions):
             return dict(run["traces"]), passages(root / run["folder"])
     return {}, {}
 
 
 def trace(system: str, questions: str, question_id: str, archive: Path | None = None, root: Path = ROOT) -> Prediction | None:
     """Of one question of the shipped run of `system` over `questions`; None where there is none.  Raises FormatError, StorageError."""
-    found, known = _traces(archive or ARCHIVE, root, system, questions)
-    return whole(found[question_id], known) if question_id in found else None
+    traces, passages_by_id = _traces(archive or ARCHIVE, root, system, questions)
+    return expand(traces[question_id], passages_by_id) if question_id in traces else None

@@ -1,6 +1,6 @@
-"""Traces with less in them, for files of the repository: what follows from the events is left out, and what stands in a passage file.
+"""Compact traces for files of the repository: without what follows from the events, and without passages that are in a passage file.
 
-A trace keeps its question, system and events, from which the rest follows (core.trace.fold); a passage that stands in a passage file is its id; numbers
+A trace keeps its question, system and events, from which the rest follows (core.trace.fold); a passage of a passage file is its id; numbers
 have six significant digits.  Files are JSON lines, compressed with LZMA; benchmarks.shipped_runs writes them.
 """
 
@@ -23,27 +23,27 @@ Body = dict[str, Any]
 
 
 def passages(folder: Path) -> dict[str, Body]:
-    """Those of a folder's passages.tsv by id.  Raises FormatError for a row that is none."""
+    """The passages of a folder's passages.tsv by id.  Raises FormatError for a row that is no passage."""
 
-    def refused(row: Rejected) -> None:
+    def refuse(row: Rejected) -> None:
         raise FormatError(row.reason, file=row.file, line=row.number)
 
-    return {p.id: to_json(p) for p in read_passages(folder / "passages.tsv", Limits.for_own_files(Settings()), refused)}
+    return {p.id: to_json(p) for p in read_passages(folder / "passages.tsv", Limits.for_own_files(Settings()), refuse)}
 
 
-def whole(trace: Body, known: Mapping[str, Body]) -> Prediction:
-    """The inverse of `slim`, but for the digits.  Raises FormatError for another layout."""
+def expand(trace: Body, passages_by_id: Mapping[str, Body]) -> Prediction:
+    """The inverse of `benchmarks.shipped_runs.slim`, except for rounded digits.  Raises FormatError for another layout."""
     try:
-        body = passages_as(trace, lambda found: known[found] if isinstance(found, str) else found)
+        body = passages_as(trace, lambda passage: passages_by_id[passage] if isinstance(passage, str) else passage)
     except KeyError as error:
         raise FormatError(f"a shipped trace names the passage {error}, which is not there; get Ambiscope again") from None
     empty: Body = {"answers": [], "clarifications": [], "steps": [], "passages": [], "seconds": 0.0}
-    found = prediction_from_json(body | empty)
-    return fold(found.question, found.system, found.events)
+    prediction = prediction_from_json(body | empty)
+    return fold(prediction.question, prediction.system, prediction.events)
 
 
 def passages_as(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy in which what stands under "passage" is changed."""
+    """A copy in which each value of a key "passage" is changed."""
     if isinstance(value, dict):
         return {name: change(part) if name == "passage" else passages_as(part, change) for name, part in value.items()}
     return [passages_as(part, change) for part in value] if isinstance(value, list) else value

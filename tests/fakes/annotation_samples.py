@@ -23,7 +23,7 @@ from storage.store import Store
 def hash_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(passwords, "_hasher", lambda: quick)
-    passwords._nobodys_hash.cache_clear()
+    passwords._dummy_hash.cache_clear()
 
 
 class Clock:

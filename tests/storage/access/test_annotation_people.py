@@ -103,7 +103,7 @@ def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, cloc
     assert store.people.sign_in("Ada", SECRET).name == "Ada"
     said = set()
     for name in ("Ada", "Nobody"):
-        for _ in range(throttle.HERE.free):
+        for _ in range(throttle.PAIR.free):
             with pytest.raises(SignInError) as caught:
                 store.people.sign_in(name, "wrong")
             said.add(str(caught.value))
@@ -155,7 +155,7 @@ def test_a_stranger_locks_nobody_out(store: Store, clock: Clock) -> None:
 
 def test_attempts_are_counted_by_name_and_address(store: Store, clock: Clock) -> None:
     store.people.add_person("Ada", "Ada", "manager", SECRET)
-    free = throttle.HERE.free
+    free = throttle.PAIR.free
     assert wrong(store, "Ada", "192.0.2.1", free + 1) == [0.0] * free + [5.0]
     assert wrong(store, "Ada", "192.0.2.2") == [0.0]  # another address
     assert wrong(store, "Bob", "192.0.2.1") == [0.0]  # another name
@@ -177,10 +177,10 @@ def test_one_address_cannot_try_many_names(store: Store, clock: Clock) -> None:
 def test_an_address_is_known_for_a_while_and_waits_less(store: Store, clock: Clock) -> None:
     store.people.add_person("Ada", "Ada", "manager", SECRET)
     store.people.sign_in("Ada", SECRET, "192.0.2.1")
-    for _ in range(throttle.KNOWN.free + 10):
-        clock.pass_(seconds=throttle.KNOWN.longest)
+    for _ in range(throttle.KNOWN_PAIR.free + 10):
+        clock.pass_(seconds=throttle.KNOWN_PAIR.longest)
         assert wrong(store, "Ada", "192.0.2.1") == [0.0]
-    assert wrong(store, "Ada", "192.0.2.1") == [throttle.KNOWN.longest]  # never longer than this
+    assert wrong(store, "Ada", "192.0.2.1") == [throttle.KNOWN_PAIR.longest]  # never longer than this
     clock.pass_(days=throttle.KNOWN_FOR.days + 2)
     for i in range(throttle.NAME.free):
         wrong(store, "Ada", f"198.51.100.{i}")
@@ -216,12 +216,12 @@ def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) ->
     assert most == passwords.AT_ONCE
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
     for _ in range(passwords.AT_ONCE):
-        assert passwords._turns.acquire(timeout=60)
+        assert passwords._semaphore.acquire(timeout=60)
     try:
         with pytest.raises(SignInError, match="try again"):
             passwords.is_right(None, SECRET)
     finally:
-        passwords._turns.release(passwords.AT_ONCE)
+        passwords._semaphore.release(passwords.AT_ONCE)
 
 
 def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     assert found[0].item == item
     pages = [store.people.activity("Ada", limit=2), store.people.activity("Ada", limit=2, before=found[1].id)]
     assert [a.id for page in pages for a in page] == [a.id for a in found[:4]]
-    assert {a.who for a in store.people.activity("Ada", who="Bob")} == {"Bob"}
+    assert {a.who for a in store.people.activity("Ada", person="Bob")} == {"Bob"}
     with pytest.raises(InputError, match="unknown action"):
         store.people.activity("Ada", action="nonsense")
     store.people.add_person("Ada", "Ada", "manager", SECRET)

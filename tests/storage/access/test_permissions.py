@@ -161,7 +161,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dic
             visitors["made up"] = Visitor("Mia", visitors["manager"].account, "0" * 64)
             visitors["under another name"] = Visitor("Ann", visitors["manager"].account, visitors["manager"].key)
             yield store, visitors
-        passwords._nobodys_hash.cache_clear()
+        passwords._dummy_hash.cache_clear()
 
 
 OUT = ("nobody", "a tab from before", "Gone", "Off", "New", "Low", "Sub", "made up", "under another name")

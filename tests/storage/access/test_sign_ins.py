@@ -28,8 +28,8 @@ def mia(store: Store) -> Visitor:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
-    moment = engine.now()
-    return lambda by: monkeypatch.setattr(engine, "now", lambda: moment + by)
+    now = engine.now
+    return lambda by: monkeypatch.setattr(engine, "now", lambda: now() + by)
 
 
 def through(store: Store, visitor: Visitor) -> SessionStore:

@@ -28,7 +28,7 @@ NUMBERS = range(12)
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
-    monkeypatch.setattr(loop, "LEAST", 1)  # judged questions
+    monkeypatch.setattr(loop, "MIN_ANSWERED", 1)  # judged questions
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_other_ends(store: Store, settings: Settings, questions: Path, tmp_path:
 def test_too_few_judgments_are_said(
     store: Store, settings: Settings, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "LEAST", 2)
+    monkeypatch.setattr(loop, "MIN_ANSWERED", 2)
     with pytest.raises(InputError, match="1 judged questions have a correct answer"):
         run_loop(store, settings, options(tmp_path, questions), run=Commands())
 

@@ -340,7 +340,7 @@ def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
         (replace(whole, answers=(first,)), "1 of 2 answers"),
         (replace(whole, answers=(first, first)), "twice"),
         (replace(whole, answers=(first, replace(second, question=None))), "judge it too"),
-        (replace(whole, answers=(*whole.answers, replace(first, prediction_id=other))), "none of this item"),
+        (replace(whole, answers=(*whole.answers, replace(first, prediction_id=other))), "not part of this item"),
         (replace(whole, preference="a"), "one answer set only"),
         (replace(whole, missing=(MissingAnswer(" "),)), "empty"),
         (replace(whole, missing=(MissingAnswer("c"), MissingAnswer("The C"))), "twice"),

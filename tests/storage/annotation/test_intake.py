@@ -30,15 +30,15 @@ def test_an_error_in_the_middle_leaves_nothing(store: Store, monkeypatch: pytest
 
 def test_what_somebody_else_adds_meanwhile_is_not_added_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     made = project(store, 1)
-    fresh, others = Intake._fresh, [[replace(q, id=f"other {q.id}") for q in questions(3, start=4)]]
+    fresh, others = Intake._new_items, [[replace(q, id=f"other {q.id}") for q in questions(3, start=4)]]
 
-    def overtaken(*args: Any) -> list[int]:
+    def overtaken(*args: Any) -> list[Any]:
         found = fresh(*args)
         if others:
             store.intake.add_items("Mia", made.id, others.pop())
         return found
 
-    monkeypatch.setattr(Intake, "_fresh", staticmethod(overtaken))
+    monkeypatch.setattr(Intake, "_new_items", staticmethod(overtaken))
     report = store.intake.add_items("Mia", made.id, questions(6))
     assert (report.added, report.known) == (3, 3)  # the first one was there, and two came meanwhile under other ids
     assert len(store.items.items(made.id, "Mia", stage="generation")) == 7

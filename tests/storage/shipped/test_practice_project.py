@@ -12,7 +12,7 @@ from core.types import Annotation, QAPair
 from storage.analysis.agreement import quality
 from storage.records.annotation import GenerationWork
 from storage.shipped import practice
-from storage.shipped.beside import made
+from storage.shipped.beside import ensure_database
 from storage.store import Store
 
 
@@ -22,7 +22,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     usual, engine.SYNCHRONOUS = engine.SYNCHRONOUS, "OFF"
     try:
-        return made(tmp_path_factory.mktemp("practice") / "p.db", practice.practice)
+        return ensure_database(tmp_path_factory.mktemp("practice") / "p.db", practice.practice)
     finally:
         engine.SYNCHRONOUS = usual
 
@@ -68,7 +68,7 @@ def test_work_is_compared_with_the_reference(file: Path) -> None:
 
 def test_the_example_has_figures_of_agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.schema.engine.SYNCHRONOUS", "OFF")
-    with Store(f"sqlite:///{made(tmp_path / 'e.db', practice.example)}") as store:
+    with Store(f"sqlite:///{ensure_database(tmp_path / 'e.db', practice.example)}") as store:
         project = store.projects.find_project_named(practice.EXAMPLE)
         found = quality(store, practice.MAKER, project=project.id, samples=50)
     assert all(figure.defined for figure in found.figures)
@@ -85,10 +85,10 @@ def test_a_database_is_whole_or_not_there(tmp_path: Path) -> None:
         raise StorageError("the disk refused")
 
     with pytest.raises(StorageError):
-        made(tmp_path / "x" / "a.db", fails)
+        ensure_database(tmp_path / "x" / "a.db", fails)
     assert not list((tmp_path / "x").iterdir())
     calls: list[Store] = []
     for _ in range(2):
-        made(tmp_path / "x" / "a.db", calls.append)
+        ensure_database(tmp_path / "x" / "a.db", calls.append)
     assert len(calls) == 1
     assert [p.name for p in (tmp_path / "x").iterdir()] == ["a.db"]

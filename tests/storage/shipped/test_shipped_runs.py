@@ -111,9 +111,9 @@ def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
         "p1",
         {"id": "p1x", "title": "T", "text": "of another one"},
     ]
-    assert traces.whole(small, known) == prediction
+    assert traces.expand(small, known) == prediction
     with pytest.raises(FormatError, match="p1"):
-        traces.whole(small, {})
+        traces.expand(small, {})
 
 
 def test_a_file_that_is_too_large_is_not_written(
