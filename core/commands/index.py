@@ -56,7 +56,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
-    from core.retrieval.vectors import Given
+    from core.retrieval.vectors import VectorFiles
     from core.retrieval.vectors import files_of as vector_files
 
     if args.ids and not args.vectors:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     named = first.resolve() if first.is_dir() else first
     name = args.name or (re.sub(r"[^a-z0-9_-]+", "-", named.name.split(".")[0].lower()).strip("-")[:64] or "corpus")
     chosen = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
-    vectors = Given(vector_files(args.vectors), args.ids) if args.vectors else None
+    vectors = VectorFiles(vector_files(args.vectors), args.ids) if args.vectors else None
     library = CorpusLibrary(settings)
     with shown_progress() as progress, connected(args.ray, settings) as cluster:
         encode = None

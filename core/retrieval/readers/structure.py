@@ -45,10 +45,10 @@ def slug(headings: Sequence[str]) -> str:
     'docker/ports-volumes'
     """
     parts = [re.sub(r"[^\w]+", "-", unicodedata.normalize("NFC", heading).lower()).strip("-_") for heading in headings]
-    whole = "/".join(filter(None, parts))
-    if len(whole) > MAX_SLUG_CHARS:
-        return f"{whole[:MAX_SLUG_CHARS].rstrip('-/')}~{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-    return whole
+    path = "/".join(filter(None, parts))
+    if len(path) > MAX_SLUG_CHARS:
+        return f"{path[:MAX_SLUG_CHARS].rstrip('-/')}~{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+    return path
 
 
 def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
@@ -63,38 +63,38 @@ def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
             for line in lines:
                 words += _words(line)
                 while (length := chunk_length(words, 0, PASSAGE_WORDS)) < len(words):
-                    yield _joined(words[:length])
+                    yield _passage(words[:length])
                     del words[:length]
             continue
         for unit in _units(lines) if kind == "listing" else lines:
             more = _words(unit)
             if words and not _fits(words + more):
-                yield _joined(words)
+                yield _passage(words)
                 words = []
             words += more
             while not _fits(words):  # a single line that is too long
                 length = chunk_length(words, 0, PASSAGE_WORDS)
-                yield _joined(words[:length])
+                yield _passage(words[:length])
                 del words[:length]
         if len(words) >= PASSAGE_WORDS:
-            yield _joined(words)
+            yield _passage(words)
             words = []
     if words:
-        yield _joined(words)
+        yield _passage(words)
 
 
 def _words(text: str) -> list[str]:
     """The words of a text; those that begin a further line of it begin with BREAK and its indent."""
-    first, *further = text.split(BREAK)
+    first, *lines = text.split(BREAK)
     words = split_words(first)
-    for line in further:
+    for line in lines:
         indent = len(line) - len(line.lstrip())
-        begin, *rest = split_words(line)
-        words += [f"{BREAK}{line[:indent]}{begin}", *rest]
+        word, *words_after = split_words(line)
+        words += [f"{BREAK}{line[:indent]}{word}", *words_after]
     return words
 
 
-def _joined(words: Sequence[str]) -> str:
+def _passage(words: Sequence[str]) -> str:
     return " ".join(words).replace(f" {BREAK}", BREAK).strip()
 
 
