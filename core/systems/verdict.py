@@ -48,11 +48,10 @@ class Verdict(InterpretationSystem):
         options: Options,
         generator: roles.Generator,
         consolidation: Consolidation,
-        own: VerdictOptions | None = None,
+        config: VerdictOptions | None = None,
     ) -> None:
-        self.generator, self.consolidation = generator, consolidation
-        used = {"consolidation": asdict(consolidation)}
-        super().__init__("verdict", parts, options, generator, own, used)
+        self.consolidation = consolidation
+        super().__init__("verdict", parts, options, generator, config, {"consolidation": asdict(consolidation)})
         self.rewords = options.clarify and isinstance(generator, Distinguishes)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
@@ -69,41 +68,40 @@ class Verdict(InterpretationSystem):
     def interpret(self, run: SystemRun) -> Generator[t.Event, None, Interpreted]:
         passages = [p.passage for p in run.passages]
         proposed: list[t.Interpretation] = []
-        failures: list[str] = []
-        abstained = 0
-        for _, one in self.generator.interpret(run.reading.text, passages, run.calls):  # Eq. 8
+        failed = abstained = 0
+        for _, interpretation in self.generator.interpret(run.reading.text, passages, run.calls):  # Eq. 8
             yield from run.calls.events()
-            yield t.InterpretationProposed(one)
+            yield t.InterpretationProposed(interpretation)
             run.check()
-            if one.failed:
-                failures.append(one.failed)
-            elif one.abstained or not one.answer:
+            if interpretation.failed:
+                failed += 1
+            elif interpretation.abstained or not interpretation.answer:
                 abstained += 1
             else:
-                proposed.append(one)
+                proposed.append(interpretation)
         yield from run.calls.finish_role()
-        unread = f"{listed(len(failures), 'passage')} could not be read" if failures else ""
         if not proposed:
+            unread = f"; {listed(failed, 'passage')} could not be read" if failed else ""
             nearest = f"none of the nearest {listed(len(passages), 'passage')} answers any meaning of the question"
-            return Interpreted((), f"no interpretation: {nearest}{unread and f'; {unread}'}")
+            return Interpreted((), f"no interpretation: {nearest}{unread}")
         # an endpoint replies in any order: the passages' order makes equal replies one result
         rank = {passage.id: i for i, passage in enumerate(passages)}
         order = sorted(range(len(proposed)), key=lambda i: rank.get(proposed[i].passage_id, len(rank)))
         proposed = yield from self._verified([proposed[i] for i in order], run)
         result = consolidate(proposed, self._vectors(proposed), self.consolidation)
         yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
-        for i, why in result.dropped:
+        for i, reason in result.dropped:
             if not any(equal_for_display(proposed[i].answer, proposed[k].answer) for k in result.kept):
-                yield t.AnswerRejected(proposed[i].answer, why)
+                yield t.AnswerRejected(proposed[i].answer, reason)
         final = [proposed[i] for i in result.kept][: self.options.max_answers]
-        return Interpreted(tuple(final), _why(len(final), len(proposed), abstained, len(failures)), len(failures))
+        return Interpreted(tuple(final), _note(len(final), len(proposed), abstained, failed), failed)
 
-    def reword(self, run: SystemRun, chosen: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
+    def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
         """Questions that distinguish the interpretations, where the generator can write them."""
         assert isinstance(self.generator, Distinguishes)
-        worded = self.generator.distinguish(run.question.text, chosen, [p.passage for p in run.passages], run.calls)
+        worded = self.generator.distinguish(run.question.text, selected, [p.passage for p in run.passages], run.calls)
         yield from run.calls.finish_role()
-        return [replace(one, verified=passed) for one, passed in worded]
+        return [replace(interpretation, verified=passed) for interpretation, passed in worded]
 
     def _verified(self, proposed: list[t.Interpretation], run: SystemRun) -> Generator[t.Event, None, list[t.Interpretation]]:
         """Verifies interpretations that would be unclustered, if required and not done by the generator."""
@@ -115,7 +113,10 @@ class Verdict(InterpretationSystem):
         claims = [Claim(proposed[i].question, proposed[i].answer, (by_id[proposed[i].passage_id],)) for i in alone]
         decisions = dict(zip(alone, self.generator.verify(claims, run.calls) if claims else ()))
         yield from run.calls.finish_role()
-        return [replace(one, verified=decisions.get(i, one.verified)) for i, one in enumerate(proposed)]
+        return [
+            replace(interpretation, verified=decisions.get(i, interpretation.verified))
+            for i, interpretation in enumerate(proposed)
+        ]
 
     def _vectors(self, interpretations: Sequence[t.Interpretation]) -> MeaningVectors:
         """f of Algorithm 1, line 10: the retriever's encoder."""
@@ -127,7 +128,7 @@ class Verdict(InterpretationSystem):
         return load_encoder(self.parts.settings).encode(texts, "query")
 
 
-def _why(final: int, proposed: int, silent: int, failed: int) -> str:
+def _note(final: int, proposed: int, silent: int, failed: int) -> str:
     unread = f", {failed} could not be read" if failed else ""
     silence = f"{silent} of {listed(proposed + silent + failed, 'passage')} gave no answer{unread}"
     if not final:
@@ -137,13 +138,13 @@ def _why(final: int, proposed: int, silent: int, failed: int) -> str:
     return f"{final} interpretations; {silence}"
 
 
-def build(name: str, parts: SystemParts, options: Options, own: VerdictOptions) -> Verdict:
+def build(name: str, parts: SystemParts, options: Options, config: VerdictOptions) -> Verdict:
     settings = parts.settings
     if loading.language_model_needed(settings):
         generator: roles.Generator = load_reader_generator(settings)
     else:
         generator = loading.load_language_generator(settings)
-    usual = OF_READERS if isinstance(generator, ReaderGenerator) else OF_LANGUAGE_MODELS
-    how: dict[str, Any] = {n: getattr(own, n) for n in ("clustering", "embed", "unclustered", "same_answer")}
-    how |= {name: value for name, value in usual.items() if how[name] == "by generator"}
-    return Verdict(parts, options, generator, Consolidation(**how), own)
+    defaults = OF_READERS if isinstance(generator, ReaderGenerator) else OF_LANGUAGE_MODELS
+    choices: dict[str, Any] = {n: getattr(config, n) for n in ("clustering", "embed", "unclustered", "same_answer")}
+    choices |= {name: value for name, value in defaults.items() if choices[name] == "by generator"}
+    return Verdict(parts, options, generator, Consolidation(**choices), config)
