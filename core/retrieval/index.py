@@ -266,16 +266,14 @@ class VectorIndex:
         if not n or not len(queries):
             return [(np.zeros(0, np.int64), np.zeros(0, np.float32)) for _ in queries]
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        approximate = self.manifest.kind != "flat" and self._index is not None
-        candidates = min(n, max(64, k * EXACT_FACTOR[self.manifest.kind]) if approximate else k)
-        # return all if all are requested: an approximate index would miss some
-        approximate = approximate and candidates < n
-        scan = self._index is None or (candidates == n and not approximate)
+        kind = self.manifest.kind
+        candidates = min(n, k if kind == "flat" or self._index is None else max(64, k * EXACT_FACTOR[kind]))
+        scan = self._index is None or candidates == n  # all are requested: an approximate index would miss some
         if self._gpu is not None and candidates <= MAX_RESULTS and not scan:
             scores, rows = self._gpu.search(queries, candidates)  # (Q, candidates)
-        elif scan or self.manifest.kind == "flat":
+        elif scan or kind == "flat":
             scores, rows = self._scan(queries, candidates)
-        elif self.manifest.kind == "hnsw":  # set for this search: the index's value is shared by all threads
+        elif kind == "hnsw":  # set for this search: the index's value is shared by all threads
             library: Any = faiss  # its stubs lack the name
             parameters = library.SearchParametersHNSW(efSearch=max(64, candidates))
             scores, rows = self._index.search(queries, candidates, params=parameters)
@@ -285,7 +283,7 @@ class VectorIndex:
         for query, query_rows, query_scores in zip(queries, rows, scores, strict=True):
             is_hit = query_rows >= 0  # FAISS pads with -1 where it found fewer
             hit_rows, hit_scores = query_rows[is_hit], query_scores[is_hit]
-            if approximate:
+            if kind != "flat" and not scan:
                 hit_scores = self.similarities(query, hit_rows)
             order = np.lexsort((hit_rows, -hit_scores))[:k]  # ties by row: the same list on every machine
             results.append((hit_rows[order].astype(np.int64), hit_scores[order].astype(np.float32)))

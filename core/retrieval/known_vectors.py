@@ -1,7 +1,7 @@
 """Vectors of passages that are known already, so that only other texts are encoded: those of the starter corpus, which come with it, and those of the
 corpus that a build replaces.
 
-`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it.  Made anew by
+`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it.  Rewritten by
 `python -m benchmarks.starter_vectors`; a test compares it with the encoder.
 """
 

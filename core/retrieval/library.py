@@ -79,18 +79,17 @@ class Corpus:
     def __init__(
         self,
         name: str,
-        folder: Path,
         store: PassageStore,
         manifest: Manifest,
         settings: Settings,
         encoder: Callable[[], Encoder],
     ) -> None:
-        self.name, self.store, self.manifest, self._folder = name, store, manifest, folder
+        self.name, self.store, self.manifest, self._folder = name, store, manifest, store.folder
         self._settings, self._get_encoder, self.encoder = settings, encoder, settings.encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
         self._words: WordIndex | None = None
-        self._short = ShortNames(folder / short_names.FILE)
+        self._short = ShortNames(store.folder / short_names.FILE)
 
     @property
     def digest(self) -> str:
@@ -304,12 +303,11 @@ class CorpusLibrary:
 
         Raises NotFoundError if its word index is not complete.
         """
-        folder = self._path(name, BUILDING)
         try:
-            store = PassageStore(folder)
+            store = PassageStore(self._path(name, BUILDING))
             encoder = index_name(self.settings.encoder)
             manifest = Manifest(encoder, 0, len(store), WORDS_ONLY, store.digest, "", "")
-            corpus = Corpus(name, folder, store, manifest, self.settings, self.encoder)
+            corpus = Corpus(name, store, manifest, self.settings, self.encoder)
             corpus.warm()
         except (NotFoundError, IndexMismatchError) as e:
             if (self._path(name) / MANIFEST).exists():  # meanwhile
@@ -320,10 +318,8 @@ class CorpusLibrary:
         return corpus
 
     def _open_complete(self, name: str) -> Corpus:
-        folder = self._path(name)
         try:
-            manifest = Manifest.load(folder)
-            store = PassageStore(folder)
+            manifest, store = Manifest.load(self._path(name)), PassageStore(self._path(name))
         except (FileNotFoundError, NotFoundError) as e:
             raise IndexMismatchError(f"corpus '{name}' has lost a file ({e}); delete it and build it again") from e
         encoder = self._encoder
@@ -335,25 +331,25 @@ class CorpusLibrary:
             digest=store.digest,
             name=name,
         )
-        return Corpus(name, folder, store, manifest, self.settings, self.encoder)
+        return Corpus(name, store, manifest, self.settings, self.encoder)
 
     def _ensure_starter(self, progress: Progress) -> None:
         path = self.settings.starter_dir / "passages.tsv"
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
-        if not self._usable(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)):
+        if not self._matching(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)):
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
-    def _usable(self, name: str, prints: Fingerprints) -> bool:
-        """True if the corpus is complete, made of these files, and fits the settings."""
+    def _matching(self, name: str, prints: Fingerprints) -> PassageStore | None:
+        """The store of the corpus, if it is complete, made of these files, and fits the settings: then no build is needed."""
         try:
             corpus = self._open_complete(name)
         except (AmbiscopeError, OSError):
-            return False
+            return None
         fits = corpus.manifest.given or corpus.manifest.kind == self._size.kind(len(corpus))
-        return bool(fits) and corpus.store.facts.get("fingerprint") == prints
+        return corpus.store if fits and corpus.store.facts.get("fingerprint") == prints else None
 
     # ------------------------------------------------------------ changing
 
@@ -392,20 +388,13 @@ class CorpusLibrary:
             passages = tuple(files_of(paths, on_other=others.append, unpack=unpack))
             files = Files(passages, columns, vectors, tuple(sorted(others, key=lambda row: row.file)))
             prints = building.fingerprint(files, limits)
-            report = self._complete(name, prints)  # without the lock: another process may also be reading
-            if report is None:
+            store = self._matching(name, prints)  # without the lock: another process may also be reading
+            if store is None:
                 with self._locked(name, wait):
-                    report = self._complete(name, prints)
-                    if report is None:
+                    store = self._matching(name, prints)
+                    if store is None:
                         self._check_replaceable(name, prints, replace)
-                        report = self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
-        return report
-
-    def _complete(self, name: str, prints: Fingerprints) -> BuildReport | None:
-        """The report of an existing corpus, if no build is needed."""
-        if not self._usable(name, prints):
-            return None
-        store = PassageStore(self._path(name))
+                        return self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
         return building.report(name, store, already_built=True)
 
     def _build(

@@ -27,7 +27,7 @@ from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemParts, SystemRun
 from core.systems.options import RefuelOptions
-from core.text import shares_words
+from core.text import listed, shares_words
 
 MAX_EVIDENCE = 5  # passages for verifying a claim without evidence
 
@@ -88,34 +88,29 @@ class Refuel(System):
             yield event
             answers += [event.answer] if event.answer is not None else []
         step, rounds, settled = len(answers), 0, False
-        clarified: dict[
-            str, tuple[t.Clarification, float]
-        ] = {}  # the questions of the answers, with what they took, in seconds
+        clarified: dict[str, t.QuestionClarified] = {}  # by answer
         while rounds < self.config.rounds and answers and not settled:
             rounds += 1
             run.check()
             unclarified = {a.text for a in answers if a.text not in clarified}
             start = time.perf_counter()
             for c in clarify(question.text, answers, [p.passage for p in run.passages], self.model.ask, self.confirm):
-                clarified[c.answer] = c, time.perf_counter() - start
+                clarified[c.answer] = t.QuestionClarified(c, time.perf_counter() - start)
                 start = time.perf_counter()
                 run.check()
-            new, step = yield from self._round_trip(
-                run, answers, [c for c, _ in clarified.values() if c.answer in unclarified], step
-            )
+            unasked = [event.clarification for text, event in clarified.items() if text in unclarified]
+            new, step = yield from self._round_trip(run, answers, unasked, step)
             answers += new
             settled = not new
-        questions = {text: c.question for text, (c, _) in clarified.items() if c.question}
+        questions = {text: event.clarification.question for text, event in clarified.items() if event.clarification.question}
         failed: set[str] = set()
         for rejection in self._rejections(run, [a for a in answers if not a.pinned], questions):
             if isinstance(rejection, t.AnswerRejected):
                 failed.add(rejection.answer)
             yield rejection
         if settled and self.options.clarify:  # reuse the questions of the round trip
-            verified = (a.text for a in answers if a.text not in failed)
-            yield from (t.QuestionClarified(*clarified[text]) for text in verified if text in clarified)
-        dropped = len(failed)
-        return f"{rounds} round trip{'' if rounds == 1 else 's'}, {dropped} answer{'' if dropped == 1 else 's'} dropped by verification"
+            yield from (clarified[a.text] for a in answers if a.text in clarified and a.text not in failed)
+        return f"{listed(rounds, 'round trip')}, {listed(len(failed), 'answer')} dropped by verification"
 
     def _round_trip(
         self, run: SystemRun, answers: Sequence[t.Answer], clarified: Sequence[t.Clarification], step: int
@@ -153,7 +148,7 @@ class Refuel(System):
     def _rejections(
         self, run: SystemRun, answers: Sequence[t.Answer], questions: dict[str, str]
     ) -> Generator[t.Event, None, None]:
-        """An AnswerRejected for each answer that verification fails.  `questions`: disambiguated ones by answer.  Raises LanguageModelError if a
+        """An AnswerRejected for each answer that fails verification.  `questions`: disambiguated ones by answer.  Raises LanguageModelError if a
         language model verifies and every call fails."""
         if self.config.verification == "none" or not answers:
             return
@@ -161,15 +156,12 @@ class Refuel(System):
         if self.config.verification == "language-model":
             assert self.judge is not None
             calls = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
-            evidence = [[p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] for a in answers]
-            claims = [
-                Claim(
-                    questions.get(a.text, question),
-                    a.text,
-                    tuple(p.passage for p in passages_of_answer or passages[:MAX_EVIDENCE]),
-                )
-                for a, passages_of_answer in zip(answers, evidence)
-            ]
+            claims = []
+            for a in answers:
+                evidence = [p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] or passages[
+                    :MAX_EVIDENCE
+                ]
+                claims.append(Claim(questions.get(a.text, question), a.text, tuple(p.passage for p in evidence)))
             decisions = self.judge.verify(claims, calls)
             yield from calls.events()
             calls.demand(frozenset())

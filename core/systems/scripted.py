@@ -35,10 +35,8 @@ class ScriptedModel:
 
     @staticmethod
     def _evidence(answer: str, passages: Sequence[t.RetrievedPassage]) -> t.Evidence | None:
-        for p in passages:
-            for start, end in find_spans(p.passage.text, answer):
-                return t.Evidence(p.passage.id, start, end, p.passage.text[start:end])
-        return None
+        spans = ((p.passage, *span) for p in passages for span in find_spans(p.passage.text, answer))
+        return next((t.Evidence(p.id, start, end, p.text[start:end]) for p, start, end in spans), None)
 
 
 def build(name: str, parts: SystemParts, options: Options, config: ScriptedOptions) -> LoopSystem:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 from core import types as t
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
@@ -46,19 +45,10 @@ def build(name: str, parts: SystemParts, options: Options, config: SpanSeqGenOpt
     settings = parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
-    provenance: dict[str, Any] = {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
+    clarifier, provenance = make_clarifier(config, settings, options.clarify)
+    provenance |= {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
     provenance |= {"reader": settings.reader, "reader_digest": reader_digest}
-    clarifier, clarifier_provenance = make_clarifier(config, settings, options.clarify)
     writer, checkpoint = Writer(answerer, SequenceDecoding(), joined=TOKENS), (settings.seq2seq, digest)
-    system = SpanSeqGen(
-        name,
-        parts,
-        options,
-        writer,
-        checkpoint,
-        config=config,
-        provenance=provenance | clarifier_provenance,
-        clarifier=clarifier,
-    )
+    system = SpanSeqGen(name, parts, options, writer, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
     system.reader = reader
     return system

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -32,15 +32,6 @@ OF_READERS = {"unclustered": "verified", "same_answer": "decides"}
 OF_LANGUAGE_MODELS = {"unclustered": "drop", "same_answer": "ignored"}
 
 
-@runtime_checkable
-class Distinguishes(Protocol):
-    """A generator that rewrites the final interpretations to distinguish them, and tests each."""
-
-    def distinguish(
-        self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: roles.Run
-    ) -> list[tuple[t.Interpretation, bool]]: ...
-
-
 class Verdict(InterpretationSystem):
     def __init__(
         self,
@@ -52,7 +43,7 @@ class Verdict(InterpretationSystem):
     ) -> None:
         self.consolidation = consolidation
         super().__init__("verdict", parts, options, generator, config, {"consolidation": asdict(consolidation)})
-        self.rewords = options.clarify and isinstance(generator, Distinguishes)
+        self.rewords = options.clarify and isinstance(generator, ReaderGenerator)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         query = run.question.text
@@ -97,8 +88,8 @@ class Verdict(InterpretationSystem):
         return Interpreted(tuple(final), _note(len(final), len(proposed), abstained, failed), failed)
 
     def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """Questions that distinguish the interpretations, where the generator can write them."""
-        assert isinstance(self.generator, Distinguishes)
+        """Questions that distinguish the interpretations, which the bundled readers write and test; a language model has written its own."""
+        assert isinstance(self.generator, ReaderGenerator)
         worded = self.generator.distinguish(run.question.text, selected, [p.passage for p in run.passages], run.calls)
         yield from run.calls.finish_role()
         return [replace(interpretation, verified=passed) for interpretation, passed in worded]

@@ -54,22 +54,14 @@ def of_html(html: str, title: str = "") -> Document:
         return Document("", [])
     for node in body.css(NO_TEXT_MARKS):
         node.decompose()
+    of_content = {node.mem_id for node in body.css("main header, article header")}
     for node in body.css("header"):
-        if not _inside(node, ("main", "article")):
+        if node.mem_id not in of_content:
             node.decompose()
     root = next((roots[0] for mark in ("main", "[role=main]", "article") if len(roots := body.css(mark)) == 1), body)
     titles = [_plain(h) for h in root.css("h1")] + [_plain(node) for node in tree.css("head > title")]
     title = title or next((t for t in titles if t), "")[:MAX_HEADING_CHARS]
     return Document(title, _sections(root, title))
-
-
-def _inside(node: LexborNode, tags: tuple[str, ...]) -> bool:
-    ancestor = node.parent
-    while ancestor is not None:
-        if ancestor.tag in tags:
-            return True
-        ancestor = ancestor.parent
-    return False
 
 
 def _sections(root: LexborNode, title: str) -> list[Section]:

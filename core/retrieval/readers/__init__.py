@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
 from core.errors import InputError
 from core.retrieval.readers.columns import read_arrow, read_parquet
-from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_mdx, read_pdf, read_rst, read_text
+from core.retrieval.readers.documents import read_docx, read_markup, read_pdf, read_text
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
 from core.retrieval.readers.structure import BREAK, PASSAGE_WORDS
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
@@ -30,12 +31,12 @@ READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,
     ".jsonl.gz": read_jsonl,
     ".txt": read_text,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".mdx": read_mdx,
-    ".rst": read_rst,
-    ".html": read_html,
-    ".htm": read_html,
+    ".md": partial(read_markup, kind="md"),
+    ".markdown": partial(read_markup, kind="md"),
+    ".mdx": partial(read_markup, kind="mdx"),
+    ".rst": partial(read_markup, kind="rst"),
+    ".html": partial(read_markup, kind="html"),
+    ".htm": partial(read_markup, kind="html"),
     ".docx": read_docx,
     ".pdf": read_pdf,
     ".parquet": read_parquet,

@@ -6,7 +6,7 @@ unpacks to is bounded before it is read, and few rows are unpacked at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from core.errors import FormatError
@@ -41,16 +41,14 @@ def read_arrow(source: Source) -> Iterator[Row]:
         with pyarrow.memory_map(str(source.path)) as file:
             if file.read(len(FILE_MARK)) == FILE_MARK:
                 reader = pyarrow.ipc.open_file(file)
-                yield from _rows(
-                    source, _fields(source, reader.schema), map(reader.get_batch, range(reader.num_record_batches))
-                )
-                return
-            file.seek(max(0, file.size() - len(STREAM_END)))
-            if file.read() != STREAM_END:  # a stream may be cut between two batches, which Arrow takes for its end
-                raise FormatError("not an Arrow file, or one that was cut short; copy it again", file=source.name)
-            file.seek(0)
-            stream = pyarrow.ipc.open_stream(file)
-            yield from _rows(source, _fields(source, stream.schema), stream)
+                batches = map(reader.get_batch, range(reader.num_record_batches))
+            else:
+                file.seek(max(0, file.size() - len(STREAM_END)))
+                if file.read() != STREAM_END:  # a stream may be cut between two batches, which Arrow takes for its end
+                    raise FormatError("not an Arrow file, or one that was cut short; copy it again", file=source.name)
+                file.seek(0)
+                reader = batches = pyarrow.ipc.open_stream(file)
+            yield from _rows(source, _fields(source, reader.schema), batches)
     except (pyarrow.ArrowException, OSError) as e:
         raise _damaged(source, "Arrow", e) from e
 
@@ -88,12 +86,7 @@ def _damaged(source: Source, kind: str, error: Exception) -> FormatError:
 
 def _fields(source: Source, schema: Any) -> dict[str, str]:
     """The columns that are read: `text`, and `id` and `title` where they are there.  Raises FormatError if no column has texts."""
-    columns: dict[str, str] = {}
-    for field in ("id", "title", "text"):
-        names: Sequence[str] = getattr(source.columns, field)
-        name = next((n for n in names if n in schema.names), None)
-        if name is not None:
-            columns[field] = name
+    columns = source.columns.names_in(schema.names)
     if "text" not in columns:
         expected, existing = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
         raise FormatError(

@@ -49,33 +49,22 @@ def _chunks(source: Source) -> Iterator[tuple[int, str]]:
         yield start, " ".join(words)
 
 
-def read_markdown(source: Source) -> Iterator[Row]:
-    """A document for each section.  The title in the front matter is the document's; the front matter itself is no text."""
-    return _markdown(source, "md")
+def read_markup(source: Source, kind: str) -> Iterator[Row]:
+    """A document for each section of a text, by `kind`:
 
-
-def read_mdx(source: Source) -> Iterator[Row]:
-    """The same of Markdown with components: their titles and contents are read, modules and comments are not."""
-    return _markdown(source, "mdx")
-
-
-def _markdown(source: Source, kind: str) -> Iterator[Row]:
-    title, lines = _front_matter(source.document_lines())
+    - md: Markdown.  The title in the front matter is the document's; the front matter itself is not part of the text.
+    - mdx: Markdown with components.  Their titles and contents are read, modules and comments are not.
+    - rst: reStructuredText, with Sphinx's directives and roles.
+    - html: a page, without navigation, headers, footers, scripts and styles.
+    """
+    title, lines = "", source.document_lines()
+    if kind in ("md", "mdx"):
+        title, lines = _front_matter(lines)
     return _sections(source, {"kind": kind, "text": _document_text(source, lines), "title": title})
 
 
-def read_rst(source: Source) -> Iterator[Row]:
-    """The same of reStructuredText, with Sphinx's directives and roles."""
-    return _sections(source, {"kind": "rst", "text": _document_text(source, source.document_lines())})
-
-
-def read_html(source: Source) -> Iterator[Row]:
-    """The same of a page, without navigation, headers, footers, scripts and styles."""
-    return _sections(source, {"kind": "html", "text": _document_text(source, source.document_lines())})
-
-
 def read_docx(source: Source) -> Iterator[Row]:
-    """The same of a Word document, without its pictures and macros."""
+    """A document for each section of a Word document, without its pictures and macros."""
     _check_document_size(source)
     source.unit = "section"
     return _sections(source, {"kind": "docx", "path": str(source.path.resolve())})

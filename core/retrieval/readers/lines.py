@@ -7,7 +7,7 @@ import io
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -54,6 +54,11 @@ class Columns:
     id: tuple[str, ...] = ("id", "_id", "docid", "doc_id", "passage_id", "pid")
     text: tuple[str, ...] = ("text", "contents", "body", "passage", "content")
     title: tuple[str, ...] = ("title",)
+
+    def names_in(self, existing: Container[str]) -> dict[str, str]:
+        """The name of each field that is there."""
+        choices = ((f, next((n for n in getattr(self, f) if n in existing), "")) for f in ("id", "title", "text"))
+        return {field: name for field, name in choices if name}
 
     def changes(self) -> str:
         """What differs from the defaults, as text; empty if nothing does."""
@@ -150,26 +155,26 @@ class Source:
         name = path.parent.name if path.stem.lower() in _UNTITLED and path.parent.name else path.stem
         return name.replace("_", " ").replace("-", " ").strip()[:100]
 
-    def row(self, number: int, label: str, names: Mapping[str, str | None], values: Mapping[str, Any]) -> Row | None:
+    def row(self, number: int, label: str, names: Mapping[str, str], values: Mapping[str, Any]) -> Row | None:
         """A row of a table, or None after it was rejected.  `label`: field or column; `names`: theirs in the file; `values`: by field.
 
         Numbers are text as a title, whole numbers also as an id.
         """
         identity, title, text = (plain(values.get(f)) for f in ("id", "title", "text"))
-        problem = ""
-        if not isinstance(text, str):
-            problem = f"{label} '{names['text']}' is {'empty' if text is None else f'a {type(text).__name__}'}; expected text"
-        elif isinstance(title, bool) or not isinstance(title, (str, int, float, type(None))):
-            problem = f"{label} '{names['title']}' is a {type(title).__name__}; expected text"
-        elif isinstance(identity, bool) or not isinstance(identity, (str, int, type(None))):
-            problem = f"{label} '{names['id']}' is a {type(identity).__name__}; expected text or a whole number"
-        elif isinstance(identity, int) and abs(identity) >= 2**63:
-            problem = f"{label} '{names['id']}' is a number of more than 64 bits; write it as text"
-        if problem or not isinstance(text, str):
-            self.reject(number, problem)
+        for field_name, value, types, expected in (
+            ("text", text, str, "text"),
+            ("title", title, str | int | float | None, "text"),
+            ("id", identity, str | int | None, "text or a whole number"),
+        ):
+            if isinstance(value, bool) or not isinstance(value, types):
+                kind = "empty" if value is None else f"a {type(value).__name__}"
+                self.reject(number, f"{label} '{names[field_name]}' is {kind}; expected {expected}")
+                return None
+        if isinstance(identity, int) and abs(identity) >= 2**63:
+            self.reject(number, f"{label} '{names['id']}' is a number of more than 64 bits; write it as text")
             return None
         identity, title = ("" if value is None else str(value).strip() for value in (identity, title))
-        return Row(number, identity, title, text)
+        return Row(number, identity, title, str(text))
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
@@ -241,9 +246,10 @@ class Source:
                 size += len(raw)
                 self._check_unpacked(size)
             self._check_unpacked(size)
-            if is_too_long:
-                report(number, self._too_long())
-            elif (text := self._decoded(number, raw, report)) is not None:
+            text, problem = ("", self._too_long()) if is_too_long else self._decoded(number, raw)
+            if problem:
+                report(number, problem)
+            else:
                 yield number, text
 
     def _check_unpacked(self, size: int) -> None:
@@ -256,19 +262,14 @@ class Source:
     def _too_long(self) -> str:
         return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"
 
-    def _decoded(self, number: int, raw: bytes, report: Callable[[int, str], None]) -> str | None:
-        """The line as text, or None after it was reported as bad."""
+    def _decoded(self, number: int, raw: bytes) -> tuple[str, str]:
+        """The line as text, and what is wrong with it, if anything."""
         if number == 1:
             raw = raw.removeprefix(UTF8_BOM)
         try:
             text = raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as e:
-            report(number, f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8")
-            return None
+            return "", f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8"
         if "\0" in text:
-            report(number, "contains a NUL character; the file is binary or damaged")
-            return None
-        if len(text) > self.limits.max_line_chars:
-            report(number, self._too_long())
-            return None
-        return text
+            return "", "contains a NUL character; the file is binary or damaged"
+        return text, self._too_long() if len(text) > self.limits.max_line_chars else ""

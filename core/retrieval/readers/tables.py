@@ -74,10 +74,10 @@ def read_jsonl(source: Source) -> Iterator[Row]:
         if not isinstance(row, dict):
             source.reject(number, f"a JSON {type(row).__name__}; expected an object with text and title")
             continue
-        names = {f: next((k for k in getattr(source.columns, f) if k in row), None) for f in ("id", "title", "text")}
-        if names["text"] is None:
+        names = source.columns.names_in(row)
+        if "text" not in names:
             expected = ", ".join(source.columns.text)
             source.reject(number, f"no field {expected}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
             continue
-        if document := source.row(number, "field", names, {f: row[name] for f, name in names.items() if name}):
+        if document := source.row(number, "field", names, {field: row[name] for field, name in names.items()}):
             yield document

@@ -347,15 +347,9 @@ class Document:
         """Whether a word of a name is somewhere without a capitalised word of another name before or after it."""
         for i, w in enumerate(self.words):
             if w.key == word and w.capital:
-                beside = [
-                    v
-                    for v, start, end in (
-                        *((v, v.end, w.start) for v in self.words[max(0, i - 1) : i]),
-                        *((v, w.end, v.start) for v in self.words[i + 1 : i + 2]),
-                    )
-                    if self.text[start:end] == " "
-                ]
-                if not any(v.capital and v.key not in name and v.folded not in _NO_NAMES for v in beside):
+                neighbours = (*self.words[max(0, i - 1) : i], *self.words[i + 1 : i + 2])
+                adjacent = (v for v in neighbours if self.text[min(v.end, w.end) : max(v.start, w.start)] == " ")
+                if not any(v.capital and v.key not in name and v.folded not in _NO_NAMES for v in adjacent):
                     return True
         return False
 
@@ -375,8 +369,8 @@ def _missing(question: str, things: Sequence[NamedThing], document: Document, co
     if any(c.kind != "name" or document.subject & set(c.words) for c in unsupported):
         return unsupported
     # a document about something that the question names need not repeat where, when or for whom
-    is_about_it = bool(document.subject) and document.subject <= {w.key for w in _words(question)}
-    return () if is_about_it or (len(unsupported) < len(things) and _PARTS.search(question)) else unsupported
+    is_its_subject = bool(document.subject) and document.subject <= {w.key for w in _words(question)}
+    return () if is_its_subject or (len(unsupported) < len(things) and _PARTS.search(question)) else unsupported
 
 
 def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:

@@ -121,14 +121,13 @@ class InterpretationSystem(System):
                 run.selected = yield from self.reword(run, run.selected)
             except CancelledError as error:
                 stopped = error
+        by_key = {answer_key(i.answer): i for i in reversed(run.selected)}  # the first of each answer
         for answer in run.answers:
-            for i in [i for i in run.selected if answer_key(i.answer) == answer_key(answer)][:1]:
+            if i := by_key.get(answer_key(answer)):
                 unchecked = "this system does not check its rewritten questions" if i.verified is None else "the check failed"
+                question = "" if question_key(i.question) == question_key(run.question.text) else i.question
                 note = "" if i.verified else unchecked
-                unchanged = question_key(i.question) == question_key(run.question.text)
-                yield t.QuestionClarified(
-                    t.Clarification(answer, "" if unchanged else i.question, bool(i.verified), why=note), 0.0
-                )
+                yield t.QuestionClarified(t.Clarification(answer, question, bool(i.verified), why=note), 0.0)
         yield t.InterpretationsChosen(tuple(run.selected), run.end_reason)
         if stopped is not None:
             raise stopped

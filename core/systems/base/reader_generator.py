@@ -62,19 +62,20 @@ class ReaderGenerator:
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
         """One readout per passage, computed in one batch; if that fails, each passage is read alone, and a failure gives its error message."""
         start = time.perf_counter()
-        readouts: list[Readout | str] = []
-        try:
-            readouts += self.reader.read(query, passages)
-        except Exception:
-            for passage in passages:
-                try:
-                    readouts += self.reader.read(query, [passage])
-                except Exception as e:
-                    readouts.append(_message(e))
+        readouts = self._attempt(query, passages)
+        if any(isinstance(readout, str) for readout in readouts):
+            readouts = [readout for passage in passages for readout in self._attempt(query, [passage])]
         seconds = (time.perf_counter() - start) / max(1, len(passages))
         for readout in readouts:
             run.count(t.ModelCalled("interpret", 1, 0, 0, seconds, readout if isinstance(readout, str) else ""))
         return readouts
+
+    def _attempt(self, question: str, passages: Sequence[t.Passage], candidates: int = 5) -> list[Readout | str]:
+        """One readout per passage, read in one batch; a single error message if that fails."""
+        try:
+            return list(self.reader.read(question, passages, candidates))
+        except Exception as e:
+            return [_message(e)]
 
     # ------------------------------------------------------------ the final interpretations
 
@@ -148,10 +149,7 @@ class ReaderGenerator:
         start = time.perf_counter()
         if run.left <= 0:
             return ["the time limit was reached"]
-        try:
-            readouts: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))
-        except Exception as e:
-            readouts = [_message(e)]
+        readouts = self._attempt(claim.question, claim.passages, 1)
         error = next((f for f in readouts if isinstance(f, str)), "")
         run.count(t.ModelCalled("verify", len(claim.passages), 0, 0, time.perf_counter() - start, error))
         return readouts
