@@ -130,7 +130,7 @@ def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, pro
 
     The passages of files that are the same in the corpus `earlier` are copied.
 
-    Raises InputError if no passage is left, FormatError if the only file is damaged.
+    Raises InputError if no passage remains, FormatError if the only file is damaged.
     """
     rejected: list[Rejected] = []
     files: list[Tally] = []

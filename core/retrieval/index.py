@@ -52,7 +52,7 @@ class Manifest:
     created: str  # ISO 8601, UTC
     format: int = FORMAT
     stored: str = "float32"  # the numbers of the vectors' file
-    given: int = 0  # 1: the FAISS index was given, not built here
+    given: int = 0  # 1: the FAISS index came with the vectors, not built here
 
     def save(self, folder: Path) -> None:
         disk.write_text(folder / MANIFEST, json.dumps(asdict(self), indent=1))

@@ -338,7 +338,7 @@ class CorpusLibrary:
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
-        if not self._matching(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)):
+        if self._matching(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)) is None:
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 

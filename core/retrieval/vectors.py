@@ -82,7 +82,7 @@ def _npy(path: Path) -> Iterator[Block]:
 
 
 def _faiss(path: Path) -> Iterator[Block]:
-    """The vectors in a finished index; of a quantised one, what its codes stand for."""
+    """The vectors in a finished index; of a quantised one, decoded from its codes."""
     import faiss
 
     outer: Any = _read_index(path)

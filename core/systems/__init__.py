@@ -275,7 +275,7 @@ def is_bundled(checkpoint: str) -> bool:
 
 
 def remark(system: str, checkpoint: str = "default") -> str:
-    """What stands beside a system or a run with these weights: `mechanism only` (it is not ranked), or which parts of its paper are missing.
+    """The remark beside a system or a run with these weights: `mechanism only` (it is not ranked), or which parts of its paper are missing.
 
     >>> remark("spanseqgen"), remark("spanseqgen", "t5-base"), remark("one-pass")
     ('mechanism only', '', '')

@@ -50,7 +50,7 @@ def build(name: str, parts: SystemParts, options: Options, config: AmbigPromptOp
         provenance["reader"] = settings.reader
     key = CalibrationKey(name, "answerer", digest_of(digest, provenance["decoding"], provenance.get("reader_digest")))
     loop = partial(FastSpanLoop, model, Rereading(config.reread))
-    return _looped(name, parts, options, config, model, digest, loop, provenance, key, repeats)
+    return _loop_system(name, parts, options, config, model, digest, loop, provenance, key, repeats)
 
 
 def build_seq2seq(name: str, parts: SystemParts, options: Options, config: LoopOptions) -> LoopSystem:
@@ -68,7 +68,7 @@ def build_seq2seq(name: str, parts: SystemParts, options: Options, config: LoopO
     provenance = {"decoding": asdict(generation), "prompting": model.config.prompting}
     key = CalibrationKey(name, SEQ2SEQ_ANSWERER, digest_of(digest, asdict(generation)))
     loop = partial(FastTextLoop, model, Rereading(config.reread))
-    return _looped(name, parts, options, config, model, digest, loop, provenance, key, True)
+    return _loop_system(name, parts, options, config, model, digest, loop, provenance, key, True)
 
 
 def _check_prompting(config: LoopOptions, trained: str, checkpoint: str) -> None:
@@ -80,26 +80,26 @@ def _check_prompting(config: LoopOptions, trained: str, checkpoint: str) -> None
         )
 
 
-def _looped(
+def _loop_system(
     name: str,
     parts: SystemParts,
     options: Options,
     config: LoopOptions,
     model: SpanAnswerer | FidAnswerer,
     digest: str,
-    fast: Callable[[], AnsweringModel],
+    make_fast_loop: Callable[[], AnsweringModel],
     provenance: Mapping[str, Any],
     key: CalibrationKey,
     repeats: bool,
 ) -> LoopSystem:
-    """The loop over `model`, or over what `fast` creates for each run."""
+    """The loop over `model`, or over what `make_fast_loop` gives for each run."""
     checkpoint = parts.settings.answerer
     clarifier, clarifier_provenance = make_clarifier(config, parts.settings, options.clarify, model)
     return LoopSystem(
         name,
         parts,
         options,
-        lambda _: fast() if config.loop == "fast" else model,
+        lambda _: make_fast_loop() if config.loop == "fast" else model,
         (checkpoint, digest),
         config=config,
         provenance={**provenance, **clarifier_provenance},

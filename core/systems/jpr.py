@@ -48,16 +48,14 @@ class Jpr(ReadingSystem):
         start, question = time.perf_counter(), run.question.text
         pool = self.search(run.question, question, max(self.config.pool, self.options.passages)).passages
         texts = [p.passage for p in pool]
-        states = None
-        if self.joint is None:
+        joint, states = self.joint, None
+        if joint is None:
             readouts = self.reader.read(question, texts)
         else:
             readouts, states = self.reader.read_states(question, texts)
         run.check()
         by_reader = ReaderScorer(readouts, [p.similarity for p in pool], self.config.diversity)
-        scorer: Scorer = by_reader
-        if self.joint is not None and states is not None:
-            scorer = TrainedScorer(self.joint[0], states, by_reader)
+        scorer: Scorer = by_reader if joint is None or states is None else TrainedScorer(joint[0], states, by_reader)
         picks = tree_decode(scorer, self.options.passages, self.config.length_penalty)
         run.memo = [readouts[pick.passage] for pick in picks]
         passages = tuple(replace(pool[pick.passage], rank=rank, score=pick.score) for rank, pick in enumerate(picks, 1))

@@ -82,7 +82,7 @@ class RetrievalAugmentedClarification(InterpretationSystem):
     def _expanded(
         self, run: SystemRun, node: t.Interpretation
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
-        """(interpretations of a node from its own passages, those passages); None if nothing was found or the call failed."""
+        """(interpretations of a node from its own passages, those passages); None if no passage matches or the call failed."""
         try:
             retrieved = self.search(run.question, node.question, self.options.passages)
         except NothingRetrievedError:

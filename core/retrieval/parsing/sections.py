@@ -15,7 +15,7 @@ from core.retrieval.parsing.languages import RefusedError
 
 MAX_DEPTH = 2000  # of nested elements: no page that a person reads has so many
 MAX_HEADING_CHARS = 200  # a longer one is text as well
-MAX_SPAN = 100  # columns or rows that a cell of a table may stand in
+MAX_SPAN = 100  # columns or rows that a cell of a table may span
 MAX_HEADER_CHARS = 60  # of a cell in a first row that is taken for names of columns
 NO_TEXT = frozenset(
     "head script style noscript template svg math iframe object nav footer aside form select option button input".split()
@@ -198,7 +198,7 @@ def _cells(row: LexborNode) -> list[LexborNode]:
 
 
 def _grid(rows: list[LexborNode]) -> list[list[str]]:
-    """The texts of the cells by row and column; one that spans several stands in each."""
+    """The texts of the cells by row and column; one that spans several is repeated in each."""
     grid: list[list[str]] = []
     below: dict[int, tuple[str, int]] = {}  # column -> text, rows that it still spans
     for row in rows:

@@ -30,7 +30,7 @@ _UNTITLED = ("index", "_index", "readme")  # names that say nothing: the folder'
 class Limits:
     """Limits on reading a file: too many bytes, lines or pages are an error; only an overlong line is rejected on its own."""
 
-    max_bytes: int  # of the file as it lies on disk
+    max_bytes: int  # of the file on disk
     max_unpacked_bytes: int  # of a gzipped file's content
     max_lines: int
     max_pages: int

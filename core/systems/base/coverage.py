@@ -93,7 +93,7 @@ _COUNTRIES = (
     (re.compile(r"\bUnited States(?: of America)?\b"), "US"),
     (re.compile(r"\b(?:United Kingdom|Great Britain)\b"), "UK"),
 )
-# said before a name, and as often left out
+# titles before a name, as often left out
 _HONORIFICS = frozenset(
     "captain king queen emperor empress president general admiral colonel sir dame lord lady doctor dr professor pope saint prince princess mr mrs "
     "senator chancellor judge".split()
@@ -393,7 +393,7 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
 def unmentioned(question: str, passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:
     """The names in a question if the passages supplied with it mention none of them, and the years that they lack.
 
-    Whoever supplies a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
+    A person who supplies a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
     """
     things, common, document = claims(question), common_words(passages), _one_document(passages)
     names = tuple(c for c in things if c.kind in ("name", "title"))
@@ -406,18 +406,18 @@ def _one_document(passages: Sequence[t.Passage]) -> Document:
 
 
 class Coverage:
-    """The check of one run: which answers are refused, and what the run says when none remains."""
+    """The check of one run: which answers are refused, and why the run ended when none remains."""
 
-    def __init__(self, question: t.Question, passages: Iterable[t.RetrievedPassage], on: bool = True) -> None:
+    def __init__(self, question: t.Question, passages: Iterable[t.RetrievedPassage], enabled: bool = True) -> None:
         """`question`: as it is read, with short names spelled out.  Passages supplied with it are checked less strictly (`unmentioned`)."""
-        self.question, self.on = question, on
+        self.question, self.enabled = question, enabled
         self.passages = {p.passage.id: p.passage for p in passages}
         self.answers: set[str] = set()  # those that remain
         self.refused: dict[str, tuple[NamedThing, ...]] = {}
 
     def refusal(self, answer: str, sources: Iterable[str]) -> str:
         """Why an answer that was read from these passages (ids) is refused, or an empty text."""
-        if missing_things := self._lacks(sources) if self.on else ():
+        if missing_things := self._lacks(sources) if self.enabled else ():
             self.refused[answer] = missing_things
             return f"its document does not mention {_listed(missing_things)}"
         self.answers.add(answer)

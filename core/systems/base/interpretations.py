@@ -12,8 +12,9 @@ from core.errors import CancelledError
 from core.models.language.roles import Generator as Generates
 from core.models.scheduling.turns import Place
 from core.systems.base.options import Options, SystemOptions
+from core.systems.base.selection import evidence_of
 from core.systems.base.system import System, SystemParts, SystemRun
-from core.text import answer_key, occurrences, question_key
+from core.text import answer_key, question_key
 
 
 def unique(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -49,22 +50,18 @@ def interpretation_events(
     question: t.Question, selected: Sequence[t.Interpretation], passages: Sequence[t.RetrievedPassage]
 ) -> Iterator[t.StepFinished]:
     """One StepFinished for each distinct answer, pinned ones first, so that every page, metric and export treats interpretations as answers."""
-    members: dict[str, list[t.Interpretation]] = {answer_key(p): [] for p in question.pinned}
-    texts = {answer_key(p): p for p in question.pinned}
+    answers: dict[str, tuple[str, list[t.Interpretation]]] = {answer_key(p): (p, []) for p in question.pinned}
     for i in selected:
-        members.setdefault(answer_key(i.answer), []).append(i)
-        texts.setdefault(answer_key(i.answer), i.answer)
+        answers.setdefault(answer_key(i.answer), (i.answer, []))[1].append(i)
     previous: list[str] = []
-    for number, (key, text) in enumerate(texts.items(), 1):
+    for number, (text, members) in enumerate(answers.values(), 1):
         pinned = number <= len(question.pinned)
-        evidence = list(dict.fromkeys(i.evidence for i in members[key] if i.evidence is not None))
-        evidence_keys = {(e.passage_id, e.start) for e in evidence}
-        others = [e for e in occurrences(text, passages) if (e.passage_id, e.start) not in evidence_keys]
-        probability = 1.0 if pinned else min(1.0, max(i.probability for i in members[key]))
+        evidence = [i.evidence for i in members if i.evidence is not None]
+        probability = 1.0 if pinned else min(1.0, max(i.probability for i in members))
         candidate = t.Candidate(text, probability, evidence[0] if evidence else None)
         step = t.Step(number, tuple(previous), "", () if pinned else (candidate,), candidate, 0.0, 0.0)
         previous.append(text)
-        yield t.StepFinished(step, t.Answer(text, probability, (*evidence, *others), number, pinned))
+        yield t.StepFinished(step, t.Answer(text, probability, evidence_of(text, evidence, passages), number, pinned))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class LoopSystem(System):
         super().__init__(name, parts, options, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
-        """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate is left.
+        """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate remains.
 
         A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as
         previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a StepFinished a step.
@@ -116,5 +116,6 @@ class LoopSystem(System):
                 yield t.StepFinished(step, None)
                 return reason
             previous.append(choice.text)
-            yield t.StepFinished(step, t.Answer(choice.text, choice.probability, evidence_of(choice, passages), number))
+            evidence = evidence_of(choice.text, [choice.evidence], passages)
+            yield t.StepFinished(step, t.Answer(choice.text, choice.probability, evidence, number))
         return MAXIMUM_REACHED

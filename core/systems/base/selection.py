@@ -6,7 +6,7 @@ A system that reads once keeps the candidates above its threshold (Min et al. 20
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -117,14 +117,13 @@ def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: f
 # ------------------------------------------------------------ events
 
 
-def evidence_of(candidate: t.Candidate, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Evidence, ...]:
-    """Where a candidate was read, then the other places where the passages have its text."""
-    own_evidence = (candidate.evidence,) if candidate.evidence else ()
-    return own_evidence + tuple(
-        e
-        for e in occurrences(candidate.text, passages)
-        if all((e.passage_id, e.start) != (o.passage_id, o.start) for o in own_evidence)
-    )
+def evidence_of(
+    text: str, evidence: Iterable[t.Evidence | None], passages: Sequence[t.RetrievedPassage]
+) -> tuple[t.Evidence, ...]:
+    """Where an answer was read (`evidence`), then the other places where the passages have its text."""
+    sources = tuple(dict.fromkeys(e for e in evidence if e is not None))
+    positions = {(e.passage_id, e.start) for e in sources}
+    return sources + tuple(e for e in occurrences(text, passages) if (e.passage_id, e.start) not in positions)
 
 
 def answer_events(
@@ -145,5 +144,7 @@ def answer_events(
     for i, c in enumerate(selected):
         step_candidates = tuple(candidates[: t.STEP_CANDIDATES]) if i == 0 else (c,)
         step = t.Step(first + i, tuple(previous), prompt, step_candidates, c, 0.0, seconds if i == 0 else 0.0)
-        yield t.StepFinished(step, t.Answer(c.text, c.probability, evidence_of(c, passages), first + i, i < pinned))
+        yield t.StepFinished(
+            step, t.Answer(c.text, c.probability, evidence_of(c.text, [c.evidence], passages), first + i, i < pinned)
+        )
         previous.append(c.text)
