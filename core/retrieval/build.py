@@ -231,8 +231,8 @@ def build(
     elif facts["fingerprint"] != prints:
         disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
 
-    def stage(name: str) -> Callable[[int, int], None]:
-        return lambda done, total: progress(done, total, name)
+    def stage(label: str) -> Callable[[int, int], None]:
+        return lambda done, total: progress(done, total, label)
 
     with closing(PassageStore(folder)) as store:
         count = len(store)

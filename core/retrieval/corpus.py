@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from core import disk
@@ -78,7 +77,7 @@ class PassageWriter:
     def __enter__(self) -> PassageWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._db.close()
 
     def has_id(self, passage_id: str) -> bool:

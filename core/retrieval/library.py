@@ -105,6 +105,10 @@ class Corpus:
     def passages(self, offset: int = 0, limit: int = 50) -> list[Passage]:
         return self.store.passages(offset, limit)
 
+    def check(self, encoder: str, dimension: int) -> None:
+        """Raises IndexMismatchError if the index does not fit its passages, or the encoder of this name and dimension."""
+        check_manifest(self.manifest, encoder=encoder, dimension=dimension, count=len(self), digest=self.digest, name=self.name)
+
     def _dense(self) -> tuple[Encoder, VectorIndex]:
         if self.by_words_only:
             raise NotFoundError(
@@ -113,14 +117,7 @@ class Corpus:
         with self._lock:
             if self._loaded is None:
                 encoder = self._get_encoder()
-                check_manifest(
-                    self.manifest,
-                    encoder=encoder.name,
-                    dimension=encoder.dimension,
-                    count=len(self.store),
-                    digest=self.digest,
-                    name=self.name,
-                )
+                self.check(encoder.name, encoder.dimension)
                 device, spread = self._settings.device, cast(Spread, self._settings.index_gpus)
                 self._loaded = encoder, VectorIndex(self._folder, self.manifest, device, spread)
             return self._loaded
@@ -322,16 +319,12 @@ class CorpusLibrary:
             manifest, store = Manifest.load(self._path(name)), PassageStore(self._path(name))
         except (FileNotFoundError, NotFoundError) as e:
             raise IndexMismatchError(f"corpus '{name}' has lost a file ({e}); delete it and build it again") from e
-        encoder = self._encoder
-        check_manifest(
-            manifest,
-            encoder=encoder.name if encoder else index_name(self.settings.encoder),
-            dimension=encoder.dimension if encoder else manifest.dimension,  # checked again once the encoder is loaded
-            count=len(store),
-            digest=store.digest,
-            name=name,
-        )
-        return Corpus(name, store, manifest, self.settings, self.encoder)
+        corpus, encoder = Corpus(name, store, manifest, self.settings, self.encoder), self._encoder
+        if encoder:
+            corpus.check(encoder.name, encoder.dimension)
+        else:  # the dimension is checked once the encoder is loaded
+            corpus.check(index_name(self.settings.encoder), manifest.dimension)
+        return corpus
 
     def _ensure_starter(self, progress: Progress) -> None:
         path = self.settings.starter_dir / "passages.tsv"

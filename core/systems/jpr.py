@@ -41,7 +41,7 @@ class Jpr(ReadingSystem):
         provenance = {} if joint is None else {"joint_digest": joint[1]}
         weights = digest_of(digest, joint[1] if joint else "", config.pool, config.diversity, config.length_penalty)
         key = CalibrationKey(f"jpr {config.reranker}", "reader", weights)
-        super().__init__("jpr", parts, options, config, reader, (parts.settings.reader, digest), key, provenance)
+        super().__init__("jpr", parts, options, config, reader, digest, key, provenance)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         """The picked passages in the order of picking, with the time for retrieval and reranking; the reader reads the whole pool for it."""

@@ -25,8 +25,7 @@ class OnePass(ReadingSystem):
         """`dpr-threshold` writes disambiguated questions too (AmbigQA's "Thresholding + QD")."""
         # both systems read the same way: only the scoring differs
         key = CalibrationKey(f"reading {config.scoring}", "reader", digest)
-        checkpoint = (parts.settings.reader, digest)
-        super().__init__(name, parts, options, config, reader, checkpoint, key, {}, clarifies=name == "dpr-threshold")
+        super().__init__(name, parts, options, config, reader, digest, key, {}, clarifies=name == "dpr-threshold")
 
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])

@@ -38,7 +38,7 @@ class Rectify(ReadingSystem):
         self.verifier = verifier
         key = CalibrationKey("rectify", "answerer", digest_of(*digests, config.surplus, config.evidence, config.mix))
         provenance = {"reader": parts.settings.reader, "reader_digest": digests[1]}
-        super().__init__("rectify", parts, options, config, reader, (parts.settings.answerer, digests[0]), key, provenance)
+        super().__init__("rectify", parts, options, config, reader, digests[0], key, provenance)
 
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])

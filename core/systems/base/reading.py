@@ -26,20 +26,21 @@ class ReadingSystem(System):
         options: Options,
         config: ReadingOptions,
         reader: PassageReader,
-        checkpoint: tuple[str, str],
+        digest: str,
         key: CalibrationKey,
         provenance: Mapping[str, Any],
         clarifies: bool = True,
     ) -> None:
-        """`key`: of the calibration; `clarifies`: by a round trip with the reader.  The rest as in `System`.
+        """`key`: of the calibration; `digest`: of the weights beside which it is; `clarifies`: by a round trip with the reader.  The rest as in
+        `System`.
 
         Raises CheckpointError.
         """
-        self.reader = reader
-        self.stopping = Selection(config.threshold, key.find(getattr(parts.settings, key.kind), config.calibration), key)
+        self.reader, weights = reader, getattr(parts.settings, key.kind)
+        self.stopping = Selection(config.threshold, key.find(weights, config.calibration), key)
         provenance = {**provenance, "calibration": describe(self.stopping.calibration)}
         clarifier = by_reader(reader) if clarifies else None
-        super().__init__(name, parts, options, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
+        super().__init__(name, parts, options, (weights, digest), config=config, provenance=provenance, clarifier=clarifier)
 
     @abstractmethod
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
