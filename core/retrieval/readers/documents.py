@@ -27,7 +27,9 @@ def read_text(source: Source) -> Iterator[Row]:
     """The whole file as one document, cut while it is read: chunk n has the id `NAME#n`, a single chunk the id `NAME`."""
     chunks = (Row(start, "", source.title, text, place=f"#{n}") for n, (start, text) in enumerate(_chunks(source), 1))
     head = list(islice(chunks, 2))
-    yield from chain(head, chunks) if len(head) > 1 else (row._replace(place="") for row in head)
+    if len(head) == 1:
+        head = [head[0]._replace(place="")]
+    yield from chain(head, chunks)
 
 
 def _chunks(source: Source) -> Iterator[tuple[int, str]]:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import NoneType
 from typing import Any, NamedTuple
 
 from core import json_io
@@ -162,9 +163,9 @@ class Source:
         """
         identity, title, text = (plain(values.get(f)) for f in ("id", "title", "text"))
         for field_name, value, types, expected in (
-            ("text", text, str, "text"),
-            ("title", title, str | int | float | None, "text"),
-            ("id", identity, str | int | None, "text or a whole number"),
+            ("text", text, (str,), "text"),
+            ("title", title, (str, int, float, NoneType), "text"),
+            ("id", identity, (str, int, NoneType), "text or a whole number"),
         ):
             if isinstance(value, bool) or not isinstance(value, types):
                 kind = "empty" if value is None else f"a {type(value).__name__}"
