@@ -182,7 +182,7 @@ class Source:
         self.on_reject(Rejected(self.name, number, reason, self.unit))
 
     def check_size(self) -> None:
-        """Raises InputError when there is no such file, or it is empty or larger than allowed."""
+        """Raises InputError when there is no such file, or it is larger than allowed."""
         try:
             size = self.path.stat().st_size
         except OSError as e:
