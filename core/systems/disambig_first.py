@@ -66,9 +66,7 @@ class DisambigFirst(System):
             yield t.StepStarted(number, tuple(answers), prompt)
             candidates = candidates_of(self.reader.read(text, [p.passage for p in passages]))
             best = next((c for c in candidates if answer_key(c.text) not in banned), None)
-            if best is None:
-                continue
-            if not shares_words(best.text, answers):  # meanings with the same answer give one answer
+            if best is not None and not shares_words(best.text, answers):  # meanings with the same answer give one answer
                 seconds = time.perf_counter() - start
                 yield from answer_events([best], candidates, 0, passages, seconds, number, answers, prompt)
                 if self.options.clarify:
