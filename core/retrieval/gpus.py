@@ -73,13 +73,13 @@ class GpuIndex:
         with self._lock:
             try:
                 if self._gpu is not None:
-                    return self._gpu.search(queries, k)  # type: ignore[no-any-return]
+                    return self._gpu.search(queries, k)
             except RuntimeError as error:
                 if not _is_memory(error):
                     raise
                 _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
                 self._gpu, self._resources = None, []
-        return self._cpu.search(queries, k)  # type: ignore[no-any-return]
+        return self._cpu.search(queries, k)
 
 
 def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:
