@@ -73,8 +73,8 @@ class DisambigFirst(System):
                     yield t.QuestionClarified(_clarification(best.text, text, question.text), 0.0)
                 answers.append(best.text)
             start = time.perf_counter()
-        asked = f"{len(meanings)} meanings were asked" if meanings else "the question was asked as it is"
-        return f"P(ambiguous) is {ambiguous:.0%}: {asked}"
+        outcome = f"{len(meanings)} meanings were asked" if meanings else "the question was asked as it is"
+        return f"P(ambiguous) is {ambiguous:.0%}: {outcome}"
 
 
 def _clarification(answer: str, meaning: str, question: str) -> t.Clarification:

@@ -53,8 +53,8 @@ class LoopEnd:
             return "no candidate remains" if eoi < 1 else "the model gives no further answer"
         if self.rule == "compare":
             return "no further answer is likely" if eoi >= candidates[0].probability else ""
-        shown = f"the probability that no answer remains is above your threshold ({self.above:.0%})"
-        return shown if calibrated_eoi > self.above else ""
+        reason = f"the probability that no answer remains is above your threshold ({self.above:.0%})"
+        return reason if calibrated_eoi > self.above else ""
 
 
 class LoopSystem(System):

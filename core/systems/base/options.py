@@ -108,8 +108,8 @@ class SystemOptions:
             values = tuple(v for v in typing.get_args(types[f.name]) if isinstance(v, str))
             default: Any = f.default
             ordered = (default, *(v for v in values if v != default)) if values else ()
-            shown = f.metadata.get("usual") or default
-            yield Row(f.name, ordered, shown, f.metadata.get("meaning", ""), f.metadata.get("in_menu", False))
+            default_text = f.metadata.get("usual") or default
+            yield Row(f.name, ordered, default_text, f.metadata.get("meaning", ""), f.metadata.get("in_menu", False))
 
     def as_dict(self) -> dict[str, Any]:
         """Every value as plain JSON: what `read` takes."""
