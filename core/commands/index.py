@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.cluster.jobs import encoding
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
-    from core.retrieval.vectors import Given
+    from core.retrieval.vectors import VectorFiles
     from core.retrieval.vectors import files_of as vector_files
 
     if args.ids and not args.vectors:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     stem = (first.resolve() if first.is_dir() else first).name.split(".")[0].lower()
     name = args.name or re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-")[:64] or "corpus"
     columns = {n: (column,) for n in ("id", "text", "title") if (column := getattr(args, f"{n}_column"))}
-    vectors = Given(vector_files(args.vectors), args.ids) if args.vectors else None
+    vectors = VectorFiles(vector_files(args.vectors), args.ids) if args.vectors else None
     library = CorpusLibrary(settings)
     with shown_progress() as progress, connected(args.ray, settings) as cluster:
         encode = None if cluster is None else encoding(cluster, library.encoder())

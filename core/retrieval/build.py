@@ -26,7 +26,7 @@ from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.known_passages import KnownPassages, reading_digest
 from core.retrieval.readers import read_passages, reader_for, sandbox
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
-from core.retrieval.vectors import Given, keep_index, write_given
+from core.retrieval.vectors import VectorFiles, copy_index, import_vectors
 from core.text import listed, mostly_other_letters, storable
 from core.types import Passage
 
@@ -54,7 +54,7 @@ class Size:
     def kind(self, passages: int) -> str:
         return ("ivfpq" if self.is_large(passages) else "flat") if self.index_kind == "auto" else self.index_kind
 
-    def stored(self, passages: int) -> index.Stored:
+    def dtype(self, passages: int) -> index.VectorDtype:
         """Half the bytes for a large corpus; a flat index searches the file itself, which has to be float32."""
         return "float16" if self.is_large(passages) and self.kind(passages) != "flat" else "float32"
 
@@ -83,7 +83,7 @@ class Files:
 
     passages: tuple[CorpusFile, ...]
     columns: Columns = DEFAULT_COLUMNS
-    vectors: Given | None = None  # then a row is a passage, however long it is
+    vectors: VectorFiles | None = None  # then a row is a passage, however long it is
     others: tuple[Rejected, ...] = ()  # beside them in a folder or zip, and not read
 
 
@@ -93,7 +93,6 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
     Raises InputError for a file of an unknown kind, or if the only file is missing or too large.
     """
     prints = []
-    given = files.vectors
     for path, name in files.passages:
         reader_for(path)
         digest = ""
@@ -104,17 +103,17 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
             if len(files.passages) == 1:
                 raise
         prints.append([storable(name), digest])
-    if said := files.columns.chosen():
-        prints.append([f"columns {said}", ""])
-    if given is not None:
+    if column_names := files.columns.changes():
+        prints.append([f"columns {column_names}", ""])
+    if (vectors := files.vectors) is not None:
         prints.append(["a passage a row", ""])
-        for path in (*given.files, *([given.ids] if given.ids else [])):
-            prints.append([f"{_OF_VECTORS}{storable(path.name)}", _sha256(path)])
+        paths = (*vectors.files, vectors.ids) if vectors.ids else vectors.files
+        prints += [[f"{_OF_VECTORS}{storable(path.name)}", _sha256(path)] for path in paths]
     return prints
 
 
 def _of_passages(prints: object) -> list[list[str]]:
-    """The fingerprint without that of given vectors: passages stay when other vectors are given."""
+    """The fingerprint without that of vector files: passages stay when other vectors come with them."""
     return [p for p in prints if not p[0].startswith(_OF_VECTORS)] if isinstance(prints, list) else []
 
 
@@ -126,77 +125,79 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
 
 
-def _read(folder: Path, given: Files, prints: Fingerprints, limits: Limits, progress: Progress, earlier: Path) -> None:
+def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, progress: Progress, earlier: Path) -> None:
     """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
 
     The passages of files that are the same in the corpus `earlier` are copied.
 
-    Raises InputError if no passage is left, FormatError if the only file is damaged.
+    Raises InputError if no passage remains, FormatError if the only file is damaged.
     """
     rejected: list[Rejected] = []
     files: list[Tally] = []
-    letters = 0  # passages in other letters than Latin ones
+    other_letters = 0  # passages in other letters than Latin ones
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
             rejected.append(row)
 
     def add(passages: Iterable[Passage]) -> None:
-        nonlocal letters
+        nonlocal other_letters
         for passage in passages:
             writer.add(passage)
-            letters += mostly_other_letters(passage.text)
+            other_letters += mostly_other_letters(passage.text)
             if writer.count % 500 == 0:
                 progress(writer.count, 0, "reading")
 
-    reading_key = reading_digest(limits, prints[len(given.passages) :])
-    with closing(KnownPassages(earlier, reading_key)) as known, closing(sandbox), PassageWriter(folder) as writer:
-        for (path, name), (_, digest) in zip(given.passages, prints, strict=False):
-            copied = known.of(storable(name), digest)
-            if copied and not any(writer.taken(p.id) for p in copied[1]):
+    reading_key = reading_digest(limits, prints[len(source.passages) :])
+    with closing(KnownPassages(earlier, reading_key)) as known_passages, closing(sandbox), PassageWriter(folder) as writer:
+        for (path, name), (_, digest) in zip(source.passages, prints, strict=False):
+            copied = known_passages.lookup(storable(name), digest)
+            if copied and not any(writer.has_id(p.id) for p in copied[1]):
                 add(copied[1])
                 files.append(copied[0])
                 continue
-            tally, before, rejected_before, letters_before = Tally(storable(name)), writer.mark(), len(rejected), letters
+            tally, mark, before = Tally(storable(name)), writer.mark(), (len(rejected), other_letters)
             try:
                 reading = read_passages(
                     path,
                     limits,
                     reject,
                     name=name,
-                    taken=writer.taken,
+                    is_used=writer.has_id,
                     tally=tally,
-                    columns=given.columns,
-                    whole=given.vectors is not None,
+                    columns=source.columns,
+                    uncut=source.vectors is not None,
                 )
                 with closing(reading):  # the file is closed also where the disk refuses what is written
                     add(reading)
                 if digest and _sha256(path) != digest:
                     raise InputError(f"{name} changed while it was read; give it again when it is complete")
             except InputError as e:
-                if len(given.passages) == 1:
+                if len(source.passages) == 1:
                     raise
-                writer.rollback(before)
-                del rejected[rejected_before:]
-                tally, letters = Tally(storable(name), read=1, rejected=1), letters_before
-                why = f"{e.problem} (line {e.line})" if isinstance(e, FormatError) and e.line else getattr(e, "problem", str(e))
-                reject(Rejected(storable(name), 0, f"the file is skipped: {storable(why)}", "file"))
+                writer.rollback(mark)
+                del rejected[before[0] :]
+                tally, other_letters = Tally(storable(name), read=1, rejected=1), before[1]
+                reason = (
+                    f"{e.problem} (line {e.line})" if isinstance(e, FormatError) and e.line else getattr(e, "problem", str(e))
+                )
+                reject(Rejected(storable(name), 0, f"the file is skipped: {storable(reason)}", "file"))
             files.append(tally)
         progress(writer.count, writer.count, "reading")
         if not writer.count:
-            why = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
-            raise InputError(f"{', '.join(f.name for f in given.passages)}: no passage could be read{why}")
+            reason = f"; the first rejected: {rejected[0]}" if rejected else "; they are empty"
+            raise InputError(f"{', '.join(f.name for f in source.passages)}: no passage could be read{reason}")
         if sum(f.passages for f in files) != writer.count:
             raise IndexMismatchError("passages were lost between the readers and the store; build the corpus again")
         writer.finish(
             fingerprint=prints,
             reading=reading_key,
-            source=storable(", ".join(f.name for f in given.passages)),
-            other_letters=letters,
+            source=storable(", ".join(f.name for f in source.passages)),
+            other_letters=other_letters,
             files=[asdict(f) for f in files],
             rejected=[asdict(r) for r in rejected],
-            others=[asdict(r) for r in given.others[:SHOWN_REJECTED]],
-            others_total=len(given.others),
+            others=[asdict(r) for r in source.others[:SHOWN_REJECTED]],
+            others_total=len(source.others),
         )
 
 
@@ -218,7 +219,7 @@ def build(
     Raises InputError (no passage), and OSError, sqlite3.Error or StorageError if the disk refuses: then `folder` holds what can be
     resumed, or is deleted.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     facts = read_facts(folder / FACTS) if (folder / FACTS).exists() else {}
     if _of_passages(facts.get("fingerprint")) != _of_passages(prints):
         shutil.rmtree(folder, ignore_errors=True)
@@ -229,6 +230,10 @@ def build(
             raise
     elif facts["fingerprint"] != prints:
         disk.write_text(folder / FACTS, json.dumps({**facts, "fingerprint": prints}, ensure_ascii=False))
+
+    def stage(label: str) -> Callable[[int, int], None]:
+        return lambda done, total: progress(done, total, label)
+
     with closing(PassageStore(folder)) as store:
         count = len(store)
 
@@ -237,66 +242,53 @@ def build(
             if not (folder / short_names.FILE).exists():
                 short_names.build(store, count, folder / short_names.FILE)
             if not (folder / words.FOLDER).exists():
-                texts = (passage_text(p) for p in store)
-                words.build(texts, count, folder / words.FOLDER, lambda done, total: progress(done, total, "words"))
+                words.build(map(passage_text, store), count, folder / words.FOLDER, stage("words"))
 
         if files.vectors is None:  # vectors that come with the passages are checked first: a refused build leaves no corpus
             index_words()
-        kind, stored = size.kind(count), size.stored(count)
-        (folder / index.vectors_file("float32" if stored == "float16" else "float16")).unlink(
-            missing_ok=True
-        )  # of other settings
-        resumed, kept = 0, ""
+        kind, dtype = size.kind(count), size.dtype(count)
+        other_dtype = "float32" if dtype == "float16" else "float16"  # of other settings
+        (folder / index.vectors_file(other_dtype)).unlink(missing_ok=True)
+        resumed_at, copied_kind = 0, ""
         if files.vectors is not None:
-            made_of = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
-            write_given(
-                folder, files.vectors, made_of, store, encoder, stored, lambda done, total: progress(done, total, "vectors")
-            )
-            kept = keep_index(files.vectors, folder, count, encoder.dimension)
+            source_digest = hashlib.sha256(json.dumps(prints).encode()).hexdigest()
+            import_vectors(folder, files.vectors, source_digest, store, encoder, dtype, stage("vectors"))
+            copied_kind = copy_index(files.vectors, folder, count, encoder.dimension)
             index_words()
         else:
-            resumed = index.write_vectors(
+            resumed_at = index.write_vectors(
                 folder,
                 lambda start, stop: [passage_text(p) for p in store.passages(start, stop - start)],
                 count,
                 encoder,
                 store.digest,
-                lambda done, total: progress(done, total, "encoding"),
-                stored,
+                stage("encoding"),
+                dtype,
                 encode,
             )
         progress(0, count, "indexing")
-        if not kept:
-            index.build_index(
-                kind,
-                index.open_vectors(folder, count, encoder.dimension, stored),
-                folder / index.INDEX,
-                lambda done, total: progress(done, total, "indexing"),
-            )
+        if not copied_kind:
+            vectors = index.open_vectors(folder, count, encoder.dimension, dtype)
+            index.build_index(kind, vectors, folder / index.INDEX, stage("indexing"))
         import faiss
 
         index.Manifest(
             encoder=encoder.name,
             dimension=encoder.dimension,
             count=count,
-            kind=kept or kind,
+            kind=copied_kind or kind,
             digest=store.digest,
             faiss_version=faiss.__version__,
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            stored=stored,
-            given=int(bool(kept)),
+            stored=dtype,
+            given=int(bool(copied_kind)),
         ).save(folder)
         progress(count, count, "indexing")
-        return report(name, store, resumed_at=resumed, seconds=time.perf_counter() - started)
+        return report(name, store, resumed_at=resumed_at, seconds=time.perf_counter() - start)
 
 
 def report(
-    name: str,
-    store: PassageStore,
-    *,
-    resumed_at: int,
-    seconds: float,
-    built: bool = False,
+    name: str, store: PassageStore, *, resumed_at: int = 0, seconds: float = 0.0, already_built: bool = False
 ) -> BuildReport:
     """The report of a store, from facts stored next to the passages, so that a resumed build reports everything."""
     files = tuple(Tally(**f) for f in store.facts["files"])
@@ -311,7 +303,7 @@ def report(
         others_total=store.facts.get("others_total", 0),
         resumed_at=resumed_at,
         seconds=seconds,
-        already_built=built,
+        already_built=already_built,
         warnings=_warnings(files, len(store), store.facts.get("other_letters", 0), index.Manifest.load(store.folder).encoder),
     )
 
@@ -326,9 +318,9 @@ def _warnings(files: Sequence[Tally], passages: int, other_letters: int, encoder
         if file.encoding:
             names.setdefault(file.encoding, []).append(file.file)
     out = [
-        f"not UTF-8, read as {encoding}: {', '.join(those[:5])}{f' and {len(those) - 5} more' if len(those) > 5 else ''}; "
+        f"not UTF-8, read as {encoding}: {', '.join(misread[:5])}{f' and {len(misread) - 5} more' if len(misread) > 5 else ''}; "
         "check accents and signs, or save as UTF-8 and build again"
-        for encoding, those in names.items()
+        for encoding, misread in names.items()
     ]
     if other_letters > MAX_OTHER_LETTERS * passages and is_english(encoder):
         out.append(

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from core import disk
@@ -78,10 +77,10 @@ class PassageWriter:
     def __enter__(self) -> PassageWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._db.close()
 
-    def taken(self, passage_id: str) -> bool:
+    def has_id(self, passage_id: str) -> bool:
         return self._db.execute("SELECT 1 FROM passages WHERE id = ?", (passage_id,)).fetchone() is not None
 
     def add(self, passage: Passage) -> None:
@@ -113,9 +112,9 @@ class PassageWriter:
         with (self.folder / PASSAGES).open("rb+") as file:
             os.fsync(file.fileno())
             size = os.fstat(file.fileno()).st_size
-        counted = {**facts, "passages": self.count, "digest": self._digest.hexdigest(), "bytes": size}
-        disk.write_text(self.folder / FACTS, json.dumps(counted, ensure_ascii=False))
-        return str(counted["digest"])
+        published = {**facts, "passages": self.count, "digest": self._digest.hexdigest(), "bytes": size}
+        disk.write_text(self.folder / FACTS, json.dumps(published, ensure_ascii=False))
+        return str(published["digest"])
 
 
 class PassageStore:
@@ -136,7 +135,7 @@ class PassageStore:
         # what is finished never changes; the folder may get another name while it is open
         self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
         self._count = (
-            -1 if size != self.facts.get("bytes") else self._asked("SELECT coalesce(max(row) + 1, 0) FROM passages")[0][0]
+            -1 if size != self.facts.get("bytes") else self._query("SELECT coalesce(max(row) + 1, 0) FROM passages")[0][0]
         )
         if self._count != self.facts.get("passages"):
             raise IndexMismatchError(
@@ -147,7 +146,7 @@ class PassageStore:
     def close(self) -> None:
         self._db.close()
 
-    def _asked(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Raises IndexMismatchError for a damaged table."""
         try:
             with self._lock:
@@ -171,12 +170,12 @@ class PassageStore:
     def passages(self, offset: int = 0, limit: int = 50) -> list[Passage]:
         """At most `limit` passages from row `offset`; an empty list past the end."""
         first = max(0, offset)
-        rows = self._asked("SELECT id, title, text FROM passages WHERE row >= ? AND row < ? ORDER BY row", first, first + limit)
+        rows = self._query("SELECT id, title, text FROM passages WHERE row >= ? AND row < ? ORDER BY row", first, first + limit)
         return [Passage(*row) for row in rows]
 
     def row_of(self, passage_id: str) -> int | None:
-        found = self._asked("SELECT row FROM passages WHERE id = ?", passage_id)
-        return found[0][0] if found else None
+        rows = self._query("SELECT row FROM passages WHERE id = ?", passage_id)
+        return rows[0][0] if rows else None
 
     def get(self, passage_id: str) -> Passage:
         """Raises NotFoundError for an unknown id."""
@@ -187,11 +186,11 @@ class PassageStore:
 
     def verify(self) -> None:
         """Reads all rows.  Raises IndexMismatchError if they do not match the digest."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for passage in self:
-            found.update(_digested(passage))
-        if found.hexdigest() != self.digest:
+            digest.update(_digested(passage))
+        if digest.hexdigest() != self.digest:
             raise IndexMismatchError(
-                f"{self.folder}: the passages were changed after the index was built (digest {found.hexdigest()[:12]}, "
+                f"{self.folder}: the passages were changed after the index was built (digest {digest.hexdigest()[:12]}, "
                 f"expected {self.digest[:12]}); delete the corpus and build it again"
             )

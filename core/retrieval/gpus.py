@@ -18,7 +18,7 @@ from core.models.encoders.sentence_encoder import Vectors
 
 Spread = Literal["replicate", "shard", "one"]
 CODE_BYTES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)  # code lengths of FAISS's IVF-PQ kernels
-MOST_RESULTS = 2048  # of one search
+MAX_RESULTS = 2048  # of one search
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ def chosen_gpus(device: str, available: int) -> tuple[int, ...]:
     return (int(number),)
 
 
-def code_bytes(dimension: int, wanted: float) -> int:
-    """The shortest code of at least `wanted` bytes that divides `dimension` evenly and is supported on GPUs, or the longest."""
-    fitting = [size for size in CODE_BYTES if dimension % size == 0]
-    return next((size for size in fitting if size >= wanted), fitting[-1])
+def code_bytes(dimension: int, min_bytes: float) -> int:
+    """The shortest code of at least `min_bytes` bytes that divides `dimension` evenly and is supported on GPUs, or the longest."""
+    sizes = [size for size in CODE_BYTES if dimension % size == 0]
+    return next((size for size in sizes if size >= min_bytes), sizes[-1])
 
 
 class GpuIndex:
@@ -73,15 +73,13 @@ class GpuIndex:
         with self._lock:
             try:
                 if self._gpu is not None:
-                    found: tuple[Vectors, NDArray[np.int64]] = self._gpu.search(queries, k)
-                    return found
+                    return self._gpu.search(queries, k)
             except RuntimeError as error:
                 if not _is_memory(error):
                     raise
                 _log.warning("the GPU's memory is too small for a search: the index is searched on the CPU from now on")
                 self._gpu, self._resources = None, []
-        found = self._cpu.search(queries, k)
-        return found
+        return self._cpu.search(queries, k)
 
 
 def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | None:
@@ -91,21 +89,17 @@ def on_gpus(index: Any, gpus: tuple[int, ...], spread: Spread) -> GpuIndex | Non
     if not gpus:
         return None
     if isinstance(index, faiss.IndexHNSW):
-        _stays("FAISS has no HNSW index for GPUs")
-        return None
-    if isinstance(index, faiss.IndexIVFPQ) and index.pq.code_size not in CODE_BYTES:
-        _stays(f"its codes have {index.pq.code_size} bytes, GPUs know {', '.join(map(str, CODE_BYTES))}: build it again")
-        return None
-    try:
-        return GpuIndex(index, gpus, spread)
-    except RuntimeError as error:
-        why = "their memory is too small" if _is_memory(error) else str(error).splitlines()[-1][-200:]
-        _stays(f"it cannot be copied to the GPUs ({why})")
-        return None
-
-
-def _stays(why: str) -> None:
-    _log.warning("the index is searched on the CPU: %s", why)
+        reason = "FAISS has no HNSW index for GPUs"
+    elif isinstance(index, faiss.IndexIVFPQ) and index.pq.code_size not in CODE_BYTES:
+        reason = f"its codes have {index.pq.code_size} bytes, GPUs know {', '.join(map(str, CODE_BYTES))}: build it again"
+    else:
+        try:
+            return GpuIndex(index, gpus, spread)
+        except RuntimeError as error:
+            problem = "their memory is too small" if _is_memory(error) else str(error).splitlines()[-1][-200:]
+            reason = f"it cannot be copied to the GPUs ({problem})"
+    _log.warning("the index is searched on the CPU: %s", reason)
+    return None
 
 
 def _is_memory(error: RuntimeError) -> bool:

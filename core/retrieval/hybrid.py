@@ -28,7 +28,7 @@ BM25_WEIGHT = 0.2  # 1 - alpha of the paper's section 4
 CANDIDATES = 100  # of each list, at least
 PER_RESULT = 4  # candidates of each list for each result wanted
 
-Found = tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]  # rows, scores, cosines; best first
+Ranking = tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]  # rows, scores, cosines; best first
 
 
 def checked_mode(mode: str) -> Mode:
@@ -39,16 +39,17 @@ def checked_mode(mode: str) -> Mode:
 
 def search(
     index: VectorIndex, bm25: WordIndex | None, queries: Sequence[str], vectors: Vectors, k: int, mode: Mode
-) -> list[Found]:
+) -> list[Ranking]:
     """For each query with its vector in (Q, d): rows, scores and cosines of the k best passages; dense search does not use `bm25`."""
     if mode == "dense" or bm25 is None:
         return [(rows, cosines, cosines) for rows, cosines in index.search(vectors, k)]
     if mode == "bm25":
-        return [_by_words(index, bm25, query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
-    wanted = max(CANDIDATES, PER_RESULT * k)
+        by_words = [(vector, *best_by_words(bm25, query, k)) for query, vector in zip(queries, vectors, strict=True)]
+        return [(rows, scores, index.similarities(vector, rows)) for vector, rows, scores in by_words]
+    candidates = max(CANDIDATES, PER_RESULT * k)
     return [
-        _fused(index, bm25.search(query), vector, dense, k, wanted)
-        for query, vector, dense in zip(queries, vectors, index.search(vectors, wanted), strict=True)
+        _fused(index, bm25.search(query), vector, dense, k, candidates)
+        for query, vector, dense in zip(queries, vectors, index.search(vectors, candidates), strict=True)
     ]
 
 
@@ -58,26 +59,21 @@ def best_by_words(bm25: WordIndex, query: str, k: int) -> tuple[NDArray[np.int64
     return words.best(k) if words is not None else (np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
-def _by_words(index: VectorIndex, bm25: WordIndex, query: str, vector: Vectors, k: int) -> Found:
-    rows, scores = best_by_words(bm25, query, k)
-    return rows, scores, index.similarities(vector, rows)
-
-
 def _fused(
     index: VectorIndex,
     words: WordMatches | None,
     vector: Vectors,
     dense: tuple[NDArray[np.int64], Vectors],
     k: int,
-    wanted: int,
-) -> Found:
+    candidates: int,
+) -> Ranking:
     if words is None:  # no word matches: dense retrieval only
         rows, cosines = dense
         return rows[:k], cosines[:k], cosines[:k]
-    by_words, best = words.best(wanted)
+    by_words, best = words.best(candidates)
     rows = np.union1d(dense[0], by_words)
     cosines = index.similarities(vector, rows)
     fused = (1 - BM25_WEIGHT) * (cosines + 1) / max(1e-6, float(cosines.max(initial=-1)) + 1)
-    fused += BM25_WEIGHT * words.of(rows) / max(1e-6, float(best.max(initial=0)))
+    fused += BM25_WEIGHT * words.scores(rows) / max(1e-6, float(best.max(initial=0)))
     order = np.lexsort((rows, -fused))[:k]
     return rows[order], fused[order].astype(np.float32), cosines[order]

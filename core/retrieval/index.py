@@ -24,16 +24,11 @@ from core.errors import IndexMismatchError, InputError
 from core.models.encoders.sentence_encoder import Encoder, Vectors
 from core.retrieval import ivfpq
 from core.retrieval.corpus import read_facts
-from core.retrieval.gpus import MOST_RESULTS, Spread, chosen_gpus, on_gpus
+from core.retrieval.gpus import MAX_RESULTS, Spread, chosen_gpus, on_gpus
 
-MANIFEST, VECTORS, HALVES, INDEX, PROGRESS = (
-    "manifest.json",
-    "vectors.f32",
-    "vectors.f16",
-    "index.faiss",
-    "vectors.progress.json",
-)
-Stored = Literal["float32", "float16"]  # the numbers in the file of the vectors
+MANIFEST, VECTORS, HALVES = "manifest.json", "vectors.f32", "vectors.f16"
+INDEX, PROGRESS = "index.faiss", "vectors.progress.json"
+VectorDtype = Literal["float32", "float16"]  # the numbers in the file of the vectors
 FORMAT = 3  # of the folder
 KINDS = ("flat", "ivfpq", "hnsw")
 SHARD = 2048  # texts encoded between two checkpoints
@@ -57,7 +52,7 @@ class Manifest:
     created: str  # ISO 8601, UTC
     format: int = FORMAT
     stored: str = "float32"  # the numbers of the vectors' file
-    given: int = 0  # 1: the FAISS index was given, not built here
+    given: int = 0  # 1: the FAISS index came with the vectors, not built here
 
     def save(self, folder: Path) -> None:
         disk.write_text(folder / MANIFEST, json.dumps(asdict(self), indent=1))
@@ -77,27 +72,31 @@ def rebuild_command(name: str) -> str:
     return f"python -m core index --passages FILE --name {name}"
 
 
-def check_manifest(found: Manifest, *, encoder: str, dimension: int, count: int, digest: str, name: str) -> None:
+def check_manifest(manifest: Manifest, *, encoder: str, dimension: int, count: int, digest: str, name: str) -> None:
     """Raises IndexMismatchError that lists every difference and names the command that builds the index again."""
     import faiss
 
-    wrong = [
-        f"{what}: the index has {has}, {source} {wants}"
-        for what, has, wants, source in (
-            ("format", found.format, FORMAT, "this version reads"),
-            ("encoder", found.encoder, encoder, "the settings (AMBISCOPE_ENCODER) say"),
-            ("dimension", found.dimension, dimension, "the encoder gives"),
-            ("count", found.count, count, "the passages are"),
-            ("digest", found.digest[:12], digest[:12], "the passages have"),
+    differences = [
+        f"{field}: the index has {actual}, {source} {expected}"
+        for field, actual, expected, source in (
+            ("format", manifest.format, FORMAT, "this version reads"),
+            ("encoder", manifest.encoder, encoder, "the settings (AMBISCOPE_ENCODER) say"),
+            ("dimension", manifest.dimension, dimension, "the encoder gives"),
+            ("count", manifest.count, count, "the passages are"),
+            ("digest", manifest.digest[:12], digest[:12], "the passages have"),
         )
-        if has != wants
+        if actual != expected
     ]
-    if found.kind not in KINDS:
-        wrong.append(f"kind: the index is '{found.kind}', known are {', '.join(KINDS)}")
-    if _version(found.faiss_version) > _version(faiss.__version__):
-        wrong.append(f"faiss_version: the index was written by {found.faiss_version}, installed is {faiss.__version__}")
-    if wrong:
-        raise IndexMismatchError(f"the index of corpus '{name}' does not fit: {'; '.join(wrong)}. Run: {rebuild_command(name)}")
+    if manifest.kind not in KINDS:
+        differences.append(f"kind: the index is '{manifest.kind}', known are {', '.join(KINDS)}")
+    if _version(manifest.faiss_version) > _version(faiss.__version__):
+        differences.append(
+            f"faiss_version: the index was written by {manifest.faiss_version}, installed is {faiss.__version__}"
+        )
+    if differences:
+        raise IndexMismatchError(
+            f"the index of corpus '{name}' does not fit: {'; '.join(differences)}. Run: {rebuild_command(name)}"
+        )
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -111,7 +110,7 @@ def write_vectors(
     encoder: Encoder,
     digest: str,
     progress: Callable[[int, int], None],
-    stored: Stored = "float32",
+    dtype: VectorDtype = "float32",
     encode: Encode | None = None,
 ) -> int:
     """Encodes `count` texts into the file of the vectors, shard by shard, resuming where an earlier run was interrupted.
@@ -120,32 +119,40 @@ def write_vectors(
     after it is truncated.  Space for all vectors is reserved first, so that a full disk is reported before anything is encoded.  Returns the
     number of vectors that already existed.  `encode`: another way to what `encoder` gives, such as several machines.  Raises OSError when the disk refuses.
     """
-    path, state = folder / vectors_file(stored), folder / PROGRESS
-    row_bytes = np.dtype(stored).itemsize * encoder.dimension
+    path, state = folder / vectors_file(dtype), folder / PROGRESS
+    row_bytes = np.dtype(dtype).itemsize * encoder.dimension
     key = progress_key(encoder, digest)
-    resumed = done = rows_done(folder, key, stored)
-    if not done:
+    resumed_at = finished = rows_done(folder, key, dtype)
+    if not finished:
         state.unlink(missing_ok=True)  # it may count another file
-    with path.open("r+b" if done else "wb") as f:
-        f.truncate(done * row_bytes)
+    with path.open("r+b" if finished else "wb") as f:
+        f.truncate(finished * row_bytes)
         disk.reserve(f, count * row_bytes)
-        f.seek(done * row_bytes)
-        progress(done, count)
-        shards = [(start, min(start + SHARD, count)) for start in range(done, count, SHARD)]
-        of_shards = (texts(*shard) for shard in shards)
-        encoded = encode(of_shards, len(shards)) if encode else (encoder.encode(shard, "passage") for shard in of_shards)
+        f.seek(finished * row_bytes)
+        progress(finished, count)
+        shards = [(start, min(start + SHARD, count)) for start in range(finished, count, SHARD)]
+        shard_texts = (texts(*shard) for shard in shards)
+        encoded = encode(shard_texts, len(shards)) if encode else (encoder.encode(batch, "passage") for batch in shard_texts)
         for (_, stop), vectors in zip(shards, encoded, strict=True):
-            f.write(vectors.astype(stored, copy=False).tobytes())
+            f.write(vectors.astype(dtype, copy=False).tobytes())
             f.flush()
             os.fsync(f.fileno())
-            done = stop
-            disk.write_text(state, json.dumps({**key, "rows": done}))
-            progress(done, count)
-    return resumed
+            finished = stop
+            disk.write_text(state, json.dumps({**key, "rows": finished}))
+            progress(finished, count)
+    return resumed_at
 
 
-def vectors_file(stored: str) -> str:
-    return HALVES if stored == "float16" else VECTORS
+def kind_of(index: Any) -> str:
+    """The kind of a FAISS index; empty for one that is not used here."""
+    import faiss
+
+    kinds: dict[str, Any] = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}
+    return next((kind for kind, faiss_class in kinds.items() if isinstance(index, faiss_class)), "")
+
+
+def vectors_file(dtype: str) -> str:
+    return HALVES if dtype == "float16" else VECTORS
 
 
 def progress_key(encoder: Encoder, digest: str) -> dict[str, str | int]:
@@ -153,24 +160,23 @@ def progress_key(encoder: Encoder, digest: str) -> dict[str, str | int]:
     return {"encoder": encoder.name, "dimension": encoder.dimension, "digest": digest}
 
 
-def rows_done(folder: Path, key: dict[str, str | int], stored: Stored) -> int:
-    """The vectors that an interrupted build left."""
-    path = folder / vectors_file(stored)
+def rows_done(folder: Path, key: dict[str, str | int], dtype: VectorDtype) -> int:
+    """The number of vectors that an interrupted build left."""
     try:
-        before = read_facts(folder / PROGRESS)
-        size = path.stat().st_size
+        state = read_facts(folder / PROGRESS)
+        size = (folder / vectors_file(dtype)).stat().st_size
     except (IndexMismatchError, FileNotFoundError):
         return 0
-    rows = before.get("rows")
-    if not isinstance(rows, int) or any(before.get(k) != v for k, v in key.items()):
+    rows = state.get("rows")
+    if not isinstance(rows, int) or any(state.get(k) != v for k, v in key.items()):
         return 0
-    return rows if size >= rows * np.dtype(stored).itemsize * int(key["dimension"]) else 0
+    return rows if size >= rows * np.dtype(dtype).itemsize * int(key["dimension"]) else 0
 
 
-def open_vectors(folder: Path, count: int, dimension: int, stored: str = "float32") -> NDArray[Any]:
+def open_vectors(folder: Path, count: int, dimension: int, dtype: str = "float32") -> NDArray[Any]:
     """The stored vectors (n, d), memory-mapped.  Raises IndexMismatchError when the file has another size."""
-    path = folder / vectors_file(stored)
-    expected = np.dtype(stored).itemsize * count * dimension
+    path = folder / vectors_file(dtype)
+    expected = np.dtype(dtype).itemsize * count * dimension
     size = path.stat().st_size if path.exists() else 0
     if size != expected:
         raise IndexMismatchError(
@@ -178,14 +184,11 @@ def open_vectors(folder: Path, count: int, dimension: int, stored: str = "float3
         )
     if not count:
         return np.zeros((0, dimension), dtype=np.float32)
-    return disk.mapped(path, stored, (count, dimension))
+    return disk.mapped(path, dtype, (count, dimension))
 
 
 def build_index(
-    kind: str,
-    vectors: NDArray[Any],
-    path: Path,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    kind: str, vectors: NDArray[Any], path: Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
     """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
 
@@ -203,7 +206,7 @@ def build_index(
     if kind == "hnsw":
         index = faiss.IndexHNSWFlat(d, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = 80
-        for rows in ivfpq.slices(vectors, 0, n):
+        for rows in ivfpq.slices(vectors):
             index.add(rows)
             progress(index.ntotal, n)
     else:
@@ -230,7 +233,7 @@ class VectorIndex:
             self._index = self._read(folder / INDEX, map_it=not gpus)
         elif gpus and manifest.count:
             self._index = faiss.IndexFlatIP(manifest.dimension)
-            for part in ivfpq.slices(self.vectors, 0, manifest.count):
+            for part in ivfpq.slices(self.vectors):
                 self._index.add(part)
         self._gpu = on_gpus(self._index, gpus, spread) if self._index is not None else None
 
@@ -242,13 +245,11 @@ class VectorIndex:
     def _read(self, path: Path, map_it: bool) -> Any:
         import faiss
 
-        expected = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}[self.manifest.kind]
         try:
             index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if map_it else 0)
         except RuntimeError as e:
             raise IndexMismatchError(f"{path} is missing or damaged ({str(e)[-150:]}); build the index again") from e
-        fits: bool = isinstance(index, expected)
-        if not fits or (index.ntotal, index.d) != (self.manifest.count, self.manifest.dimension):
+        if (kind_of(index), index.ntotal, index.d) != (self.manifest.kind, self.manifest.count, self.manifest.dimension):
             raise IndexMismatchError(
                 f"{path} is a {type(index).__name__} of {index.ntotal} vectors of {index.d} dimensions; the manifest says "
                 f"{self.manifest.kind}, {self.manifest.count} and {self.manifest.dimension}: build the index again"
@@ -265,30 +266,28 @@ class VectorIndex:
         if not n or not len(queries):
             return [(np.zeros(0, np.int64), np.zeros(0, np.float32)) for _ in queries]
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        approximate = self.manifest.kind != "flat" and self._index is not None
-        wanted = min(n, max(64, k * EXACT_FACTOR[self.manifest.kind]) if approximate else k)
-        # return all if all are requested: an approximate index would miss some
-        approximate = approximate and wanted < n
-        scan = self._index is None or (wanted == n and not approximate)
-        if self._gpu is not None and wanted <= MOST_RESULTS and not scan:
-            scores, rows = self._gpu.search(queries, wanted)  # (Q, wanted)
-        elif scan or self.manifest.kind == "flat":
-            scores, rows = self._scan(queries, wanted)
-        elif self.manifest.kind == "hnsw":  # set for this search: the index's value is shared by all threads
+        kind = self.manifest.kind
+        candidates = min(n, k if kind == "flat" or self._index is None else max(64, k * EXACT_FACTOR[kind]))
+        scan = self._index is None or candidates == n  # all are requested: an approximate index would miss some
+        if self._gpu is not None and candidates <= MAX_RESULTS and not scan:
+            scores, rows = self._gpu.search(queries, candidates)  # (Q, candidates)
+        elif scan or kind == "flat":
+            scores, rows = self._scan(queries, candidates)
+        elif kind == "hnsw":  # set for this search: the index's value is shared by all threads
             library: Any = faiss  # its stubs lack the name
-            breadth = library.SearchParametersHNSW(efSearch=max(64, wanted))
-            scores, rows = self._index.search(queries, wanted, params=breadth)
+            parameters = library.SearchParametersHNSW(efSearch=max(64, candidates))
+            scores, rows = self._index.search(queries, candidates, params=parameters)
         else:
-            scores, rows = self._index.search(queries, wanted)
-        found = []
+            scores, rows = self._index.search(queries, candidates)
+        results = []
         for query, query_rows, query_scores in zip(queries, rows, scores, strict=True):
-            kept = query_rows >= 0  # FAISS pads with -1 where it found fewer
-            kept_rows, kept_scores = query_rows[kept], query_scores[kept]
-            if approximate:
-                kept_scores = self.similarities(query, kept_rows)
-            order = np.lexsort((kept_rows, -kept_scores))[:k]  # ties by row: the same list on every machine
-            found.append((kept_rows[order].astype(np.int64), kept_scores[order].astype(np.float32)))
-        return found
+            is_hit = query_rows >= 0  # FAISS pads with -1 where it found fewer
+            hit_rows, hit_scores = query_rows[is_hit], query_scores[is_hit]
+            if kind != "flat" and not scan:
+                hit_scores = self.similarities(query, hit_rows)
+            order = np.lexsort((hit_rows, -hit_scores))[:k]  # ties by row: the same list on every machine
+            results.append((hit_rows[order].astype(np.int64), hit_scores[order].astype(np.float32)))
+        return results
 
     def _scan(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
         """Scores and rows (Q, k) of the best among all vectors."""
@@ -297,8 +296,7 @@ class VectorIndex:
         if self.vectors.dtype == np.float32:
             return faiss.knn(queries, self.vectors, k, faiss.METRIC_INNER_PRODUCT)
         best: Any = faiss.ResultHeap(len(queries), k, keep_max=True)
-        n = len(self.vectors)
-        for number, part in enumerate(ivfpq.slices(self.vectors, 0, n)):
+        for number, part in enumerate(ivfpq.slices(self.vectors)):
             scores, rows = faiss.knn(queries, part, min(k, len(part)), faiss.METRIC_INNER_PRODUCT)
             best.add_result(scores, rows + number * ivfpq.ADD_ROWS)
         best.finalize()

@@ -18,25 +18,25 @@ from core import disk
 from core.retrieval.gpus import code_bytes
 
 ADD_ROWS = 65536  # vectors handed to FAISS at once
-MOST_LISTS = 8192  # assigning a vector costs a comparison with each list: with a bound, the whole build is linear
+MAX_LISTS = 8192  # assigning a vector costs a comparison with each list: with a bound, the whole build is linear
 TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
 PQ_DIMENSIONS = 8  # of the vector in one code byte, about
-MOST_PROBES = 256  # lists read for a question; of 21 million passages, 512 bring no more
+MAX_PROBES = 256  # lists read for a question; of 21 million passages, 512 bring no more
 
 Progress = Callable[[int, int], None]
 
 
-def slices(vectors: NDArray[Any], start: int, stop: int) -> Iterator[NDArray[np.float32]]:
-    for at in range(start, stop, ADD_ROWS):
-        yield np.ascontiguousarray(vectors[at : min(at + ADD_ROWS, stop)], np.float32)
+def slices(vectors: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
+    for start in range(0, len(vectors), ADD_ROWS):
+        yield np.ascontiguousarray(vectors[start : start + ADD_ROWS], np.float32)
 
 
 def lists_of(n: int) -> int:
-    return max(1, min(int(4 * math.sqrt(n)), n // 39, MOST_LISTS))
+    return max(1, min(int(4 * math.sqrt(n)), n // 39, MAX_LISTS))
 
 
 def probes(lists: int) -> int:
-    return max(1, min(lists // 8, MOST_PROBES))
+    return max(1, min(lists // 8, MAX_PROBES))
 
 
 def build(vectors: NDArray[Any], progress: Progress) -> Any:
@@ -50,7 +50,7 @@ def build(vectors: NDArray[Any], progress: Progress) -> Any:
     index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # otherwise FAISS warns on stdout
     rows = np.random.default_rng(0).permutation(n)[: max(lists * TRAIN_ROWS_PER_LIST, 39 * 256)]
     index.train(np.ascontiguousarray(vectors[np.sort(rows)], np.float32))
-    for part in slices(vectors, 0, n):
+    for part in slices(vectors):
         index.add(part)
         progress(index.ntotal, n)
     return index

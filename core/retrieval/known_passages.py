@@ -17,7 +17,7 @@ from core.settings import ROOT
 from core.types import Passage
 
 MAX_PASSAGES = 100_000  # of a file: they are held in memory
-_OF_ANOTHER = re.compile(r"~\d+(#\d+)?$")  # ends an id that depends on what other files took
+_SHARED_ID = re.compile(r"~\d+(#\d+)?$")  # ends an id that depends on the ids of other files
 
 
 def reading_digest(limits: Limits, others: Sequence[Sequence[str]]) -> str:
@@ -54,13 +54,13 @@ class KnownPassages:
         if self._store:
             self._store.close()
 
-    def of(self, name: str, digest: str) -> tuple[Tally, list[Passage]] | None:
+    def lookup(self, name: str, digest: str) -> tuple[Tally, list[Passage]] | None:
         """None for a file that has to be read: it is new or large, it has rejected rows, or ids that other files decided."""
         if self._store is None or (name, digest) not in self._files:
             return None
         start, tally = self._files[name, digest]
         passages = self._store.passages(start, tally.passages)
-        return None if any(_OF_ANOTHER.search(p.id) for p in passages) else (tally, passages)
+        return None if any(_SHARED_ID.search(p.id) for p in passages) else (tally, passages)
 
 
 def _reusable(facts: dict[str, Any]) -> Iterator[tuple[tuple[str, str], tuple[int, Tally]]]:

@@ -1,7 +1,7 @@
 """Vectors of passages that are known already, so that only other texts are encoded: those of the starter corpus, which come with it, and those of the
 corpus that a build replaces.
 
-`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it.  Made anew by
+`data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it.  Rewritten by
 `python -m benchmarks.starter_vectors`; a test compares it with the encoder.
 """
 
@@ -45,11 +45,11 @@ class KnownVectors:
     def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
         if kind != "passage":
             return self._inner().encode(texts, kind)
-        known = {at: row for at, text in enumerate(texts) if (row := self._rows.get(_key(text))) is not None}
+        known_rows = {i: row for i, text in enumerate(texts) if (row := self._rows.get(_key(text))) is not None}
         out = np.empty((len(texts), self.dimension), dtype=np.float32)
-        out[list(known)] = self._vectors[list(known.values())]
-        if new := [at for at in range(len(texts)) if at not in known]:
-            out[new] = self._inner().encode([texts[at] for at in new], "passage")
+        out[list(known_rows)] = self._vectors[list(known_rows.values())]
+        if new := [i for i in range(len(texts)) if i not in known_rows]:
+            out[new] = self._inner().encode([texts[i] for i in new], "passage")
         return out
 
 

@@ -43,7 +43,7 @@ from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected
 from core.retrieval.readers.zips import unpacked
 from core.retrieval.short_names import ShortNames
-from core.retrieval.vectors import Given
+from core.retrieval.vectors import VectorFiles
 from core.retrieval.words import WordIndex
 from core.settings import Settings
 from core.types import Passage, RetrievedPassage
@@ -79,18 +79,17 @@ class Corpus:
     def __init__(
         self,
         name: str,
-        folder: Path,
         store: PassageStore,
         manifest: Manifest,
         settings: Settings,
         encoder: Callable[[], Encoder],
     ) -> None:
-        self.name, self.store, self.manifest, self._folder = name, store, manifest, folder
+        self.name, self.store, self.manifest, self._folder = name, store, manifest, store.folder
         self._settings, self._get_encoder, self.encoder = settings, encoder, settings.encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
         self._words: WordIndex | None = None
-        self._short = ShortNames(folder / short_names.FILE)
+        self._short = ShortNames(store.folder / short_names.FILE)
 
     @property
     def digest(self) -> str:
@@ -106,6 +105,10 @@ class Corpus:
     def passages(self, offset: int = 0, limit: int = 50) -> list[Passage]:
         return self.store.passages(offset, limit)
 
+    def check(self, encoder: str, dimension: int) -> None:
+        """Raises IndexMismatchError if the index does not fit its passages, or the encoder of this name and dimension."""
+        check_manifest(self.manifest, encoder=encoder, dimension=dimension, count=len(self), digest=self.digest, name=self.name)
+
     def _dense(self) -> tuple[Encoder, VectorIndex]:
         if self.by_words_only:
             raise NotFoundError(
@@ -114,14 +117,7 @@ class Corpus:
         with self._lock:
             if self._loaded is None:
                 encoder = self._get_encoder()
-                check_manifest(
-                    self.manifest,
-                    encoder=encoder.name,
-                    dimension=encoder.dimension,
-                    count=len(self.store),
-                    digest=self.digest,
-                    name=self.name,
-                )
+                self.check(encoder.name, encoder.dimension)
                 device, spread = self._settings.device, cast(Spread, self._settings.index_gpus)
                 self._loaded = encoder, VectorIndex(self._folder, self.manifest, device, spread)
             return self._loaded
@@ -159,7 +155,7 @@ class Corpus:
 
     def search_many(self, queries: Sequence[str], k: int, mode: str | None = None) -> list[list[RetrievedPassage]]:
         """`search` for several questions, which are encoded together."""
-        chosen = checked_mode(mode or self._settings.retriever)
+        mode = checked_mode(mode or self._settings.retriever)
         if k < 1:
             raise InputError(f"{k} passages were asked for; ask for at least 1")
         if not len(self.store):
@@ -167,24 +163,19 @@ class Corpus:
         if not queries:
             return []
         queries = [self.expanded(query) for query in queries]
-        if self.by_words_only and chosen != "dense":
-            word_index = self._bm25()
+        bm25 = None if mode == "dense" else self._bm25()
+        if self.by_words_only and bm25 is not None:
             return [
-                [
-                    RetrievedPassage(self.store[int(row)], rank, float(score))
-                    for rank, (row, score) in enumerate(zip(*best_by_words(word_index, query, k), strict=True), 1)
-                ]
-                for query in queries
+                [RetrievedPassage(self.store[row], rank, score) for rank, (row, score) in enumerate(ranking, 1)]
+                for ranking in (zip(*(a.tolist() for a in best_by_words(bm25, query, k))) for query in queries)
             ]
         encoder, index = self._dense()
-        bm25 = None if chosen == "dense" else self._bm25()
-        vectors: Vectors = encoder.encode(queries, "query")
         return [
             [
                 RetrievedPassage(self.store[int(row)], rank, float(score), float(cosine))
-                for rank, (row, score, cosine) in enumerate(zip(*found, strict=True), 1)
+                for rank, (row, score, cosine) in enumerate(zip(*ranking, strict=True), 1)
             ]
-            for found in search(index, bm25, queries, vectors, k, chosen)
+            for ranking in search(index, bm25, queries, encoder.encode(queries, "query"), k, mode)
         ]
 
 
@@ -204,7 +195,7 @@ class CorpusLibrary:
                 self._encoder = load_encoder(self.settings)
             return self._encoder
 
-    def _at(self, name: str, prefix: str = "") -> Path:
+    def _path(self, name: str, prefix: str = "") -> Path:
         if not _NAME.fullmatch(name):
             raise InputError(f"'{name[:80]}' cannot be a corpus name; use 1 to 64 of a-z, 0-9, '_' and '-'")
         return self.folder / f"{prefix}{name}"
@@ -214,7 +205,7 @@ class CorpusLibrary:
         """Raises ConflictError while another process builds or deletes this corpus, StorageError if the folder cannot be written."""
         import filelock
 
-        path = self._at(name, ".lock-")
+        path = self._path(name, ".lock-")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(path, timeout=wait, thread_local=False)
@@ -235,23 +226,23 @@ class CorpusLibrary:
 
     def _recover(self, name: str) -> None:
         """Undoes a swap of old and new that a kill interrupted; call with the lock held."""
-        target, old = self._at(name), self._at(name, ".old-")
+        target, old = self._path(name), self._path(name, ".old-")
         if old.exists():
             if (target / MANIFEST).exists():
                 _remove(old, ignore_errors=True)
             else:
                 old.replace(target)
-        _remove(self._at(name, ".deleted-"), ignore_errors=True)
+        _remove(self._path(name, ".deleted-"), ignore_errors=True)
 
     # ------------------------------------------------------------ looking
 
     def names(self) -> list[str]:
         """Names of the corpora that can be searched, if only by words, and of the starter corpus even before its first use."""
-        found = {p.parent.name for p in self.folder.glob(f"*/{MANIFEST}") if _NAME.fullmatch(p.parent.name)}
-        found |= {p.parent.name.removeprefix(BUILDING) for p in self.folder.glob(f"{BUILDING}*/{words.FOLDER}")}
+        names = {p.parent.name for p in self.folder.glob(f"*/{MANIFEST}") if _NAME.fullmatch(p.parent.name)}
+        names |= {p.parent.name.removeprefix(BUILDING) for p in self.folder.glob(f"{BUILDING}*/{words.FOLDER}")}
         if (self.settings.starter_dir / "passages.tsv").exists():
-            found.add(STARTER)
-        return sorted(found)
+            names.add(STARTER)
+        return sorted(names)
 
     def list(self) -> list[CorpusInfo]:
         """All corpora by name; interrupted or running builds with `complete=False`.  So are damaged ones."""
@@ -281,8 +272,8 @@ class CorpusLibrary:
     def digest(self, name: str) -> str:
         """Digest of a complete corpus from its current files, "" if there is none; faster than `list`."""
         with suppress(OSError, IndexMismatchError):
-            Manifest.load(self._at(name))
-            return str(read_facts(self._at(name) / FACTS).get("digest", ""))
+            Manifest.load(self._path(name))
+            return str(read_facts(self._path(name) / FACTS).get("digest", ""))
         return ""
 
     # ------------------------------------------------------------ opening
@@ -294,71 +285,64 @@ class CorpusLibrary:
         """
         if name == STARTER:
             self._ensure_starter(progress)
-        folder = self._at(name)
-        if not folder.exists() and self._at(name, ".old-").exists():
+        folder = self._path(name)
+        if not folder.exists() and self._path(name, ".old-").exists():
             with self._locked(name):  # after a kill during replacement the old one still exists
                 pass
         if not (folder / MANIFEST).exists():
-            if self._at(name, BUILDING).exists():
+            if self._path(name, BUILDING).exists():
                 return self._by_words(name)
             raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
-        return self._opened(name, folder)
+        return self._open_complete(name)
 
     def _by_words(self, name: str) -> Corpus:
         """A corpus over the files of a build, which all are open when this returns: the build's folder gets another name when it is complete.
 
         Raises NotFoundError if its word index is not complete.
         """
-        folder = self._at(name, BUILDING)
         try:
-            store = PassageStore(folder)
+            store = PassageStore(self._path(name, BUILDING))
             encoder = index_name(self.settings.encoder)
             manifest = Manifest(encoder, 0, len(store), WORDS_ONLY, store.digest, "", "")
-            corpus = Corpus(name, folder, store, manifest, self.settings, self.encoder)
+            corpus = Corpus(name, store, manifest, self.settings, self.encoder)
             corpus.warm()
         except (NotFoundError, IndexMismatchError) as e:
-            if (self._at(name) / MANIFEST).exists():  # meanwhile
-                return self._opened(name, self._at(name))
+            if (self._path(name) / MANIFEST).exists():  # meanwhile
+                return self._open_complete(name)
             raise NotFoundError(
                 f"corpus '{name}' is not complete: its build is running or was interrupted; give the same files again to resume"
             ) from e
         return corpus
 
-    def _opened(self, name: str, folder: Path) -> Corpus:
+    def _open_complete(self, name: str) -> Corpus:
         try:
-            manifest = Manifest.load(folder)
-            store = PassageStore(folder)
+            manifest, store = Manifest.load(self._path(name)), PassageStore(self._path(name))
         except (FileNotFoundError, NotFoundError) as e:
             raise IndexMismatchError(f"corpus '{name}' has lost a file ({e}); delete it and build it again") from e
-        encoder = self._encoder
-        check_manifest(
-            manifest,
-            encoder=encoder.name if encoder else index_name(self.settings.encoder),
-            dimension=encoder.dimension if encoder else manifest.dimension,  # checked again once the encoder is loaded
-            count=len(store),
-            digest=store.digest,
-            name=name,
-        )
-        return Corpus(name, folder, store, manifest, self.settings, self.encoder)
+        corpus, encoder = Corpus(name, store, manifest, self.settings, self.encoder), self._encoder
+        if encoder:
+            corpus.check(encoder.name, encoder.dimension)
+        else:  # the dimension is checked once the encoder is loaded
+            corpus.check(index_name(self.settings.encoder), manifest.dimension)
+        return corpus
 
     def _ensure_starter(self, progress: Progress) -> None:
         path = self.settings.starter_dir / "passages.tsv"
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
-        if not self._usable(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)):
+        if self._matching(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)) is None:
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
             self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
 
-    def _usable(self, name: str, prints: Fingerprints) -> bool:
-        """True if the corpus is complete, made of these files, and fits the settings."""
-        folder = self._at(name)
+    def _matching(self, name: str, prints: Fingerprints) -> PassageStore | None:
+        """The store of the corpus, if it is complete, made of these files, and fits the settings: then no build is needed."""
         try:
-            corpus = self._opened(name, folder)
+            corpus = self._open_complete(name)
         except (AmbiscopeError, OSError):
-            return False
+            return None
         fits = corpus.manifest.given or corpus.manifest.kind == self._size.kind(len(corpus))
-        return bool(fits) and corpus.store.facts.get("fingerprint") == prints
+        return corpus.store if fits and corpus.store.facts.get("fingerprint") == prints else None
 
     # ------------------------------------------------------------ changing
 
@@ -374,7 +358,7 @@ class CorpusLibrary:
         encoder: Encoder | None = None,
         encode: Encode | None = None,
         columns: Columns = DEFAULT_COLUMNS,
-        vectors: Given | None = None,
+        vectors: VectorFiles | None = None,
     ) -> BuildReport:
         """Reads files and folders and builds their index; resumes an interrupted build of the same files.
 
@@ -394,24 +378,17 @@ class CorpusLibrary:
             def unpack(path: Path, limits: Limits = limits) -> list[CorpusFile]:
                 return unpacked(path, Path(tempfile.mkdtemp(dir=scratch)), limits, others.append)
 
-            found = files_of(paths, on_other=others.append, unpack=unpack)
-            files = Files(tuple(found), columns, vectors, tuple(sorted(others, key=lambda row: row.file)))
+            passages = tuple(files_of(paths, on_other=others.append, unpack=unpack))
+            files = Files(passages, columns, vectors, tuple(sorted(others, key=lambda row: row.file)))
             prints = building.fingerprint(files, limits)
-            report = self._complete(name, prints)  # without the lock: another process may also be reading
-            if report is None:
+            store = self._matching(name, prints)  # without the lock: another process may also be reading
+            if store is None:
                 with self._locked(name, wait):
-                    report = self._complete(name, prints)
-                    if report is None:
+                    store = self._matching(name, prints)
+                    if store is None:
                         self._check_replaceable(name, prints, replace)
-                        report = self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
-        return report
-
-    def _complete(self, name: str, prints: Fingerprints) -> BuildReport | None:
-        """The report of an existing corpus, if no build is needed."""
-        if not self._usable(name, prints):
-            return None
-        store = PassageStore(self._at(name))
-        return building.report(name, store, resumed_at=0, seconds=0, built=True)
+                        return self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
+        return building.report(name, store, already_built=True)
 
     def _build(
         self,
@@ -423,48 +400,50 @@ class CorpusLibrary:
         progress: Progress,
         encode: Encode | None,
     ) -> BuildReport:
-        part = self._at(name, BUILDING)
-        encoder = encoder if encode else reusing(self._at(name), encoder)
+        folder = self._path(name, BUILDING)
+        encoder = encoder if encode else reusing(self._path(name), encoder)
         try:
             report = building.build(
                 name,
-                part,
+                folder,
                 files,
                 prints,
                 encoder=encoder,
                 size=self._size,
                 limits=limits,
                 progress=progress,
-                earlier=self._at(name),
+                earlier=self._path(name),
                 encode=encode,
             )
             self._publish(name)
             return report
         except InputError:
             if files.vectors is None:
-                shutil.rmtree(part, ignore_errors=True)  # nothing in it can be reused
+                shutil.rmtree(folder, ignore_errors=True)  # nothing in it can be reused
             raise
         except (OSError, sqlite3.Error, StorageError) as e:
-            left = ("what was done is kept", " to resume") if part.exists() else ("nothing was left behind", "")
-            what = f"building corpus '{name}' stopped ({disk.why(e, self.folder)}); {left[0]}"
-            raise StorageError(f"{what}: free some space under {self.folder}, then give the same files again{left[1]}") from e
+            state, purpose = ("what was done is kept", " to resume") if folder.exists() else ("nothing was left behind", "")
+            raise StorageError(
+                f"building corpus '{name}' stopped ({disk.why(e, self.folder)}); {state}: free some space under {self.folder}, "
+                f"then give the same files again{purpose}"
+            ) from e
 
     def _check_replaceable(self, name: str, prints: Fingerprints, replace: bool) -> None:
-        if replace or not (self._at(name) / MANIFEST).exists():
+        if replace or not (self._path(name) / MANIFEST).exists():
             return
         try:
-            there = self._opened(name, self._at(name)).store.facts
+            facts = self._open_complete(name).store.facts
         except AmbiscopeError:
             return  # an unusable corpus may be rebuilt
-        if there.get("fingerprint") != prints:
-            raise InputError(f"corpus '{name}' exists and holds {there.get('source')}; delete it first, or choose another name")
+        if facts.get("fingerprint") != prints:
+            raise InputError(f"corpus '{name}' exists and holds {facts.get('source')}; delete it first, or choose another name")
 
     def _publish(self, name: str) -> None:
         """Replaces the corpus by the finished build.  Opened corpora keep their files."""
-        target, old = self._at(name), self._at(name, ".old-")
+        target, old = self._path(name), self._path(name, ".old-")
         if os.path.lexists(target):
             target.replace(old)
-        self._at(name, BUILDING).replace(target)
+        self._path(name, BUILDING).replace(target)
         _remove(old, ignore_errors=True)
 
     def delete(self, name: str) -> None:
@@ -472,21 +451,21 @@ class CorpusLibrary:
 
         Raises NotFoundError, ConflictError while it is being built, StorageError: the message says whether the corpus is still there.
         """
-        folders = [self._at(name), self._at(name, BUILDING), self._at(name, ".old-")]
+        folders = [self._path(name), self._path(name, BUILDING), self._path(name, ".old-")]
         if not any(map(os.path.lexists, folders)):
             raise NotFoundError(f"no corpus is named '{name}'; there are: {', '.join(self.names()) or 'none'}")
         with self._locked(name):
-            gone = self._at(name, ".deleted-")
+            deleted = self._path(name, ".deleted-")
             for folder in filter(os.path.lexists, folders):
                 try:
-                    folder.replace(gone)  # from here on it is no longer a corpus
+                    folder.replace(deleted)  # from here on it is no longer a corpus
                 except OSError as e:
                     raise StorageError(f"corpus '{name}' cannot be deleted ({e.strerror or e}); check {self.folder}") from e
                 try:
-                    _remove(gone)
+                    _remove(deleted)
                 except OSError as e:
                     raise StorageError(
-                        f"corpus '{name}' is deleted, but some of its files could not be removed ({e.strerror or e}); remove {gone}"
+                        f"corpus '{name}' is deleted, but some of its files could not be removed ({e.strerror or e}); remove {deleted}"
                     ) from e
 
 

@@ -46,18 +46,17 @@ def tree_decode(scorer: Scorer, k: int, beta: float = 1.0) -> list[Pick]:
     For a passage on several branches, the first pick counts.  Ties go to the shorter path, then to the smaller index.  In a tree
     of more than NODES nodes per requested passage, each passage gets no further branches.
     """
-    paths: list[tuple[int, ...]] = [()]
     totals: dict[tuple[int, ...], float] = {(): 0.0}
-    nexts: dict[tuple[int, ...], list[float]] = {(): list(scorer.log_probabilities([()])[0])}
+    nexts: dict[tuple[int, ...], list[float]] = {(): list(scorer.log_probabilities([()])[0])}  # by path, in order of growth
     picks: list[Pick] = []
-    seen: set[int] = set()
+    picked_passages: set[int] = set()
     k = min(k, len(nexts[()]))
-    while len(seen) < k:
+    while len(picked_passages) < k:
         best: tuple[float, int, int, tuple[int, ...]] | None = None
-        for path in paths:
+        for path, log_probabilities in nexts.items():
             penalty = length_penalty(len(path) + 1, beta)
-            for j, log_p in enumerate(nexts[path]):
-                if log_p == -math.inf or j in path or (j in seen and len(paths) > NODES * k):
+            for j, log_p in enumerate(log_probabilities):
+                if log_p == -math.inf or j in path or (j in picked_passages and len(nexts) > NODES * k):
                     continue
                 entry = ((totals[path] + log_p) / penalty, -len(path), -j, path)
                 if best is None or entry[:3] > best[:3]:
@@ -66,12 +65,11 @@ def tree_decode(scorer: Scorer, k: int, beta: float = 1.0) -> list[Pick]:
             break
         score, _, negative, path = best
         j = -negative
-        totals[(*path, j)] = totals[path] + nexts[path][j]
-        nexts[path][j] = -math.inf  # this child exists now
-        if j not in seen:
-            seen.add(j)
-            picks.append(Pick(j, path, score))
         longer = (*path, j)
-        paths.append(longer)
+        totals[longer] = totals[path] + nexts[path][j]
+        nexts[path][j] = -math.inf  # this child exists now
+        if j not in picked_passages:
+            picked_passages.add(j)
+            picks.append(Pick(j, path, score))
         nexts[longer] = list(scorer.log_probabilities([longer])[0])
     return picks

@@ -13,7 +13,7 @@ from core.short_names import key_of, names_in, short_forms, short_names_in, writ
 from core.types import Passage
 
 FILE = "short_names.sqlite"
-MOST_NAMES = 3  # that a query is expanded by
+MAX_NAMES = 3  # that a query is expanded by
 # weights of a passage that explains the short form, one titled with the name, one that mentions it
 EXPLAINED, TITLE, TEXT = 1000, 10, 1
 WHOLE_TEXTS = 200_000  # passages; in larger corpora, only names in titles are indexed
@@ -35,15 +35,15 @@ def build(passages: Iterable[Passage], count: int, file: Path) -> None:
         table.execute("COMMIT")
 
 
-def _rows(passage: Passage, whole: bool) -> Iterable[tuple[str, str, int]]:
+def _rows(passage: Passage, reads_texts: bool) -> Iterable[tuple[str, str, int]]:
     title = passage.title.partition(" (")[0].partition(":")[0].removeprefix("The ")
-    written = written_in(f"{passage.title}. {passage.text}")
+    explained = written_in(f"{passage.title}. {passage.text}")
     weights = dict.fromkeys(((key, title) for key in short_forms(title)), TITLE)
-    for name in dict.fromkeys(names_in(passage.text)) if whole or written else ():
+    for name in dict.fromkeys(names_in(passage.text)) if reads_texts or explained else ():
         for key in short_forms(name):
-            if whole or key in written:
+            if reads_texts or key in explained:
                 weights.setdefault((key, name), TEXT)
-    return [(key, name, EXPLAINED if key in written else weight) for (key, name), weight in weights.items()]
+    return [(key, name, EXPLAINED if key in explained else weight) for (key, name), weight in weights.items()]
 
 
 def _add(table: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
@@ -59,28 +59,28 @@ class ShortNames:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def names(self, short: str, known: bool) -> list[str]:
-        """Possible names of the short form, highest weight first; for one that occurs in the corpus (`known`), only names that a passage explains.
+    def names(self, short: str, is_word: bool) -> list[str]:
+        """Possible names of the short form, highest weight first; for one that occurs in the corpus (`is_word`), only names that a passage explains.
 
         Raises IndexMismatchError for a missing or damaged table.
         """
         key = key_of(short)
-        if len(key) < 3 and not known:
+        if len(key) < 3 and not is_word:
             return []
-        least = EXPLAINED if known else TITLE if short.islower() and short.isalpha() else 0
+        min_weight = EXPLAINED if is_word else TITLE if short.islower() and short.isalpha() else 0
         query = "SELECT name FROM names WHERE key = ? AND weight >= ? ORDER BY weight DESC, name LIMIT ?"
         try:
             with closing(sqlite3.connect(f"{self._file.resolve().as_uri()}?mode=ro", uri=True)) as table:
-                return [name for (name,) in table.execute(query, (key, least, MOST_NAMES))]
+                return [name for (name,) in table.execute(query, (key, min_weight, MAX_NAMES))]
         except sqlite3.DatabaseError as e:
             raise IndexMismatchError(f"{self._file} is missing or damaged ({e}); build the index again") from e
 
-    def expanded(self, query: str, known: Callable[[str], bool]) -> str:
+    def expanded(self, query: str, is_word: Callable[[str], bool]) -> str:
         """The query with the corpus's names: in place of a short form that the corpus never writes, beside it where it does, or where there are
-        several.  `known`: whether the corpus has a word."""
-        for match in reversed(short_names_in(query, known)):
+        several.  `is_word`: whether the corpus has a word."""
+        for match in reversed(short_names_in(query, is_word)):
             short = match.group()
-            if names := self.names(short, known(short)):
-                said = names[0] if len(names) == 1 and not known(short) else f"{short} ({'; '.join(names)})"
-                query = f"{query[: match.start()]}{said}{query[match.end() :]}"
+            if names := self.names(short, is_word(short)):
+                expansion = names[0] if len(names) == 1 and not is_word(short) else f"{short} ({'; '.join(names)})"
+                query = f"{query[: match.start()]}{expansion}{query[match.end() :]}"
         return query

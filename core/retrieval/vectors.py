@@ -35,8 +35,8 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Vectors as a person gives them: files in the order of their passages, or with ids."""
+class VectorFiles:
+    """Files of vectors in the order of their passages, or with ids."""
 
     files: tuple[Path, ...]
     ids: Path | None = None  # lines of text, or a JSON list: the ids of all rows
@@ -47,23 +47,23 @@ def files_of(names: Iterable[str | Path]) -> tuple[Path, ...]:
 
     Raises InputError for a pattern or name without a file, and for a file of another kind.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for name in map(Path, names):
         if has_magic(str(name)) and not name.exists():
-            inside = [p for p in Path(name.anchor or ".").glob(str(name.relative_to(name.anchor))) if p.is_file()]
-            if not inside:
+            matches = [p for p in Path(name.anchor or ".").glob(str(name.relative_to(name.anchor))) if p.is_file()]
+            if not matches:
                 raise InputError(f"{name}: no file has such a name")
-            found += inside
+            files += matches
         elif not name.is_file():
             raise InputError(f"{name}: there is no such file; give a file of vectors: {', '.join(KINDS)}")
         else:
-            found.append(name)
-    if other := next((path for path in found if path.suffix.lower() not in KINDS), None):
+            files.append(name)
+    if unknown := next((path for path in files if path.suffix.lower() not in KINDS), None):
         raise InputError(
-            f"{other.name}: vectors are read from {' and '.join(KINDS)} files; where these were made, save the vectors with "
+            f"{unknown.name}: vectors are read from {' and '.join(KINDS)} files; where these were made, save the vectors with "
             "numpy.save and the ids as lines of text, then give --vectors FILE.npy --ids FILE.txt"
         )
-    return tuple(sorted(dict.fromkeys(found), key=by_number))
+    return tuple(sorted(dict.fromkeys(files), key=by_number))
 
 
 def _npy(path: Path) -> Iterator[Block]:
@@ -82,10 +82,10 @@ def _npy(path: Path) -> Iterator[Block]:
 
 
 def _faiss(path: Path) -> Iterator[Block]:
-    """The vectors that a finished index holds; of a quantised one, what its codes stand for."""
+    """The vectors in a finished index; of a quantised one, decoded from its codes."""
     import faiss
 
-    outer: Any = _opened(path)
+    outer: Any = _read_index(path)
     index, ids = outer, None
     if isinstance(outer, faiss.IndexIDMap):
         ids = faiss.vector_to_array(outer.id_map)
@@ -104,15 +104,15 @@ def _faiss(path: Path) -> Iterator[Block]:
         yield Block(None if ids is None else [str(i) for i in ids[start : start + size]], vectors)
 
 
-def _opened(path: Path) -> Any:
+def _read_index(path: Path) -> Any:
     """A FAISS index, memory-mapped where its kind allows.  Raises FormatError if it is damaged or cut short."""
     import faiss
 
     try:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
     except RuntimeError as e:
-        said = " ".join(str(e).split())[-150:]
-        raise FormatError(f"not a complete FAISS index ({said}); copy it again", file=path.name) from e
+        reason = " ".join(str(e).split())[-150:]
+        raise FormatError(f"not a complete FAISS index ({reason}); copy it again", file=path.name) from e
 
 
 KINDS: dict[str, Callable[[Path], Iterator[Block]]] = {".npy": _npy, ".faiss": _faiss}
@@ -122,10 +122,10 @@ def _listed_ids(path: Path) -> Iterator[str]:
     """The ids of a file: a line each, or a JSON list.  Raises FormatError, InputError."""
     try:
         if path.suffix.lower() == ".json":
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(found, list):
+            ids = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(ids, list):
                 raise FormatError("expected a JSON list of ids", file=path.name)
-            yield from (str(plain(i)) for i in found)
+            yield from (str(plain(i)) for i in ids)
             return
         with path.open(encoding="utf-8") as lines:
             yield from (re.sub(r"\r?\n$", "", line) for line in lines)
@@ -135,43 +135,52 @@ def _listed_ids(path: Path) -> Iterator[str]:
         raise FormatError(f"not a list of ids ({e}); write an id a line", file=path.name) from e
 
 
-def write_given(
-    folder: Path, given: Given, made_of: str, store: PassageStore, encoder: Encoder, stored: index.Stored, progress: Progress
+def import_vectors(
+    folder: Path,
+    source: VectorFiles,
+    source_digest: str,
+    store: PassageStore,
+    encoder: Encoder,
+    dtype: index.VectorDtype,
+    progress: Progress,
 ) -> None:
-    """Writes the vectors of all passages in the order of the store, at unit length; a second call with the same `made_of` (a digest of the files)
+    """Writes the vectors of all passages in the order of the store, at unit length; a second call with the same `source_digest` (a digest of the files)
     finds them finished.
 
     Raises InputError for a row that is not finite, zero or of another dimension, for an id that is unknown, missing or there twice, for another
     number of rows than passages, and for vectors of another encoder; FormatError for a damaged file; OSError.
     """
-    key = index.progress_key(encoder, store.digest) | {"given": made_of}
-    if index.rows_done(folder, key, stored) == len(store):
+    key = index.progress_key(encoder, store.digest) | {"given": source_digest}
+    if index.rows_done(folder, key, dtype) == len(store):
         return
     (folder / index.PROGRESS).unlink(missing_ok=True)
-    target = disk.new_mapped(folder / index.vectors_file(stored), stored, (len(store), encoder.dimension))
-    places = _Places(store)
-    listed = _listed_ids(given.ids) if given.ids else None
-    for file in given.files:
+    target = disk.new_mapped(folder / index.vectors_file(dtype), dtype, (len(store), encoder.dimension))
+    assignment = _RowAssignment(store)
+    ids_of_rows = _listed_ids(source.ids) if source.ids else None
+    for file in source.files:
         row = 0
         for block in KINDS[file.suffix.lower()](file):
             vectors = _checked(file, row, block.vectors, encoder)
-            ids = _next(listed, len(vectors), given, file) if listed else block.ids
-            at = places.of(ids, len(vectors), file, row)
-            target[at] = vectors
+            ids = _next(ids_of_rows, len(vectors), source, file) if ids_of_rows else block.ids
+            target[assignment.assign(ids, len(vectors), file, row)] = vectors
             row += len(vectors)
-            progress(places.count, len(store))
-    if listed is not None and next(listed, None) is not None:
-        raise InputError(f"{given.ids} has more ids than the {places.count} rows of the vectors; give the ids of these files")
-    places.check_complete([f.name for f in given.files])
+            progress(assignment.count, len(store))
+    if ids_of_rows is not None and next(ids_of_rows, None) is not None:
+        raise InputError(
+            f"{source.ids} has more ids than the {assignment.count} rows of the vectors; give the ids of these files"
+        )
+    assignment.check_complete([f.name for f in source.files])
     _compare(target, store, encoder)
     target.flush()
     disk.write_text(folder / index.PROGRESS, json.dumps({**key, "rows": len(store)}))
 
 
-def _next(listed: Iterator[str], count: int, given: Given, file: Path) -> list[str]:
-    ids = list(islice(listed, count))
+def _next(ids_of_rows: Iterator[str], count: int, source: VectorFiles, file: Path) -> list[str]:
+    ids = list(islice(ids_of_rows, count))
     if len(ids) < count:
-        raise InputError(f"{given.ids} has fewer ids than the vectors have rows: it ends within {file.name}; give one id a row")
+        raise InputError(
+            f"{source.ids} has fewer ids than the vectors have rows: it ends within {file.name}; give one id a row"
+        )
     return ids
 
 
@@ -182,51 +191,50 @@ def _checked(file: Path, row: int, vectors: NDArray[Any], encoder: Encoder) -> N
             f"{file.name}: vectors of {vectors.shape[1]} dimensions, and the encoder '{encoder.name}' that reads the questions gives "
             f"{encoder.dimension}; set AMBISCOPE_ENCODER to the encoder that made them"
         )
-    found: NDArray[np.float32] = np.asarray(vectors, np.float32)
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    floats: NDArray[np.float32] = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(floats, axis=1, keepdims=True)
     wrong = np.flatnonzero(~np.isfinite(lengths) | (lengths < 1e-12))
     if len(wrong):
-        what = "is zero" if lengths[wrong[0], 0] < 1e-12 else "has a number that is NaN or infinite"
-        raise InputError(f"{file.name}, row {row + int(wrong[0]) + 1}: the vector {what}; compute this row again")
-    unit: NDArray[np.float32] = found / lengths
+        problem = "is zero" if lengths[wrong[0], 0] < 1e-12 else "has a number that is NaN or infinite"
+        raise InputError(f"{file.name}, row {row + int(wrong[0]) + 1}: the vector {problem}; compute this row again")
+    unit: NDArray[np.float32] = floats / lengths
     return unit
 
 
-class _Places:
+class _RowAssignment:
     """The row of each vector's passage."""
 
     def __init__(self, store: PassageStore) -> None:
         self._store, self._seen, self.count = store, np.zeros(len(store), bool), 0
 
-    def of(self, ids: Sequence[str] | None, rows: int, file: Path, row: int) -> NDArray[np.int64] | slice:
+    def assign(self, ids: Sequence[str] | None, rows: int, file: Path, row: int) -> NDArray[np.int64] | slice:
         if ids is None:
             if self.count + rows > len(self._store):
-                raise InputError(f"{file.name}, row {row + 1}: more vectors than the {self._counted()}; {_WITH_IDS}")
-            at: NDArray[np.int64] | slice = slice(self.count, self.count + rows)
-            if self._seen[at].any():
+                raise InputError(f"{file.name}, row {row + 1}: more vectors than the {self._passage_count()}; {_WITH_IDS}")
+            assigned: NDArray[np.int64] | slice = slice(self.count, self.count + rows)
+            if self._seen[assigned].any():
                 raise InputError(f"{file.name} has no ids, and files before it have; give the ids of all with --ids")
-            self._seen[at] = True
+            self._seen[assigned] = True
         else:
-            at = np.fromiter(
+            assigned = np.fromiter(
                 (self._row(i, self.count + n, f"{file.name}, row {row + n + 1}") for n, i in enumerate(ids)), np.int64, len(ids)
             )
         self.count += rows
-        return at
+        return assigned
 
-    def _row(self, passage_id: str, expected: int, where: str) -> int:
-        found: int | None = expected  # most files have the order of the passages
-        if expected >= len(self._store) or self._store[expected].id != passage_id:
-            found = self._store.row_of(passage_id)
-        if found is None:
+    def _row(self, passage_id: str, expected: int, place: str) -> int:
+        in_order = expected < len(self._store) and self._store[expected].id == passage_id  # as in most files
+        row = expected if in_order else self._store.row_of(passage_id)
+        if row is None:
             raise InputError(
-                f"{where}: no passage has the id '{passage_id[:80]}'; give the passages that these vectors were made of"
+                f"{place}: no passage has the id '{passage_id[:80]}'; give the passages that these vectors were made of"
             )
-        if self._seen[found]:
-            raise InputError(f"{where}: id '{passage_id[:80]}' is there twice; leave one of its vectors out")
-        self._seen[found] = True
-        return found
+        if self._seen[row]:
+            raise InputError(f"{place}: id '{passage_id[:80]}' is there twice; leave one of its vectors out")
+        self._seen[row] = True
+        return row
 
-    def _counted(self) -> str:
+    def _passage_count(self) -> str:
         rejected = sum(file["rejected"] for file in self._store.facts["files"])
         return f"{len(self._store)} passages" + (f" ({rejected} rows were rejected)" if rejected else "")
 
@@ -235,9 +243,9 @@ class _Places:
         missing = np.flatnonzero(~self._seen)
         if not len(missing):
             return
-        named = ", ".join(f"'{self._store[int(i)].id[:80]}'" for i in missing[:3])
+        ids = ", ".join(f"'{self._store[int(i)].id[:80]}'" for i in missing[:3])
         raise InputError(
-            f"{', '.join(files[:3])}: {self.count} vectors for {self._counted()}; {len(missing)} have none, first {named}: "
+            f"{', '.join(files[:3])}: {self.count} vectors for {self._passage_count()}; {len(missing)} have none, first {ids}: "
             f"is a shard missing?  {_WITH_IDS}"
         )
 
@@ -251,29 +259,28 @@ def _compare(vectors: NDArray[Any], store: PassageStore, encoder: Encoder) -> No
     texts = [passage_text(store[int(row)]) for row in rows]
     if len(set(texts)) < 4:  # too few to tell
         return
-    there = np.asarray(vectors[rows], np.float32)
-    cosines = encoder.encode(texts, "passage") @ there.T
-    own = np.diagonal(cosines) >= cosines.max(axis=1) - 1e-3
-    if own.mean() <= 0.5:
+    references = np.asarray(vectors[rows], np.float32)
+    cosines = encoder.encode(texts, "passage") @ references.T
+    is_nearest = np.diagonal(cosines) >= cosines.max(axis=1) - 1e-3
+    if is_nearest.mean() <= 0.5:
         raise InputError(
             f"these are not the vectors of these passages by the encoder '{encoder.name}': of {len(rows)} passages encoded again, "
-            f"{int(own.sum())} are nearest to their own vector.  Set AMBISCOPE_ENCODER to the encoder that made them, or check their order"
+            f"{int(is_nearest.sum())} are nearest to their own vector.  Set AMBISCOPE_ENCODER to the encoder that made them, or check their order"
         )
 
 
-def keep_index(given: Given, folder: Path, count: int, dimension: int) -> str:
+def copy_index(source: VectorFiles, folder: Path, count: int, dimension: int) -> str:
     """Copies a finished FAISS index that can be searched as it is, and returns its kind; empty if one has to be built of its vectors."""
     import faiss
 
-    if len(given.files) != 1 or given.ids or given.files[0].suffix.lower() != ".faiss" or count < index.APPROXIMATE_FROM:
+    if len(source.files) != 1 or source.ids or source.files[0].suffix.lower() != ".faiss" or count < index.APPROXIMATE_FROM:
         return ""
-    found = _opened(given.files[0])
-    kinds: dict[str, Any] = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}
-    kind = next((name for name, kept in kinds.items() if isinstance(found, kept)), "")
-    if not kind or found.metric_type != faiss.METRIC_INNER_PRODUCT:
+    loaded = _read_index(source.files[0])
+    kind = index.kind_of(loaded)
+    if not kind or loaded.metric_type != faiss.METRIC_INNER_PRODUCT:
         return ""
-    if (found.ntotal, found.d) != (count, dimension):  # its vectors were checked before
-        raise IndexMismatchError(f"{given.files[0]} was changed while it was read; give it again")
+    if (loaded.ntotal, loaded.d) != (count, dimension):  # its vectors were checked before
+        raise IndexMismatchError(f"{source.files[0]} was changed while it was read; give it again")
     with disk.replacing(folder / index.INDEX) as draft:
-        shutil.copyfile(given.files[0], draft)
+        shutil.copyfile(source.files[0], draft)
     return kind

@@ -65,12 +65,12 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
     schema = tantivy.SchemaBuilder()
     schema.add_text_field(_WORDS, stored=False, tokenizer_name=_BLANKS, index_option="freq")
     schema.add_integer_field(_ROW, stored=False, indexed=True, fast=True)
-    part = folder.with_name(folder.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
+    draft = folder.with_name(folder.name + ".part")
+    shutil.rmtree(draft, ignore_errors=True)
     tokenizer = Tokenizer()
     try:
-        part.mkdir(parents=True)
-        writer = _with_tokenizer(tantivy.Index(schema.build(), str(part))).writer(MEMORY_BYTES, 1)
+        draft.mkdir(parents=True)
+        writer = _with_tokenizer(tantivy.Index(schema.build(), str(draft))).writer(MEMORY_BYTES, 1)
         for row, text in enumerate(texts):
             writer.add_document(tantivy.Document(**{_WORDS: " ".join(tokenizer(text)), _ROW: row}))
             if row % PROGRESS_PASSAGES == PROGRESS_PASSAGES - 1:
@@ -78,14 +78,11 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         writer.commit()
         writer.wait_merging_threads()
         shutil.rmtree(folder, ignore_errors=True)
-        part.replace(folder)
+        draft.replace(folder)
     except ValueError as e:  # what Tantivy makes of a disk that refuses
-        why = disk.why(e, part)
-        shutil.rmtree(part, ignore_errors=True)
-        raise StorageError(f"{folder} cannot be written ({why})") from e
-    except OSError:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+        raise StorageError(f"{folder} cannot be written ({disk.why(e, draft)})") from e
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
     progress(count, count)
 
 
@@ -137,7 +134,7 @@ class WordMatches:
         order = np.lexsort((rows, -scores))
         return rows[order], scores[order]
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def scores(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The scores of given rows; 0 for those that share no word."""
         import tantivy
 
@@ -146,8 +143,8 @@ class WordMatches:
         query: Any = tantivy.Query
         these = query.const_score_query(query.term_set_query(self._schema, _ROW, rows.tolist()), 0.0)
         matches, scores = self._top(query.boolean_query([(tantivy.Occur.Must, these), *self._words]), len(rows))
-        known = dict(zip(matches.tolist(), scores.tolist(), strict=True))
-        return np.array([known.get(row, 0.0) for row in rows.tolist()], np.float32)
+        score_of = dict(zip(matches.tolist(), scores.tolist(), strict=True))
+        return np.array([score_of.get(row, 0.0) for row in rows.tolist()], np.float32)
 
     def _top(self, query: Any, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         hits = self._searcher.search(query, max(1, k), count=False).hits

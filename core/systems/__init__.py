@@ -1,7 +1,7 @@
 """Answering systems.  A new system is one file here and one entry in SYSTEMS.
 
-`target` names a factory `build(name, parts, options, own) -> AnsweringSystem`; `options` the dataclass of its own options (core.systems.base.options),
-an instance of which is `own`.
+`target` names a factory `build(name, parts, options, config) -> AnsweringSystem`; `options` the dataclass of its own options
+(core.systems.base.options), an instance of which is `config`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from core.types import AnsweringSystem
 
 SEQ2SEQ = "encoder-decoder fid"  # bundled; AMBISCOPE_SEQ2SEQ names another
-GONE = Entry("", "a system that no longer exists")
 LANGUAGE_MODEL = ("a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL",)
 SMALL = "The bundled model is small and trained to show how this method works: its answers are often incomplete or wrong."
 LONG = 20  # passages, if AMBISCOPE_TOP_K is lower: Lee et al. 2025, appendix D
@@ -250,7 +249,7 @@ SYSTEMS = Registry(
 
 def entry_of(system: str) -> Entry:
     """A system's entry; an empty one for a system that no longer exists, so that its stored runs still open."""
-    entry: Entry = SYSTEMS.get(system, GONE)
+    entry: Entry = SYSTEMS.get(system, Entry("", "a system that no longer exists"))
     return entry
 
 
@@ -276,7 +275,7 @@ def is_bundled(checkpoint: str) -> bool:
 
 
 def remark(system: str, checkpoint: str = "default") -> str:
-    """What stands beside a system or a run with these weights: `mechanism only` (it is not ranked), or which parts of its paper are missing.
+    """The remark beside a system or a run with these weights: `mechanism only` (it is not ranked), or which parts of its paper are missing.
 
     >>> remark("spanseqgen"), remark("spanseqgen", "t5-base"), remark("one-pass")
     ('mechanism only', '', '')
@@ -318,5 +317,5 @@ def passages_to_read(system: str, top_k: int) -> int:
     >>> passages_to_read("verdict", 10), passages_to_read("verdict", 40), passages_to_read("one-pass", 10), passages_to_read("dtv", 10)
     (20, 40, 10, 5)
     """
-    own: int = entry_of(system).passages
-    return own if 0 < own < TOP_K else max(top_k, own)
+    passages: int = entry_of(system).passages
+    return passages if 0 < passages < TOP_K else max(top_k, passages)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CheckpointError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from core.models.span.answerer import SpanAnswerer
 
 
-def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
+def build(name: str, parts: SystemParts, options: Options, config: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
     """`ambigprompt` is the paper's method: nothing but the prompt keeps the model from repeating itself."""
     from core.models.loading.finding import find_checkpoint
     from core.models.span.answerer import Decoding, load_answerer
@@ -37,74 +38,71 @@ def build(name: str, parts: SystemParts, options: Options, own: AmbigPromptOptio
     from core.models.span.fast_loop import FastSpanLoop, Rereading
 
     settings, repeats = parts.settings, name == "ambigprompt"
-    trained = training_of(find_checkpoint(settings.answerer, "answerer"))  # fail before weights are loaded
-    _check_prompting(own, trained.prompting, settings.answerer)
-    decoding = Decoding(own.eoi_bias, getattr(own, "keep_above", 1.0), repeats=repeats)
+    training = training_of(find_checkpoint(settings.answerer, "answerer"))  # fail before weights are loaded
+    _check_prompting(config, training.prompting, settings.answerer)
+    decoding = Decoding(config.eoi_bias, getattr(config, "keep_above", 1.0), repeats=repeats)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
     decoded = {k: v for k, v in asdict(decoding).items() if v or k != "repeats"}  # as in the digests of fitted calibrations
-    used: dict[str, Any] = {"decoding": decoded, "prompting": trained.prompting, "stage": trained.stage}
+    provenance: dict[str, Any] = {"decoding": decoded, "prompting": training.prompting, "stage": training.stage}
     model.reader = None
     if decoding.keep_above < 1:
-        model.reader, used["reader_digest"] = load_reader(settings.reader, settings.device)
-        used["reader"] = settings.reader
-    key = CalibrationKey(name, "answerer", digest_of(digest, used["decoding"], used.get("reader_digest")))
-    return _looped(
-        name, parts, options, own, model, digest, lambda: FastSpanLoop(model, Rereading(own.reread)), used, key, repeats
-    )
+        model.reader, provenance["reader_digest"] = load_reader(settings.reader, settings.device)
+        provenance["reader"] = settings.reader
+    key = CalibrationKey(name, "answerer", digest_of(digest, provenance["decoding"], provenance.get("reader_digest")))
+    loop = partial(FastSpanLoop, model, Rereading(config.reread))
+    return _loop_system(name, parts, options, config, model, digest, loop, provenance, key, repeats)
 
 
-def build_seq2seq(name: str, parts: SystemParts, options: Options, own: LoopOptions) -> LoopSystem:
+def build_seq2seq(name: str, parts: SystemParts, options: Options, config: LoopOptions) -> LoopSystem:
     from core.models.seq2seq.fid import Generation, load_fid
     from core.models.span.fast_loop import FastTextLoop, Rereading
 
-    generation, settings = Generation(eoi_bias=own.eoi_bias, repeats=True), parts.settings
+    generation, settings = Generation(eoi_bias=config.eoi_bias, repeats=True), parts.settings
     model, digest = load_fid(settings.answerer, settings.device, generation)
     if model.config.target != "step":
         raise CheckpointError(
             f"{settings.answerer} was trained to write whole answer sets, not one answer a step: name it in AMBISCOPE_SEQ2SEQ for "
             "fid and spanseqgen, or train one with --target step"
         )
-    _check_prompting(own, model.config.prompting, settings.answerer)
-    used = {"decoding": asdict(generation), "prompting": model.config.prompting}
+    _check_prompting(config, model.config.prompting, settings.answerer)
+    provenance = {"decoding": asdict(generation), "prompting": model.config.prompting}
     key = CalibrationKey(name, SEQ2SEQ_ANSWERER, digest_of(digest, asdict(generation)))
-    return _looped(
-        name, parts, options, own, model, digest, lambda: FastTextLoop(model, Rereading(own.reread)), used, key, True
-    )
+    loop = partial(FastTextLoop, model, Rereading(config.reread))
+    return _loop_system(name, parts, options, config, model, digest, loop, provenance, key, True)
 
 
-def _check_prompting(own: LoopOptions, trained: str, checkpoint: str) -> None:
+def _check_prompting(config: LoopOptions, trained: str, checkpoint: str) -> None:
     """Raises CheckpointError for weights trained with another mechanism: they would run, but give meaningless answers."""
-    if own.prompting not in ("trained", trained):
+    if config.prompting not in ("trained", trained):
         raise CheckpointError(
-            f"checkpoint '{checkpoint}' was trained with prompting {trained}, not {own.prompting}; train one with "
-            f"`python -m core train answerer --prompting {own.prompting}` (seq2seq for an encoder-decoder) and name it in AMBISCOPE_ANSWERER"
+            f"checkpoint '{checkpoint}' was trained with prompting {trained}, not {config.prompting}; train one with "
+            f"`python -m core train answerer --prompting {config.prompting}` (seq2seq for an encoder-decoder) and name it in AMBISCOPE_ANSWERER"
         )
 
 
-def _looped(
+def _loop_system(
     name: str,
     parts: SystemParts,
     options: Options,
-    own: LoopOptions,
+    config: LoopOptions,
     model: SpanAnswerer | FidAnswerer,
     digest: str,
-    fast: Callable[[], AnsweringModel],
-    used: Mapping[str, Any],
+    make_fast_loop: Callable[[], AnsweringModel],
+    provenance: Mapping[str, Any],
     key: CalibrationKey,
     repeats: bool,
 ) -> LoopSystem:
-    """The loop over `model`, or over what `fast` creates for each run."""
+    """The loop over `model`, or over what `make_fast_loop` gives for each run."""
     checkpoint = parts.settings.answerer
-    clarifier, used_by_it = make_clarifier(own, parts.settings, options.clarify, model)
-    calibration = key.find(checkpoint, own.calibration)
+    clarifier, clarifier_provenance = make_clarifier(config, parts.settings, options.clarify, model)
     return LoopSystem(
         name,
         parts,
         options,
-        lambda _: fast() if own.loop == "fast" else model,
+        lambda _: make_fast_loop() if config.loop == "fast" else model,
         (checkpoint, digest),
-        own=own,
-        used={**used, **used_by_it},
+        config=config,
+        provenance={**provenance, **clarifier_provenance},
         clarifier=clarifier,
-        end=LoopEnd.of(options.stop_above, own.stop, calibration, key, repeats),
+        end=LoopEnd(config.stop, calibration=key.find(checkpoint, config.calibration), key=key, repeats=repeats),
     )

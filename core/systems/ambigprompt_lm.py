@@ -27,26 +27,26 @@ class _LanguageAnswerer:
 
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
         """Raises LanguageModelError if no reply can be used."""
-        further = self.generator.next_answer(question, [p.passage for p in passages], previous, self.calls)
-        if further is None:
+        answer = self.generator.next_answer(question, [p.passage for p in passages], previous, self.calls)
+        if answer is None:
             return t.Proposal((), 1.0)
-        text, evidence = further
+        text, evidence = answer
         return t.Proposal((t.Candidate(text, 1.0, evidence),), 0.0)
 
 
 def language_loop(
-    name: str, parts: SystemParts, options: Options, own: ClarifierOptions, generator: PromptedGenerator
+    name: str, parts: SystemParts, options: Options, config: ClarifierOptions, generator: PromptedGenerator
 ) -> LoopSystem:
     """Raises CheckpointError if the clarifier's weights are missing."""
-    clarifier, used = make_clarifier(own, parts.settings, options.clarify)
+    clarifier, provenance = make_clarifier(config, parts.settings, options.clarify)
     system = LoopSystem(
         name,
         parts,
         options,
         lambda run: _LanguageAnswerer(generator, run.calls),
         (generator.name, ""),
-        own=own,
-        used={**used, "generator": dict(generator.about)},
+        config=config,
+        provenance={**provenance, "generator": dict(generator.about)},
         clarifier=clarifier,
         end=LoopEnd(repeats=True),
     )
@@ -54,6 +54,6 @@ def language_loop(
     return system
 
 
-def build(name: str, parts: SystemParts, options: Options, own: ClarifierOptions) -> LoopSystem:
+def build(name: str, parts: SystemParts, options: Options, config: ClarifierOptions) -> LoopSystem:
     """Raises NoLanguageModelError, InputError, LanguageModelError, CheckpointError."""
-    return language_loop(name, parts, options, own, load_language_generator(parts.settings))
+    return language_loop(name, parts, options, config, load_language_generator(parts.settings))

@@ -25,56 +25,56 @@ Write = Callable[[str, int], list[str]]  # (question, maximum) -> disambiguated 
 
 
 class DisambigFirst(System):
+    config: DisambigFirstOptions
+
     def __init__(
         self,
         parts: SystemParts,
         options: Options,
-        own: DisambigFirstOptions,
+        config: DisambigFirstOptions,
         model: AmbiguityModel,
         reader: PassageReader,
         write: Write,
         digests: tuple[str, str, str],
     ) -> None:
         """`digests`: of the ambiguity model's, the reader's and the rewriter's weights."""
-        self.own, self.model, self.reader, self.write = own, model, reader, write
+        self.model, self.reader, self.write = model, reader, write
         ambiguity, checkpoint, rewriter = digests
-        used = {"ambiguity_digest": ambiguity, "rewriter": parts.settings.rewriter, "rewriter_digest": rewriter}
+        provenance = {"ambiguity_digest": ambiguity, "rewriter": parts.settings.rewriter, "rewriter_digest": rewriter}
         # no clarifier: the disambiguated questions come before the answers
-        super().__init__("disambig-first", parts, options, (parts.settings.reader, checkpoint), own=own, used=used)
+        super().__init__(
+            "disambig-first", parts, options, (parts.settings.reader, checkpoint), config=config, provenance=provenance
+        )
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
-        begun, question, first = time.perf_counter(), run.reading, run.passages
+        start, question, retrieved = time.perf_counter(), run.reading, run.passages
         ambiguous = self.model.probability(question.text)
-        meanings = self.write(question.text, self.own.questions) if ambiguous >= self.own.ambiguous_above else []
+        meanings = self.write(question.text, self.config.questions) if ambiguous >= self.config.ambiguous_above else []
         banned = {answer_key(b) for b in question.banned}
         answers: list[str] = list(question.pinned)
-        yield from answer_events([t.Candidate(p, 1.0) for p in answers], (), len(answers), first, 0.0)
+        yield from answer_events([t.Candidate(p, 1.0) for p in answers], (), len(answers), retrieved, 0.0)
         for text in meanings or [question.text]:
             if len(answers) >= self.options.max_answers:
                 break
             run.check()
             number, prompt = len(answers) + 1, text if meanings else ""
-            read: Sequence[t.RetrievedPassage] = first
+            passages: Sequence[t.RetrievedPassage] = retrieved
             if text != question.text:
-                read = yield from self.search_further(run, text, self.options.passages)
-                if not read:
+                passages = yield from self.search_further(run, text, self.options.passages)
+                if not passages:
                     continue
             yield t.StepStarted(number, tuple(answers), prompt)
-            candidates = candidates_of(self.reader.read(text, [p.passage for p in read]))
+            candidates = candidates_of(self.reader.read(text, [p.passage for p in passages]))
             best = next((c for c in candidates if answer_key(c.text) not in banned), None)
-            if best is None:
-                continue
-            if not shares_words(best.text, answers):  # meanings with the same answer give one answer
-                seconds = time.perf_counter() - begun
-                yield from answer_events([best], candidates, 0, read, seconds, number, answers, prompt)
+            if best is not None and not shares_words(best.text, answers):  # meanings with the same answer give one answer
+                seconds = time.perf_counter() - start
+                yield from answer_events([best], candidates, 0, passages, seconds, number, answers, prompt)
                 if self.options.clarify:
                     yield t.QuestionClarified(_clarification(best.text, text, question.text), 0.0)
                 answers.append(best.text)
-            begun = time.perf_counter()
-        decision = f"P(ambiguous) is {ambiguous:.0%}"
-        return (
-            f"{decision}: {len(meanings)} meanings were asked" if meanings else f"{decision}: the question was asked as it is"
-        )
+            start = time.perf_counter()
+        outcome = f"{len(meanings)} meanings were asked" if meanings else "the question was asked as it is"
+        return f"P(ambiguous) is {ambiguous:.0%}: {outcome}"
 
 
 def _clarification(answer: str, meaning: str, question: str) -> t.Clarification:
@@ -93,10 +93,10 @@ def from_question_alone(rewriter: Seq2SeqRewriter) -> Write:
     return write
 
 
-def build(name: str, parts: SystemParts, options: Options, own: DisambigFirstOptions) -> DisambigFirst:
+def build(name: str, parts: SystemParts, options: Options, config: DisambigFirstOptions) -> DisambigFirst:
     settings = parts.settings
     model, digest = load_ambiguity("default", settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
     loaded, rewriter_digest = load_rewriter(settings.rewriter, settings.device)
-    write = from_question_alone(Seq2SeqRewriter(loaded.answerer, own.questions + 1))  # one may be a copy of the question
-    return DisambigFirst(parts, options, own, model, reader, write, (digest, reader_digest, rewriter_digest))
+    write = from_question_alone(Seq2SeqRewriter(loaded.answerer, config.questions + 1))  # one may be a copy of the question
+    return DisambigFirst(parts, options, config, model, reader, write, (digest, reader_digest, rewriter_digest))

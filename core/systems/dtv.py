@@ -37,13 +37,12 @@ def union(searches: Sequence[Sequence[t.RetrievedPassage]]) -> list[t.RetrievedP
 
 
 class DiversifyThenVerify(InterpretationSystem):
-    def __init__(self, name: str, parts: SystemParts, options: Options, own: DtvOptions, generator: PromptedGenerator) -> None:
-        super().__init__(name, parts, options, generator, own)
-        self.own, self.generator = own, generator
+    config: DtvOptions
+    generator: PromptedGenerator
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         """One search for each imagined question, then pruning; a question's own passages are taken as they are."""
-        questions = self.generator.pseudo_interpretations(run.question.text, self.own.interpretations, run.calls)  # Eq. 1
+        questions = self.generator.pseudo_interpretations(run.question.text, self.config.interpretations, run.calls)  # Eq. 1
         yield from run.calls.finish_role()
         if not questions:
             raise LanguageModelError("the language model failed at 'pseudo_interpretations': it wrote no question")
@@ -58,7 +57,7 @@ class DiversifyThenVerify(InterpretationSystem):
         for imagined in questions:
             run.check()
             try:
-                retrieved = self.search(run.question, imagined, self.own.passages_each)
+                retrieved = self.search(run.question, imagined, self.config.passages_each)
             except NothingRetrievedError as error:  # nothing for this question; others may find passages
                 nothing = error
                 retrieved = t.PassagesRetrieved((), 0.0, imagined)
@@ -77,25 +76,25 @@ class DiversifyThenVerify(InterpretationSystem):
         if self.info.name == "dtv":
             passages = yield from self._verified(run)  # Eq. 3
             if not passages:
-                why = f"verification kept none of {listed(len(run.passages), 'passage')}: the corpus answers none of the pseudo-interpretations"
-                return Interpreted((), why)
-        read, most = [p.passage for p in passages], self.options.max_answers
-        clarified = self.generator.clarify_long(run.question.text, read, run.calls, most)  # Eq. 4
+                note = f"verification kept none of {listed(len(run.passages), 'passage')}: the corpus answers none of the pseudo-interpretations"
+                return Interpreted((), note)
+        texts, max_answers = [p.passage for p in passages], self.options.max_answers
+        clarified = self.generator.clarify_long(run.question.text, texts, run.calls, max_answers)  # Eq. 4
         yield from run.calls.finish_role()
         interpretations = unique(clarified or ())
         for interpretation in interpretations:
             yield t.InterpretationProposed(interpretation)
-        why = f"{listed(len(interpretations), 'interpretation')} from {listed(len(read), 'passage')}"
-        nothing = f"the passages answer no meaning of the question; {listed(len(read), 'passage')} read"
-        return Interpreted(tuple(interpretations), why if interpretations else nothing)
+        note = f"{listed(len(interpretations), 'interpretation')} from {listed(len(texts), 'passage')}"
+        no_answer = f"the passages answer no meaning of the question; {listed(len(texts), 'passage')} read"
+        return Interpreted(tuple(interpretations), note if interpretations else no_answer)
 
     def _verified(self, run: SystemRun) -> Generator[t.Event, None, list[t.RetrievedPassage]]:
         """The passages that answer at least one question; one long call for each question."""
         passages, questions = run.passages, run.memo
         decisions = self.generator.supporting(questions, [p.passage for p in passages], run.calls)
         for text, decision in zip(questions, decisions, strict=True):
-            why = "" if decision is not None else "the language model failed"
-            yield t.QuestionVerified(text, tuple(passages[i].passage.id for i in sorted(decision or ())), why)
+            problem = "" if decision is not None else "the language model failed"
+            yield t.QuestionVerified(text, tuple(passages[i].passage.id for i in sorted(decision or ())), problem)
         yield from run.calls.finish_role()
         good = frozenset().union(*(v for v in decisions if v is not None))
         verified = [p for i, p in enumerate(passages) if i in good]
@@ -103,9 +102,9 @@ class DiversifyThenVerify(InterpretationSystem):
         return verified
 
 
-def _pruned(selected: Sequence[t.RetrievedPassage], dropped: Sequence[t.RetrievedPassage], why: str) -> t.PassagesPruned:
-    return t.PassagesPruned(tuple(p.passage.id for p in selected), tuple(p.passage.id for p in dropped), why)
+def _pruned(selected: Sequence[t.RetrievedPassage], dropped: Sequence[t.RetrievedPassage], reason: str) -> t.PassagesPruned:
+    return t.PassagesPruned(tuple(p.passage.id for p in selected), tuple(p.passage.id for p in dropped), reason)
 
 
-def build(name: str, parts: SystemParts, options: Options, own: DtvOptions) -> DiversifyThenVerify:
-    return DiversifyThenVerify(name, parts, options, own, load_language_generator(parts.settings))
+def build(name: str, parts: SystemParts, options: Options, config: DtvOptions) -> DiversifyThenVerify:
+    return DiversifyThenVerify(name, parts, options, load_language_generator(parts.settings), config)

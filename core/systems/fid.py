@@ -20,12 +20,12 @@ from core.systems.base.writing import WritingSystem
 METHODS: dict[str, Method] = {"fid-nucleus": "nucleus", "fid-top-k": "top-k", "fid-diverse-beam": "diverse-beam"}
 
 
-def build(name: str, parts: SystemParts, options: Options, own: ClarifierOptions) -> WritingSystem:
-    settings, decoded = parts.settings, {f.name for f in fields(SequenceDecoding)}
+def build(name: str, parts: SystemParts, options: Options, config: ClarifierOptions) -> WritingSystem:
+    settings, decoding_fields = parts.settings, {f.name for f in fields(SequenceDecoding)}
     method = METHODS.get(name, "greedy")
-    decoding = SequenceDecoding(method, **{k: v for k, v in own.stored().items() if k in decoded})
+    decoding = SequenceDecoding(method, **{k: v for k, v in config.as_dict().items() if k in decoding_fields})
     answerer, digest = load_fid(settings.seq2seq, settings.device)
-    clarifier, used = make_clarifier(own, settings, options.clarify)
-    used |= {"decoding": asdict(decoding)}
+    clarifier, provenance = make_clarifier(config, settings, options.clarify)
+    provenance |= {"decoding": asdict(decoding)}
     writer, checkpoint = Writer(answerer, decoding), (settings.seq2seq, digest)
-    return WritingSystem(name, parts, options, writer, checkpoint, own=own, used=used, clarifier=clarifier)
+    return WritingSystem(name, parts, options, writer, checkpoint, config=config, provenance=provenance, clarifier=clarifier)

@@ -25,42 +25,42 @@ from core.systems.options import JprOptions
 
 
 class Jpr(ReadingSystem):
+    config: JprOptions
+
     def __init__(
         self,
         parts: SystemParts,
         options: Options,
-        own: JprOptions,
+        config: JprOptions,
         reader: PassageReader,
         digest: str,
         joint: tuple[JointNetwork, str] | None = None,
     ) -> None:
         """`joint`: the network of `reranker: trained`, with the digest of its weights."""
-        self.own, self.joint = own, joint
-        used = {} if joint is None else {"joint_digest": joint[1]}
-        weights = digest_of(digest, joint[1] if joint else "", own.pool, own.diversity, own.length_penalty)
-        key = CalibrationKey(f"jpr {own.reranker}", "reader", weights)
-        super().__init__("jpr", parts, options, own, reader, (parts.settings.reader, digest), key, used)
+        self.joint = joint
+        provenance = {} if joint is None else {"joint_digest": joint[1]}
+        weights = digest_of(digest, joint[1] if joint else "", config.pool, config.diversity, config.length_penalty)
+        key = CalibrationKey(f"jpr {config.reranker}", "reader", weights)
+        super().__init__("jpr", parts, options, config, reader, digest, key, provenance)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         """The picked passages in the order of picking, with the time for retrieval and reranking; the reader reads the whole pool for it."""
-        started, question = time.perf_counter(), run.question.text
-        pool = self.search(run.question, question, max(self.own.pool, self.options.passages)).passages
+        start, question = time.perf_counter(), run.question.text
+        pool = self.search(run.question, question, max(self.config.pool, self.options.passages)).passages
         texts = [p.passage for p in pool]
-        states = None
-        if self.joint is None:
+        joint, states = self.joint, None
+        if joint is None:
             readouts = self.reader.read(question, texts)
         else:
             readouts, states = self.reader.read_states(question, texts)
         run.check()
-        by_reader = ReaderScorer(readouts, [p.similarity for p in pool], self.own.diversity)
-        scorer: Scorer = by_reader
-        if self.joint is not None and states is not None:
-            scorer = TrainedScorer(self.joint[0], states, by_reader)
-        picks = tree_decode(scorer, self.options.passages, self.own.length_penalty)
+        by_reader = ReaderScorer(readouts, [p.similarity for p in pool], self.config.diversity)
+        scorer: Scorer = by_reader if joint is None or states is None else TrainedScorer(joint[0], states, by_reader)
+        picks = tree_decode(scorer, self.options.passages, self.config.length_penalty)
         run.memo = [readouts[pick.passage] for pick in picks]
-        picked = tuple(replace(pool[pick.passage], rank=rank, score=pick.score) for rank, pick in enumerate(picks, 1))
-        yield t.PassagesRetrieved(picked, time.perf_counter() - started, question)
-        return picked
+        passages = tuple(replace(pool[pick.passage], rank=rank, score=pick.score) for rank, pick in enumerate(picks, 1))
+        yield t.PassagesRetrieved(passages, time.perf_counter() - start, question)
+        return passages
 
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         return candidates_of(run.memo, "dpr")
@@ -69,15 +69,15 @@ class Jpr(ReadingSystem):
         return f"one pass over {len(run.passages)} picked passages; {self.stopping.description()}"
 
 
-def build(name: str, parts: SystemParts, options: Options, own: JprOptions) -> Jpr:
+def build(name: str, parts: SystemParts, options: Options, config: JprOptions) -> Jpr:
     settings = parts.settings
     reader, digest = load_reader(settings.reader, settings.device)
-    if own.reranker == "trained":  # the passage reranker beside a reader's folder, as in checkpoints/
-        beside = find_checkpoint(settings.reader, "reader").with_name(KIND)
+    if config.reranker == "trained":  # the passage reranker beside a reader's folder, as in checkpoints/
+        folder = find_checkpoint(settings.reader, "reader").with_name(KIND)
         try:
-            return Jpr(parts, options, own, reader, digest, load_joint(str(beside), digest))
+            return Jpr(parts, options, config, reader, digest, load_joint(str(folder), digest))
         except CheckpointError:  # a reader that none was trained for picks by itself
             if "reranker" in options.extra:
                 raise
-            own = replace(own, reranker="reader")
-    return Jpr(parts, options, own, reader, digest)
+            config = replace(config, reranker="reader")
+    return Jpr(parts, options, config, reader, digest)

@@ -17,20 +17,20 @@ from core.systems.options import OnePassOptions
 
 
 class OnePass(ReadingSystem):
+    config: OnePassOptions
+
     def __init__(
-        self, name: str, parts: SystemParts, options: Options, own: OnePassOptions, reader: PassageReader, digest: str
+        self, name: str, parts: SystemParts, options: Options, config: OnePassOptions, reader: PassageReader, digest: str
     ) -> None:
         """`dpr-threshold` writes disambiguated questions too (AmbigQA's "Thresholding + QD")."""
-        self.scoring = own.scoring
         # both systems read the same way: only the scoring differs
-        key = CalibrationKey(f"reading {own.scoring}", "reader", digest)
-        checkpoint = (parts.settings.reader, digest)
-        super().__init__(name, parts, options, own, reader, checkpoint, key, {}, clarifies=name == "dpr-threshold")
+        key = CalibrationKey(f"reading {config.scoring}", "reader", digest)
+        super().__init__(name, parts, options, config, reader, digest, key, {}, clarifies=name == "dpr-threshold")
 
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])
-        return candidates_of(readouts, self.scoring)
+        return candidates_of(readouts, self.config.scoring)
 
 
-def build(name: str, parts: SystemParts, options: Options, own: OnePassOptions) -> OnePass:
-    return OnePass(name, parts, options, own, *load_reader(parts.settings.reader, parts.settings.device))
+def build(name: str, parts: SystemParts, options: Options, config: OnePassOptions) -> OnePass:
+    return OnePass(name, parts, options, config, *load_reader(parts.settings.reader, parts.settings.device))

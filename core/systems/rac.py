@@ -24,14 +24,12 @@ from core.text import answer_key, listed, question_key
 
 
 class RetrievalAugmentedClarification(InterpretationSystem):
-    def __init__(self, name: str, parts: SystemParts, options: Options, own: RacOptions, generator: PromptedGenerator) -> None:
-        super().__init__(name, parts, options, generator, own)
-        self.generator, self.relax = generator, own.relax == "yes"
-        self.depth = own.depth if isinstance(own, RacTreeOptions) else 0  # 0: no tree
+    config: RacOptions
+    generator: PromptedGenerator
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         query = run.question.text
-        if self.relax and run.question.passages is None:
+        if self.config.relax == "yes" and run.question.passages is None:
             query = self.generator.relax(query, run.calls)
             yield from run.calls.finish_role()
             yield t.QuestionRelaxed(query)
@@ -44,47 +42,47 @@ class RetrievalAugmentedClarification(InterpretationSystem):
         clarified = self.generator.clarify_long(run.question.text, passages, run.calls, self.options.max_answers)  # Eq. 13
         yield from run.calls.finish_role()
         interpretations = unique(clarified or ())
-        if self.depth:
-            return (yield from self._grow(run, interpretations))
+        if isinstance(self.config, RacTreeOptions):
+            return (yield from self._grow(run, interpretations, self.config.depth))
         for interpretation in interpretations:
             yield t.InterpretationProposed(interpretation)
-        return Interpreted(tuple(interpretations), _why(len(interpretations), len(passages)))
+        return Interpreted(tuple(interpretations), _note(len(interpretations), len(passages)))
 
-    def _grow(self, run: SystemRun, roots: list[t.Interpretation]) -> Generator[t.Event, None, Interpreted]:
+    def _grow(self, run: SystemRun, roots: list[t.Interpretation], max_depth: int) -> Generator[t.Event, None, Interpreted]:
         """Breadth first: prune a node's interpretations, then clarify the valid ones further."""
         valid: list[t.Interpretation] = []
-        known: set[tuple[str, str]] = set()
+        seen_keys: set[tuple[str, str]] = set()
         waiting = deque([(roots, run.passages, 1)])
         nodes = pruned = 0
         while waiting and len(valid) < self.options.max_answers:
-            children, read, depth = waiting.popleft()
-            fresh = [c for c in children if _key(c) not in known]
-            known.update(map(_key, fresh))
+            children, passages, depth = waiting.popleft()
+            new = [c for c in children if _key(c) not in seen_keys]
+            seen_keys.update(map(_key, new))
             nodes, before = nodes + 1, len(valid)
-            for child in (yield from self._pruned(run, fresh, read)):
+            for child in (yield from self._pruned(run, new, passages)):
                 yield t.InterpretationProposed(child)
                 pruned += bool(child.abstained)
                 if not child.abstained and len(valid) < self.options.max_answers:
                     valid.append(child)
-            for child in valid[before:] if depth < self.depth else ():
+            for child in valid[before:] if depth < max_depth else ():
                 run.check()
                 grown = yield from self._expanded(run, child)
                 if grown is not None:
                     waiting.append((*grown, depth + 1))
         banned = set(map(answer_key, run.question.banned))
-        if told := [i for i in valid if answer_key(i.answer) not in banned]:
-            cited = [p.passage for p in run.passages if p.passage.id in {i.passage_id for i in told}]
-            text = self.generator.long_answer(run.question.text, told, cited, run.calls)
+        if valid_answers := [i for i in valid if answer_key(i.answer) not in banned]:
+            cited = [p.passage for p in run.passages if p.passage.id in {i.passage_id for i in valid_answers}]
+            text = self.generator.long_answer(run.question.text, valid_answers, cited, run.calls)
             yield from run.calls.events()
             if text:
                 yield t.LongAnswerWritten(text)
-        why = f"{_why(len(valid), len(run.passages))}; {listed(nodes, 'node')} of the tree read, {pruned} pruned"
-        return Interpreted(tuple(valid), why)
+        note = f"{_note(len(valid), len(run.passages))}; {listed(nodes, 'node')} of the tree read, {pruned} pruned"
+        return Interpreted(tuple(valid), note)
 
     def _expanded(
         self, run: SystemRun, node: t.Interpretation
     ) -> Generator[t.Event, None, tuple[list[t.Interpretation], tuple[t.RetrievedPassage, ...]] | None]:
-        """(interpretations of a node from its own passages, those passages); None if nothing was found or the call failed."""
+        """(interpretations of a node from its own passages, those passages); None if no passage matches or the call failed."""
         try:
             retrieved = self.search(run.question, node.question, self.options.passages)
         except NothingRetrievedError:
@@ -97,13 +95,13 @@ class RetrievalAugmentedClarification(InterpretationSystem):
         return None if children is None else (unique(children), retrieved.passages)
 
     def _pruned(
-        self, run: SystemRun, nodes: list[t.Interpretation], read: tuple[t.RetrievedPassage, ...]
+        self, run: SystemRun, nodes: list[t.Interpretation], passages: tuple[t.RetrievedPassage, ...]
     ) -> Generator[t.Event, None, list[t.Interpretation]]:
         """The nodes after self-verification; a pruned one is an abstention.  A node whose check failed stays unverified."""
-        by_id = {p.passage.id: p.passage for p in read}
-        everything = tuple(by_id.values())
+        by_id = {p.passage.id: p.passage for p in passages}
+        all_passages = tuple(by_id.values())
         claims = [
-            Claim(run.question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else everything) for n in nodes
+            Claim(run.question.text, n.answer, (by_id[n.passage_id],) if n.passage_id in by_id else all_passages) for n in nodes
         ]
         decisions = self.generator.verify(claims, run.calls)
         yield from run.calls.finish_role()
@@ -115,7 +113,7 @@ def _key(interpretation: t.Interpretation) -> tuple[str, str]:
     return question_key(interpretation.question), answer_key(interpretation.answer)
 
 
-def _why(interpretations: int, passages: int) -> str:
+def _note(interpretations: int, passages: int) -> str:
     if not interpretations:
         return f"the corpus answers no meaning of the question; {listed(passages, 'passage')} read"
     if interpretations == 1:
@@ -123,5 +121,5 @@ def _why(interpretations: int, passages: int) -> str:
     return f"{interpretations} interpretations from {listed(passages, 'passage')}"
 
 
-def build(name: str, parts: SystemParts, options: Options, own: RacOptions) -> RetrievalAugmentedClarification:
-    return RetrievalAugmentedClarification(name, parts, options, own, load_language_generator(parts.settings))
+def build(name: str, parts: SystemParts, options: Options, config: RacOptions) -> RetrievalAugmentedClarification:
+    return RetrievalAugmentedClarification(name, parts, options, load_language_generator(parts.settings), config)

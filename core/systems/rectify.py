@@ -23,52 +23,54 @@ MAX_VERIFIED = 24  # candidates, likeliest first
 
 
 class Rectify(ReadingSystem):
+    config: RectifyOptions
+
     def __init__(
         self,
         parts: SystemParts,
         options: Options,
-        own: RectifyOptions,
+        config: RectifyOptions,
         reader: PassageReader,
         verifier: AnswererEvidence,
         digests: tuple[str, str],
     ) -> None:
         """`digests`: of the verifier's weights and of the reader's."""
-        self.own, self.verifier = own, verifier
-        key = CalibrationKey("rectify", "answerer", digest_of(*digests, own.surplus, own.evidence, own.mix))
-        used = {"reader": parts.settings.reader, "reader_digest": digests[1]}
-        super().__init__("rectify", parts, options, own, reader, (parts.settings.answerer, digests[0]), key, used)
+        self.verifier = verifier
+        key = CalibrationKey("rectify", "answerer", digest_of(*digests, config.surplus, config.evidence, config.mix))
+        provenance = {"reader": parts.settings.reader, "reader_digest": digests[1]}
+        super().__init__("rectify", parts, options, config, reader, digests[0], key, provenance)
 
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])
-        recalled = recall(run.passages, readouts, self.own.surplus, self.own.evidence)[:MAX_VERIFIED]
+        recalled = recall(run.passages, readouts, self.config.surplus, self.config.evidence)[:MAX_VERIFIED]
         run.check()
-        decisions = verify(self.verifier, run.reading.text, recalled, self.own.mix)
+        decisions = verify(self.verifier, run.reading.text, recalled, self.config.mix)
         judged = [t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in decisions]
         return sorted(judged, key=lambda c: -c.probability)
 
     def rejections(
-        self, run: SystemRun, candidates: Sequence[t.Candidate], kept: Sequence[t.Candidate]
+        self, run: SystemRun, candidates: Sequence[t.Candidate], selected: Sequence[t.Candidate]
     ) -> Iterator[t.AnswerRejected]:
         banned = {answer_key(b) for b in run.question.banned}
-        answers = {k.text for k in kept}
+        answers = {k.text for k in selected}
         for c in candidates:
             if c.text in answers or answer_key(c.text) in banned:
                 continue
-            part = next((k.text for k in kept if overlapping(c.text, k.text)), None)
-            if part is not None:
-                why = f"it is already part of '{part}'"
-            elif c.probability < self.own.threshold:
-                why = f"the verifier gives it {c.probability:.0%} on its own evidence, less than {self.own.threshold:.0%}"
+            container = next((k.text for k in selected if overlapping(c.text, k.text)), None)
+            if container is not None:
+                reason = f"it is already part of '{container}'"
+            elif c.probability < self.config.threshold:
+                reason = f"the verifier gives it {c.probability:.0%} on its own evidence, less than {self.config.threshold:.0%}"
             else:
-                why = f"{self.options.max_answers} is the maximum number of answers"
-            yield t.AnswerRejected(c.text, why)
+                reason = f"{self.options.max_answers} is the maximum number of answers"
+            yield t.AnswerRejected(c.text, reason)
 
     def summary(self, run: SystemRun, candidates: Sequence[t.Candidate]) -> str:
         return f"{len(candidates)} candidates verified"
 
 
-def build(name: str, parts: SystemParts, options: Options, own: RectifyOptions) -> Rectify:
+def build(name: str, parts: SystemParts, options: Options, config: RectifyOptions) -> Rectify:
     settings = parts.settings
     reader, reader_digest = load_reader(settings.reader, settings.device)
     model, digest = load_answering(settings.answerer, settings.device)
-    return Rectify(parts, options, own, reader, AnswererEvidence(model), (digest, reader_digest))
+    return Rectify(parts, options, config, reader, AnswererEvidence(model), (digest, reader_digest))

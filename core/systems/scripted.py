@@ -25,8 +25,8 @@ class ScriptedModel:
         self.table = {question_key(q): tuple(a) for q, a in table.items()}
 
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
-        known = self.table.get(question_key(question))
-        pool = known if known is not None else [m for p in passages for m in _NAME.findall(p.passage.text)][:2]
+        answers = self.table.get(question_key(question))
+        pool = answers if answers is not None else [m for p in passages for m in _NAME.findall(p.passage.text)][:2]
         previous_keys = {answer_key(p) for p in previous}
         remaining = [a for a in dict.fromkeys(pool) if answer_key(a) not in previous_keys]
         share = 0.9 / max(1, len(remaining))
@@ -35,14 +35,12 @@ class ScriptedModel:
 
     @staticmethod
     def _evidence(answer: str, passages: Sequence[t.RetrievedPassage]) -> t.Evidence | None:
-        for p in passages:
-            for start, end in find_spans(p.passage.text, answer):
-                return t.Evidence(p.passage.id, start, end, p.passage.text[start:end])
-        return None
+        spans = ((p.passage, *span) for p in passages for span in find_spans(p.passage.text, answer))
+        return next((t.Evidence(p.id, start, end, p.text[start:end]) for p, start, end in spans), None)
 
 
-def build(name: str, parts: SystemParts, options: Options, own: ScriptedOptions) -> LoopSystem:
-    model = ScriptedModel(own.table)
+def build(name: str, parts: SystemParts, options: Options, config: ScriptedOptions) -> LoopSystem:
+    model = ScriptedModel(config.table)
 
     def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
         out: list[tuple[str | None, float]] = []
@@ -53,8 +51,8 @@ def build(name: str, parts: SystemParts, options: Options, own: ScriptedOptions)
 
     def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
         """Sure of what the table answers."""
-        found = read([(question, passage) for passage, *_ in spans])
-        return [4.0 if text == passage.text[start:end] else -4.0 for (text, _), (passage, start, end) in zip(found, spans)]
+        readings = read([(question, passage) for passage, *_ in spans])
+        return [4.0 if text == passage.text[start:end] else -4.0 for (text, _), (passage, start, end) in zip(readings, spans)]
 
     clarifier = by_round_trip(ask_each_passage(read), judge)
-    return LoopSystem(name, parts, options, lambda _: model, ("scripted", ""), own=own, clarifier=clarifier)
+    return LoopSystem(name, parts, options, lambda _: model, ("scripted", ""), config=config, clarifier=clarifier)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 from core import types as t
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
@@ -28,28 +27,28 @@ TOKENS = 1024  # "up to 1024 tokens", section 5
 class SpanSeqGen(WritingSystem):
     """Of a pool of passages, the best by the reader are read, as many as the options say; a question's own are all read."""
 
-    pool: int
+    config: SpanSeqGenOptions
     reader: PassageReader
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
-        started, k, question = time.perf_counter(), self.options.passages, run.question
-        found = self.search(question, question.text, max(self.pool, k)).passages
-        readouts = self.reader.read(question.text, [p.passage for p in found], candidates=1)
-        order = sorted(range(len(found)), key=lambda i: readouts[i].abstain_probability)  # equal ones keep theirs
-        best = [found[i] for i in order][: k if question.passages is None else None]
+        start, k, question = time.perf_counter(), self.options.passages, run.question
+        pool = self.search(question, question.text, max(self.config.pool, k)).passages
+        readouts = self.reader.read(question.text, [p.passage for p in pool], candidates=1)
+        order = sorted(range(len(pool)), key=lambda i: readouts[i].abstain_probability)  # equal ones keep theirs
+        best = [pool[i] for i in order][: k if question.passages is None else None]
         passages = tuple(replace(p, rank=rank) for rank, p in enumerate(best, 1))
-        yield t.PassagesRetrieved(passages, time.perf_counter() - started, question.text)
+        yield t.PassagesRetrieved(passages, time.perf_counter() - start, question.text)
         return passages
 
 
-def build(name: str, parts: SystemParts, options: Options, own: SpanSeqGenOptions) -> SpanSeqGen:
+def build(name: str, parts: SystemParts, options: Options, config: SpanSeqGenOptions) -> SpanSeqGen:
     settings = parts.settings
     answerer, digest = load_fid(settings.seq2seq, settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
-    used: dict[str, Any] = {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
-    used |= {"reader": settings.reader, "reader_digest": reader_digest}
-    clarifier, used_by_it = make_clarifier(own, settings, options.clarify)
+    clarifier, provenance = make_clarifier(config, settings, options.clarify)
+    provenance |= {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
+    provenance |= {"reader": settings.reader, "reader_digest": reader_digest}
     writer, checkpoint = Writer(answerer, SequenceDecoding(), joined_tokens=TOKENS), (settings.seq2seq, digest)
-    system = SpanSeqGen(name, parts, options, writer, checkpoint, own=own, used=used | used_by_it, clarifier=clarifier)
-    system.pool, system.reader = own.pool, reader
+    system = SpanSeqGen(name, parts, options, writer, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
+    system.reader = reader
     return system

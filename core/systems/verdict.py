@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -32,15 +32,6 @@ OF_READERS = {"unclustered": "verified", "same_answer": "decides"}
 OF_LANGUAGE_MODELS = {"unclustered": "drop", "same_answer": "ignored"}
 
 
-@runtime_checkable
-class Distinguishes(Protocol):
-    """A generator that rewrites the final interpretations to distinguish them, and tests each."""
-
-    def distinguish(
-        self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: roles.Run
-    ) -> list[tuple[t.Interpretation, bool]]: ...
-
-
 class Verdict(InterpretationSystem):
     def __init__(
         self,
@@ -48,12 +39,11 @@ class Verdict(InterpretationSystem):
         options: Options,
         generator: roles.Generator,
         consolidation: Consolidation,
-        own: VerdictOptions | None = None,
+        config: VerdictOptions | None = None,
     ) -> None:
-        self.generator, self.consolidation = generator, consolidation
-        used = {"consolidation": asdict(consolidation)}
-        super().__init__("verdict", parts, options, generator, own, used)
-        self.rewords = options.clarify and isinstance(generator, Distinguishes)
+        self.consolidation = consolidation
+        super().__init__("verdict", parts, options, generator, config, {"consolidation": asdict(consolidation)})
+        self.rewords = options.clarify and isinstance(generator, ReaderGenerator)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         query = run.question.text
@@ -69,41 +59,40 @@ class Verdict(InterpretationSystem):
     def interpret(self, run: SystemRun) -> Generator[t.Event, None, Interpreted]:
         passages = [p.passage for p in run.passages]
         proposed: list[t.Interpretation] = []
-        failures: list[str] = []
-        abstained = 0
-        for _, one in self.generator.interpret(run.reading.text, passages, run.calls):  # Eq. 8
+        failed = abstained = 0
+        for _, interpretation in self.generator.interpret(run.reading.text, passages, run.calls):  # Eq. 8
             yield from run.calls.events()
-            yield t.InterpretationProposed(one)
+            yield t.InterpretationProposed(interpretation)
             run.check()
-            if one.failed:
-                failures.append(one.failed)
-            elif one.abstained or not one.answer:
+            if interpretation.failed:
+                failed += 1
+            elif interpretation.abstained or not interpretation.answer:
                 abstained += 1
             else:
-                proposed.append(one)
+                proposed.append(interpretation)
         yield from run.calls.finish_role()
-        unread = f"{listed(len(failures), 'passage')} could not be read" if failures else ""
         if not proposed:
+            unread = f"; {listed(failed, 'passage')} could not be read" if failed else ""
             nearest = f"none of the nearest {listed(len(passages), 'passage')} answers any meaning of the question"
-            return Interpreted((), f"no interpretation: {nearest}{unread and f'; {unread}'}")
+            return Interpreted((), f"no interpretation: {nearest}{unread}")
         # an endpoint replies in any order: the passages' order makes equal replies one result
         rank = {passage.id: i for i, passage in enumerate(passages)}
         order = sorted(range(len(proposed)), key=lambda i: rank.get(proposed[i].passage_id, len(rank)))
         proposed = yield from self._verified([proposed[i] for i in order], run)
         result = consolidate(proposed, self._vectors(proposed), self.consolidation)
         yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
-        for i, why in result.dropped:
+        for i, reason in result.dropped:
             if not any(equal_for_display(proposed[i].answer, proposed[k].answer) for k in result.kept):
-                yield t.AnswerRejected(proposed[i].answer, why)
+                yield t.AnswerRejected(proposed[i].answer, reason)
         final = [proposed[i] for i in result.kept][: self.options.max_answers]
-        return Interpreted(tuple(final), _why(len(final), len(proposed), abstained, len(failures)), len(failures))
+        return Interpreted(tuple(final), _note(len(final), len(proposed), abstained, failed), failed)
 
-    def reword(self, run: SystemRun, chosen: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """Questions that distinguish the interpretations, where the generator can write them."""
-        assert isinstance(self.generator, Distinguishes)
-        worded = self.generator.distinguish(run.question.text, chosen, [p.passage for p in run.passages], run.calls)
+    def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
+        """Questions that distinguish the interpretations, which the bundled readers write and test; a language model has written its own."""
+        assert isinstance(self.generator, ReaderGenerator)
+        worded = self.generator.distinguish(run.question.text, selected, [p.passage for p in run.passages], run.calls)
         yield from run.calls.finish_role()
-        return [replace(one, verified=passed) for one, passed in worded]
+        return [replace(interpretation, verified=passed) for interpretation, passed in worded]
 
     def _verified(self, proposed: list[t.Interpretation], run: SystemRun) -> Generator[t.Event, None, list[t.Interpretation]]:
         """Verifies interpretations that would be unclustered, if required and not done by the generator."""
@@ -115,7 +104,10 @@ class Verdict(InterpretationSystem):
         claims = [Claim(proposed[i].question, proposed[i].answer, (by_id[proposed[i].passage_id],)) for i in alone]
         decisions = dict(zip(alone, self.generator.verify(claims, run.calls) if claims else ()))
         yield from run.calls.finish_role()
-        return [replace(one, verified=decisions.get(i, one.verified)) for i, one in enumerate(proposed)]
+        return [
+            replace(interpretation, verified=decisions.get(i, interpretation.verified))
+            for i, interpretation in enumerate(proposed)
+        ]
 
     def _vectors(self, interpretations: Sequence[t.Interpretation]) -> MeaningVectors:
         """f of Algorithm 1, line 10: the retriever's encoder."""
@@ -127,7 +119,7 @@ class Verdict(InterpretationSystem):
         return load_encoder(self.parts.settings).encode(texts, "query")
 
 
-def _why(final: int, proposed: int, silent: int, failed: int) -> str:
+def _note(final: int, proposed: int, silent: int, failed: int) -> str:
     unread = f", {failed} could not be read" if failed else ""
     silence = f"{silent} of {listed(proposed + silent + failed, 'passage')} gave no answer{unread}"
     if not final:
@@ -137,13 +129,13 @@ def _why(final: int, proposed: int, silent: int, failed: int) -> str:
     return f"{final} interpretations; {silence}"
 
 
-def build(name: str, parts: SystemParts, options: Options, own: VerdictOptions) -> Verdict:
+def build(name: str, parts: SystemParts, options: Options, config: VerdictOptions) -> Verdict:
     settings = parts.settings
     if loading.language_model_needed(settings):
         generator: roles.Generator = load_reader_generator(settings)
     else:
         generator = loading.load_language_generator(settings)
-    usual = OF_READERS if isinstance(generator, ReaderGenerator) else OF_LANGUAGE_MODELS
-    how: dict[str, Any] = {n: getattr(own, n) for n in ("clustering", "embed", "unclustered", "same_answer")}
-    how |= {name: value for name, value in usual.items() if how[name] == "by generator"}
-    return Verdict(parts, options, generator, Consolidation(**how), own)
+    defaults = OF_READERS if isinstance(generator, ReaderGenerator) else OF_LANGUAGE_MODELS
+    choices: dict[str, Any] = {n: getattr(config, n) for n in ("clustering", "embed", "unclustered", "same_answer")}
+    choices |= {name: value for name, value in defaults.items() if choices[name] == "by generator"}
+    return Verdict(parts, options, generator, Consolidation(**choices), config)

@@ -53,8 +53,8 @@ def test_minus_one_is_no_passage(tmp_path: Path) -> None:
 def test_duplicates_and_separators_are_refused(tmp_path: Path) -> None:
     with PassageWriter(tmp_path / "s") as writer:
         writer.add(ROWS[0])
-        assert writer.taken("a")
-        assert not writer.taken("b")
+        assert writer.has_id("a")
+        assert not writer.has_id("b")
         with pytest.raises(FormatError, match="duplicate passage id 'a'"):
             writer.add(ROWS[0])
         for title, text in ("t", "x\ty"), ("t\nu", "x"):

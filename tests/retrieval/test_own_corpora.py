@@ -21,7 +21,7 @@ from core.retrieval.library import Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import Columns, Limits
-from core.retrieval.vectors import Given
+from core.retrieval.vectors import VectorFiles
 from core.retrieval.vectors import files_of as vector_files
 from core.settings import Settings
 from core.types import Passage
@@ -218,7 +218,7 @@ class Questions(HashingEncoder):
 
 def built(home: Path, passages: Path, *files: Path, **options: Any) -> Corpus:
     library = CorpusLibrary(Settings(home=home, encoder="hashing", device="cpu", **options.pop("settings", {})), Questions())
-    given = Given(vector_files(files), **options)
+    given = VectorFiles(vector_files(files), **options)
     report = library.create("things", [passages], vectors=given)
     assert not report.already_built
     assert library.create("things", [passages], vectors=given).already_built

@@ -167,7 +167,7 @@ def test_pdf_ligatures_and_line_ends(tmp_path: Path, limits: Limits) -> None:
 def test_words_divided_at_line_ends(lines: str, text: str) -> None:
     hyphens = Hyphens()
     hyphens.learn(lines)
-    assert hyphens.joined(lines) == text
+    assert hyphens.rejoin(lines) == text
 
 
 def test_a_word_of_another_page_decides_whether_a_divided_one_is_joined(tmp_path: Path, limits: Limits) -> None:

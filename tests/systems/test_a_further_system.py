@@ -33,18 +33,18 @@ class TitlesOptions(SystemOptions):
 
 
 class Titles(System):
+    config: TitlesOptions
+
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         candidates = [t.Candidate(p.passage.title, 1 / p.rank) for p in run.passages]
-        kept = choose(candidates, run.reading, self.threshold, self.options.max_answers)
+        kept = choose(candidates, run.reading, self.config.threshold, self.options.max_answers)
         yield from answer_events(kept, candidates, len(run.reading.pinned), run.passages, 0.0)
         return "every title was said"
 
 
-def build(name: str, parts: SystemParts, options: Options, own: TitlesOptions) -> Titles:
-    system = Titles(name, parts, options, own=own)
-    system.threshold = own.threshold
-    return system
+def build(name: str, parts: SystemParts, options: Options, config: TitlesOptions) -> Titles:
+    return Titles(name, parts, options, config=config)
 '''
 
 

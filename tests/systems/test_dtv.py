@@ -67,7 +67,7 @@ def system(
 ) -> tuple[DiversifyThenVerify, ScriptedLanguageModel, ListedRetriever]:
     model, retriever = ScriptedLanguageModel({**RULES, **(rules or {})}), ListedRetriever(TABLE)
     generator = PromptedGenerator(model)
-    return DiversifyThenVerify(name, parts(retriever=retriever), Options(**options), DtvOptions(), generator), model, retriever
+    return DiversifyThenVerify(name, parts(retriever=retriever), Options(**options), generator, DtvOptions()), model, retriever
 
 
 QUESTION = t.Question("Who played Maria?")

@@ -44,13 +44,13 @@ def test_a_bad_option_is_refused_before_weights_are_loaded(system: str) -> None:
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_what_is_stored_of_options_is_what_they_are_read_from(system: str) -> None:
     own = options_of(system)()
-    assert options_of(system).read(system, json.loads(json.dumps(own.stored()))) == own
+    assert options_of(system).read(system, json.loads(json.dumps(own.as_dict()))) == own
 
 
 def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
     with pytest.raises(InputError, match="Did you mean 'threshold'"):
         options_of("rectify").read("rectify", {"thresold": 0.1})
-    pool = options_of("jpr").read("jpr", {"pool": 40.0, "diversity": 1}).stored()
+    pool = options_of("jpr").read("jpr", {"pool": 40.0, "diversity": 1}).as_dict()
     assert [(type(pool[name]), pool[name]) for name in ("pool", "diversity")] == [(int, 40), (float, 1.0)]
     with pytest.raises(InputError, match=r"pool is 1\.5"):
         options_of("jpr").read("jpr", {"pool": 1.5})
@@ -68,7 +68,7 @@ def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
     ],
 )
 def test_a_default_may_depend_on_other_options(system: str, given: dict[str, Any], threshold: float) -> None:
-    assert options_of(system).read(system, given).stored()["threshold"] == threshold
+    assert options_of(system).read(system, given).as_dict()["threshold"] == threshold
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def run(
 ) -> tuple[t.Prediction, ScriptedLanguageModel, Shelf]:
     model, shelf = ScriptedLanguageModel(rules), Shelf([t.Passage(i, *CORPUS[i]) for i in ids])
     chosen: Any = options_of(name).read(name, own or {})
-    system = RetrievalAugmentedClarification(name, parts(retriever=shelf), Options(**options), chosen, PromptedGenerator(model))
+    system = RetrievalAugmentedClarification(name, parts(retriever=shelf), Options(**options), PromptedGenerator(model), chosen)
     return answer(system, question), model, shelf
 
 

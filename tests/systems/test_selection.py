@@ -50,8 +50,8 @@ def test_a_loop_shows_calibrated_probabilities_and_compares_the_models_own() -> 
 
 
 def test_a_stopping_threshold_chooses_its_rule() -> None:
-    assert LoopEnd.of(0.3) == LoopEnd("threshold", 0.3)
-    assert LoopEnd.of(None).rule == "compare"
+    assert LoopEnd().stopping_above(0.3) == LoopEnd("threshold", 0.3)
+    assert LoopEnd().stopping_above(None).rule == "compare"
 
 
 def test_of_two_readings_of_one_answer_the_likelier_counts() -> None:

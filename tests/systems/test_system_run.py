@@ -34,8 +34,7 @@ def scripted(table: Any = None, passages: Sequence[t.Passage] | None = WEST, **o
 
 
 def looped(model: FixedModel, repeats: bool = False, **options: Any) -> LoopSystem:
-    end = LoopEnd.of(options.get("stop_above"), repeats=repeats)
-    return LoopSystem("test", parts(WEST), Options(**options), lambda _: model, end=end)
+    return LoopSystem("test", parts(WEST), Options(**options), lambda _: model, end=LoopEnd(repeats=repeats))
 
 
 class Titles(System):

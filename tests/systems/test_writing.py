@@ -193,8 +193,8 @@ def test_rewriting_keeps_the_first_candidate_that_passes() -> None:
 
 def test_nothing_is_loaded_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.systems.base.clarifying.load_reader", lambda *_: pytest.fail("loaded"))
-    assert make_clarifier(ClarifierOptions(), Settings(), wanted=False) == (None, {})
-    assert make_clarifier(ClarifierOptions(clarifier="copy"), Settings(), wanted=True) == (by_copying, {})
+    assert make_clarifier(ClarifierOptions(), Settings(), clarify=False) == (None, {})
+    assert make_clarifier(ClarifierOptions(clarifier="copy"), Settings(), clarify=True) == (by_copying, {})
     own = ClarifierOptions(clarifier="seq2seq", verify="none")
     with pytest.raises(CheckpointError, match="rewriter"):
-        make_clarifier(own, Settings(rewriter="./nowhere-rewriter"), wanted=True)
+        make_clarifier(own, Settings(rewriter="./nowhere-rewriter"), clarify=True)

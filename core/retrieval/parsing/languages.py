@@ -139,12 +139,12 @@ def _tolerant() -> Iterator[None]:
 
     class Other(Code):
         def run(self) -> list[nodes.Node]:
-            found: list[nodes.Node] = []
+            content: list[nodes.Node] = []
             if self.arguments and (words := " ".join([VERSIONS.get(self.name, ""), *self.arguments[0].split()]).strip()):
-                found.append(nodes.paragraph(words, words))
+                content.append(nodes.paragraph(words, words))
             inside = nodes.container()
             self.state.nested_parse(self.content, self.content_offset, inside)
-            return [*found, inside]
+            return [*content, inside]
 
     def role(name: str, rawtext: str, text: str, *args: Any, **options: Any) -> tuple[list[nodes.Node], list[nodes.Node]]:
         plain = re.sub(r"(?s)\s*<[^<>]*>$", "", text).lstrip("~!") or text
@@ -157,12 +157,12 @@ def _tolerant() -> Iterator[None]:
             return Code, []
         if SILENT.fullmatch(name):
             return Silent, []
-        found, messages = known_directive(name, language, document)
-        return (found, messages) if found else (Other, [])
+        handler, messages = known_directive(name, language, document)
+        return (handler, messages) if handler else (Other, [])
 
     def any_role(name: str, *args: Any) -> Any:
-        found, messages = known_role(name, *args)
-        return (found, messages) if found else (role, [])
+        handler, messages = known_role(name, *args)
+        return (handler, messages) if handler else (role, [])
 
     directives.directive, roles.role = directive, any_role
     try:

@@ -12,7 +12,7 @@ _MODULE = re.compile(
 _COMPONENT = re.compile(r"\s*</?[A-Z]")
 _COMMENT = re.compile(r"\{/\*((?!\{/\*).)*?\*/\}")  # none within: with many that are not closed, time would be quadratic
 _TAG = re.compile(r"<(?P<end>/)?[A-Z][\w.]*(?P<rest>(\s[^<>]*?)?)(?P<alone>/)?>")
-_NAMED = re.compile(r"""\b(?:title|label|header)=\{?(?P<quote>["'`])(?P<title>.*?)(?P=quote)""")
+_TITLE_ATTRIBUTE = re.compile(r"""\b(?:title|label|header)=\{?(?P<quote>["'`])(?P<title>.*?)(?P=quote)""")
 
 
 def as_markdown(text: str) -> str:
@@ -30,8 +30,8 @@ def _lines(lines: list[str]) -> Iterator[str]:
             if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
                 fence = ""
             yield line
-        elif opened := _FENCE.match(line):
-            fence = opened[1]
+        elif opening := _FENCE.match(line):
+            fence = opening[1]
             yield line
         elif module or _MODULE.match(line):  # as far as the next empty line
             module = bool(line.strip())
@@ -40,13 +40,13 @@ def _lines(lines: list[str]) -> Iterator[str]:
             tag.append(line)
             if ">" not in line and line.strip():
                 continue
-            joined, tag = " ".join(tag), []
-            if whole := _TAG.fullmatch(joined.strip()):
-                depth = max(0, depth + (-1 if whole["end"] else 0 if whole["alone"] else 1))
-                named = _NAMED.search(whole["rest"])
-                yield f"\n{named['title']}:\n" if named else ""
+            text, tag = " ".join(tag), []
+            if element := _TAG.fullmatch(text.strip()):
+                depth = max(0, depth + (-1 if element["end"] else 0 if element["alone"] else 1))
+                title = _TITLE_ATTRIBUTE.search(element["rest"])
+                yield f"\n{title['title']}:\n" if title else ""
             else:  # a tag with text around it, or none at all: nothing is lost
-                yield joined
+                yield text
         else:
             yield _COMMENT.sub("", line)
     yield " ".join(tag)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 PAGE_SECONDS = 20
@@ -14,8 +15,8 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:200]
 
 
-def pages(path: str, max_pages: int, timer: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """`timer(seconds)` raises TimeoutError after that time; 0 stops it."""
+def pages(path: str, max_pages: int, time_limit: Callable[[float], AbstractContextManager[None]]) -> Iterator[dict[str, Any]]:
+    """`time_limit(seconds)` raises TimeoutError in its block after that time."""
     import logging
 
     from pypdf import PdfReader
@@ -23,38 +24,29 @@ def pages(path: str, max_pages: int, timer: Callable[[float], None]) -> Iterator
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
-        timer(PAGE_SECONDS)
-        reader = PdfReader(path, strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):  # many files have only an owner password and open with ""
-            yield {"error": "the PDF is protected by a password; save it without one, then upload it again"}
-            return
-        count = len(reader.pages)
+        with time_limit(PAGE_SECONDS):
+            reader = PdfReader(path, strict=False)
+            if reader.is_encrypted and not reader.decrypt(""):  # many files have only an owner password and open with ""
+                yield {"error": "the PDF is protected by a password; save it without one, then upload it again"}
+                return
+            count = len(reader.pages)
     except (DependencyError, FileNotDecryptedError) as e:
         yield {"error": f"the PDF is encrypted in a way that cannot be read here ({reason(e)}); save it without encryption"}
         return
     except Exception as e:  # pypdf raises nearly anything on damaged files
         yield {"error": f"not a PDF that can be read ({reason(e)}); open it in a viewer and print it to a new PDF"}
         return
-    finally:
-        timer(0)
     if count > max_pages:
         yield {"too_many": count}
         return
     title = ""
-    try:
-        timer(PAGE_SECONDS)
+    with suppress(Exception), time_limit(PAGE_SECONDS):  # a damaged title must not lose the pages
         title = str((reader.metadata.title if reader.metadata else "") or "")[:300]
-    except Exception:  # a damaged title must not lose the pages
-        title = ""
-    finally:
-        timer(0)
     for number in range(1, count + 1):
         try:
-            timer(PAGE_SECONDS)
-            text = reader.pages[number - 1].extract_text()[:MAX_PAGE_CHARS]
+            with time_limit(PAGE_SECONDS):
+                text = reader.pages[number - 1].extract_text()[:MAX_PAGE_CHARS]
             message = {"page": number, "title": title, "text": text}
         except Exception as e:
             message = {"page": number, "damaged": f"the page is damaged ({reason(e)})"}
-        finally:
-            timer(0)
         yield message

@@ -15,7 +15,7 @@ from core.retrieval.parsing.languages import RefusedError
 
 MAX_DEPTH = 2000  # of nested elements: no page that a person reads has so many
 MAX_HEADING_CHARS = 200  # a longer one is text as well
-MAX_SPAN = 100  # columns or rows that a cell of a table may stand in
+MAX_SPAN = 100  # columns or rows that a cell of a table may span
 MAX_HEADER_CHARS = 60  # of a cell in a first row that is taken for names of columns
 NO_TEXT = frozenset(
     "head script style noscript template svg math iframe object nav footer aside form select option button input".split()
@@ -54,26 +54,18 @@ def of_html(html: str, title: str = "") -> Document:
         return Document("", [])
     for node in body.css(NO_TEXT_MARKS):
         node.decompose()
+    of_content = {node.mem_id for node in body.css("main header, article header")}
     for node in body.css("header"):
-        if not _inside(node, ("main", "article")):
+        if node.mem_id not in of_content:
             node.decompose()
-    root = next((found[0] for mark in ("main", "[role=main]", "article") if len(found := body.css(mark)) == 1), body)
+    root = next((roots[0] for mark in ("main", "[role=main]", "article") if len(roots := body.css(mark)) == 1), body)
     titles = [_plain(h) for h in root.css("h1")] + [_plain(node) for node in tree.css("head > title")]
     title = title or next((t for t in titles if t), "")[:MAX_HEADING_CHARS]
     return Document(title, _sections(root, title))
 
 
-def _inside(node: LexborNode, tags: tuple[str, ...]) -> bool:
-    above = node.parent
-    while above is not None:
-        if above.tag in tags:
-            return True
-        above = above.parent
-    return False
-
-
 def _sections(root: LexborNode, title: str) -> list[Section]:
-    found = [Section()]
+    sections = [Section()]
     headings: list[tuple[int, str]] = []  # level and text of those above the current place
     text: list[str] = []  # of the paragraph
 
@@ -81,7 +73,7 @@ def _sections(root: LexborNode, title: str) -> list[Section]:
         words = " ".join("".join(text).split())
         text.clear()
         if words:
-            found[-1].blocks.append(("prose", [words]))
+            sections[-1].blocks.append(("prose", [words]))
 
     walk = _Walk(root)
     for node, is_start in walk:
@@ -96,20 +88,20 @@ def _sections(root: LexborNode, title: str) -> list[Section]:
                 headings = [above for above in headings if above[0] < level]
                 if words[:MAX_HEADING_CHARS].casefold() != title.casefold():
                     headings.append((level, words[:MAX_HEADING_CHARS]))
-                if headings or found[-1].headings:  # the document's own heading parts nothing
-                    found.append(Section([heading for _, heading in headings]))
+                if headings or sections[-1].headings:  # the document's own heading parts nothing
+                    sections.append(Section([heading for _, heading in headings]))
                 if len(words) > MAX_HEADING_CHARS:
-                    found[-1].blocks.append(("prose", [words]))
+                    sections[-1].blocks.append(("prose", [words]))
         elif tag == "pre" and is_start:
             end()
             walk.skip()
-            found[-1].blocks.append(("listing", _lines(node)))
+            sections[-1].blocks.append(("listing", _lines(node)))
         elif tag == "table" and is_start and (rows := _rows(node)):
             end()
             walk.skip()
             for caption in node.css("caption"):
-                found[-1].blocks.append(("prose", [_plain(caption)]))
-            found[-1].blocks.append(("table", rows))
+                sections[-1].blocks.append(("prose", [_plain(caption)]))
+            sections[-1].blocks.append(("table", rows))
         elif tag == "dt" and not is_start:
             text.append(": ")
         elif tag == "dd" and is_start:
@@ -117,7 +109,7 @@ def _sections(root: LexborNode, title: str) -> list[Section]:
         elif tag not in INLINE and not tag.startswith("-"):
             end()
     end()
-    return [section for section in found if section.blocks]
+    return [section for section in sections if section.blocks]
 
 
 class _Walk(Iterator[tuple[LexborNode, bool]]):
@@ -176,17 +168,16 @@ def _rows(table: LexborNode) -> list[str]:
     rows = [row for row in table.css("tr") if _cells(row)]
     grid = _grid(rows)
     width = max(map(len, grid), default=0)
-    if width < 2 or table.css_first("h1, h2, h3") is not None or _holds_table(table):
+    holds_table = any(inner.mem_id != table.mem_id for inner in table.css("table"))
+    if width < 2 or table.css_first("h1, h2, h3") is not None or holds_table:
         return []
     header: list[str] = []
-    first = [cell.tag for cell in _cells(rows[0])]
     in_head = rows[0].parent is not None and rows[0].parent.tag == "thead"
-    named = in_head or set(first) == {"th"}
+    is_header = in_head or all(cell.tag == "th" for cell in _cells(rows[0]))
     no_names = table.css_first("th") is None and len(grid) > (2 if width == 2 else 1)
     likely = no_names and all(0 < len(c) <= MAX_HEADER_CHARS for c in grid[0]) and len(set(grid[0])) == len(grid[0])
-    if named or likely:
-        header, grid = grid[0], grid[1:]
-        rows = rows[1:]
+    if is_header or likely:
+        header, grid, rows = grid[0], grid[1:], rows[1:]
     lines = []
     for row, cells in zip(rows, grid, strict=True):
         names = header + [""] * (len(cells) - len(header))
@@ -202,41 +193,32 @@ def _rows(table: LexborNode) -> list[str]:
     return lines
 
 
-def _holds_table(table: LexborNode) -> bool:
-    return any(inner.mem_id != table.mem_id for inner in table.css("table"))
-
-
 def _cells(row: LexborNode) -> list[LexborNode]:
-    found, node = [], row.first_child
-    while node is not None:
-        if node.tag in ("td", "th"):
-            found.append(node)
-        node = node.next
-    return found
+    return [node for node in row.iter() if node.tag in ("td", "th")]
 
 
 def _grid(rows: list[LexborNode]) -> list[list[str]]:
-    """The texts of the cells by row and column; one that spans several stands in each."""
+    """The texts of the cells by row and column; one that spans several is repeated in each."""
     grid: list[list[str]] = []
     below: dict[int, tuple[str, int]] = {}  # column -> text, rows that it still spans
     for row in rows:
-        out: list[str] = []
+        texts: list[str] = []
         spanned: dict[int, tuple[str, int]] = {}
         for cell in (*_cells(row), None):
-            while len(out) in below:
-                text, left = below.pop(len(out))
-                if left > 1:
-                    spanned[len(out)] = text, left - 1
-                out.append(text)
+            while len(texts) in below:
+                text, remaining = below.pop(len(texts))
+                if remaining > 1:
+                    spanned[len(texts)] = text, remaining - 1
+                texts.append(text)
             if cell is None:
                 break
             text, across, down = _plain(cell), _span(cell, "colspan"), _span(cell, "rowspan")
             for _ in range(across):
                 if down > 1:
-                    spanned[len(out)] = text, down - 1
-                out.append(text)
+                    spanned[len(texts)] = text, down - 1
+                texts.append(text)
         below |= spanned
-        grid.append(out)
+        grid.append(texts)
     return grid
 
 

@@ -1,8 +1,8 @@
 """The process that parses documents: `python -m core.retrieval.parsing.worker`, run by core/retrieval/readers/sandbox.py.
 
 A line of JSON on stdin asks for a document: {"kind": "pdf", "path": ..., "max_pages": n}, {"kind": "docx", "path": ...}, or
-{"kind": "md", "mdx", "rst" or "html", "text": ..., "title": of the document if it is known}.  The answer is lines of JSON on stdout: those of pdf.py, or {"title": ..., "sections": n} and n times
-{"headings": [...], "blocks": [[kind, [line, ...]], ...]}; then {"done": true}.  {"error": why} is an answer too.  Memory and processor time are
+{"kind": "md", "mdx", "rst" or "html", "text": ..., "title": of the document if it is known}.  The answer is lines of JSON on stdout: those of
+pdf.py, or {"title": ...} and for each section {"headings": [...], "blocks": [[kind, [line, ...]], ...]}; then {"done": true}.  {"error": why} is an answer too.  Memory and processor time are
 limited, because a document can require any amount.
 """
 
@@ -21,13 +21,13 @@ TOTAL_SECONDS = 900  # of the processor, for a document
 MARKUP_SECONDS = 60
 
 
-def limit(what: str, value: float) -> None:
+def limit(name: str, value: float) -> None:
     """Bounds memory or processor time where the system can (not on Windows)."""
     try:
         import resource
     except ImportError:
         return
-    kind = getattr(resource, what)
+    kind = getattr(resource, name)
     hard = resource.getrlimit(kind)[1]
     resource.setrlimit(kind, (int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard), hard))
 
@@ -36,17 +36,25 @@ def too_slow(signum: int, frame: Any) -> None:
     raise TimeoutError("reading it took too much time")
 
 
-def timer(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in its block after that time, where the system can (not on Windows)."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from core.retrieval.parsing import languages, sections
 
     try:
-        timer(MARKUP_SECONDS)
-        document = sections.of_html(languages.html(request), request.get("title", ""))
+        with time_limit(MARKUP_SECONDS):
+            document = sections.of_html(languages.html(request), request.get("title", ""))
     except languages.RefusedError as e:
         yield {"error": str(e)}
         return
@@ -54,12 +62,10 @@ def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"error": "reading it takes too much memory; split it"}
         return
     except Exception as e:  # parsers raise nearly anything on damaged files
-        said = " ".join(f"{type(e).__name__}: {e}".split())[:200]
-        yield {"error": f"it cannot be read ({said}); check the file, or save it again"}
+        problem = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+        yield {"error": f"it cannot be read ({problem}); check the file, or save it again"}
         return
-    finally:
-        timer(0)
-    yield {"title": document.title, "sections": len(document.sections)}
+    yield {"title": document.title}
     for section in document.sections:
         yield {"headings": section.headings, "blocks": section.blocks}
 
@@ -68,7 +74,7 @@ def answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if request["kind"] == "pdf":
         from core.retrieval.parsing import pdf
 
-        return pdf.pages(request["path"], request["max_pages"], timer)
+        return pdf.pages(request["path"], request["max_pages"], time_limit)
     return markup(request)
 
 
@@ -80,8 +86,8 @@ def main() -> None:
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     for line in sys.stdin.buffer:
         with contextlib.redirect_stdout(sys.stderr):  # what a library prints is no answer
-            used = sum(os.times()[:2])
-            limit("RLIMIT_CPU", used + TOTAL_SECONDS)
+            used_seconds = sum(os.times()[:2])
+            limit("RLIMIT_CPU", used_seconds + TOTAL_SECONDS)
             for message in answer(json.loads(line)):
                 replies.write(json.dumps(message) + "\n")
                 replies.flush()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
 from core.errors import InputError
 from core.retrieval.readers.columns import read_arrow, read_parquet
-from core.retrieval.readers.documents import read_docx, read_html, read_markdown, read_mdx, read_pdf, read_rst, read_text
+from core.retrieval.readers.documents import read_docx, read_markup, read_pdf, read_text
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
 from core.retrieval.readers.structure import BREAK, PASSAGE_WORDS
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
@@ -30,12 +31,12 @@ READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,
     ".jsonl.gz": read_jsonl,
     ".txt": read_text,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".mdx": read_mdx,
-    ".rst": read_rst,
-    ".html": read_html,
-    ".htm": read_html,
+    ".md": partial(read_markup, kind="md"),
+    ".markdown": partial(read_markup, kind="md"),
+    ".mdx": partial(read_markup, kind="mdx"),
+    ".rst": partial(read_markup, kind="rst"),
+    ".html": partial(read_markup, kind="html"),
+    ".htm": partial(read_markup, kind="html"),
     ".docx": read_docx,
     ".pdf": read_pdf,
     ".parquet": read_parquet,
@@ -84,48 +85,45 @@ def read_passages(
     on_reject: Callable[[Rejected], None],
     *,
     name: str = "",
-    taken: Callable[[str], bool] | None = None,
+    is_used: Callable[[str], bool] | None = None,
     tally: Tally | None = None,
     columns: Columns = DEFAULT_COLUMNS,
-    whole: bool = False,
+    uncut: bool = False,
 ) -> Generator[Passage]:
     """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
 
     A row that brings an id which is used already is rejected; one without gets a free id, of the file's name and its place in it.
-    `on_reject` receives every rejected row.  `name`: the file's in the corpus, by default its own.  `taken` says whether an id is already used
+    `on_reject` receives every rejected row.  `name`: the file's in the corpus, by default its own.  `is_used` says whether an id is already used
     (for instance by another file); by default the ids of this file are checked.  `tally` is filled while passages are read.  `columns`: names
-    of the fields.  `whole`: a row is a passage, however long it is.
+    of the fields.  `uncut`: a row is a passage, however long it is.
     Raises InputError for a file that cannot be read or exceeds a limit, FormatError (a subclass) for a damaged one.
     """
     reader = reader_for(path)
     source = Source(path, limits, on_reject, tally or Tally(), columns=columns, name=name)
     source.check_size()
-    seen: set[str] = set()
-    used = taken or seen.__contains__
+    own_ids: set[str] = set()
+    is_taken = is_used or own_ids.__contains__
     for row in reader(source):
         identity = row.id or source.stem + (f"-{row.number}" if row.place is None else row.place)
         text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
-        reason = _wrong(identity, title, text)
-        if row.passages and not whole:
+        reason = _problem(identity, title, text)
+        if row.passages and not uncut:
             parts = [part for each in row.passages if (part := _clean_lines(each.translate(_LIGATURES)))]
         else:
-            parts = [text] if whole else list(chunk_words(text, PASSAGE_WORDS))
-        ids = [] if reason else _free_ids(identity, len(parts), used, is_derived=not row.id, is_section=bool(row.passages))
-        parts = [] if reason else parts
-        if not reason and not ids:
-            reason = f"duplicate id '{identity[:50]}'"
-        if reason:
-            source.reject(row.number, reason)
+            parts = [text] if uncut else list(chunk_words(text, PASSAGE_WORDS))
+        ids = [] if reason else _free_ids(identity, len(parts), is_taken, is_derived=not row.id, is_section=bool(row.passages))
+        if not ids:
+            source.reject(row.number, reason or f"duplicate id '{identity[:50]}'")
             continue
         source.tally.documents += 1
         for passage_id, part in zip(ids, parts, strict=True):
             source.tally.passages += 1
-            if taken is None:
-                seen.add(passage_id)
+            if is_used is None:
+                own_ids.add(passage_id)
             yield Passage(passage_id, title, part)
 
 
-def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_derived: bool, is_section: bool) -> list[str]:
+def _free_ids(identity: str, parts: int, is_used: Callable[[str], bool], *, is_derived: bool, is_section: bool) -> list[str]:
     """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`.
 
     The first passage of a section has the section's id however many there are, so that links to it hold when it grows.
@@ -134,12 +132,12 @@ def _free_ids(identity: str, parts: int, used: Callable[[str], bool], *, is_deri
         ids = [name] if parts == 1 else [f"{name}#{i}" for i in range(1, parts + 1)]
         if is_section:
             ids[0] = name
-        if not any(map(used, {name, f"{name}#1", *ids})):
+        if not any(map(is_used, {name, f"{name}#1", *ids})):
             return ids
     return []
 
 
-def _wrong(identity: str, title: str, text: str) -> str:
+def _problem(identity: str, title: str, text: str) -> str:
     """Why a row cannot be a passage; empty if it can."""
     if not text:
         return "the text is empty"

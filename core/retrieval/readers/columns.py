@@ -6,7 +6,7 @@ unpacks to is bounded before it is read, and few rows are unpacked at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from core.errors import FormatError
@@ -41,16 +41,14 @@ def read_arrow(source: Source) -> Iterator[Row]:
         with pyarrow.memory_map(str(source.path)) as file:
             if file.read(len(FILE_MARK)) == FILE_MARK:
                 reader = pyarrow.ipc.open_file(file)
-                yield from _rows(
-                    source, _fields(source, reader.schema), map(reader.get_batch, range(reader.num_record_batches))
-                )
-                return
-            file.seek(max(0, file.size() - len(STREAM_END)))
-            if file.read() != STREAM_END:  # a stream may be cut between two batches, which Arrow takes for its end
-                raise FormatError("not an Arrow file, or one that was cut short; copy it again", file=source.name)
-            file.seek(0)
-            stream = pyarrow.ipc.open_stream(file)
-            yield from _rows(source, _fields(source, stream.schema), stream)
+                batches = map(reader.get_batch, range(reader.num_record_batches))
+            else:
+                file.seek(max(0, file.size() - len(STREAM_END)))
+                if file.read() != STREAM_END:  # a stream may be cut between two batches, which Arrow takes for its end
+                    raise FormatError("not an Arrow file, or one that was cut short; copy it again", file=source.name)
+                file.seek(0)
+                reader = batches = pyarrow.ipc.open_stream(file)
+            yield from _rows(source, _fields(source, reader.schema), batches)
     except (pyarrow.ArrowException, OSError) as e:
         raise _damaged(source, "Arrow", e) from e
 
@@ -82,44 +80,41 @@ def _check_columns(name: str, schema: Any, columns: Iterable[str]) -> None:
 
 
 def _damaged(source: Source, kind: str, error: Exception) -> FormatError:
-    said = " ".join(str(error).split())[:150]
-    return FormatError(f"not a complete {kind} file ({said}); copy it again", file=source.name)
+    reason = " ".join(str(error).split())[:150]
+    return FormatError(f"not a complete {kind} file ({reason}); copy it again", file=source.name)
 
 
 def _fields(source: Source, schema: Any) -> dict[str, str]:
     """The columns that are read: `text`, and `id` and `title` where they are there.  Raises FormatError if no column has texts."""
-    found: dict[str, str] = {}
-    for field in ("id", "title", "text"):
-        names: Sequence[str] = getattr(source.columns, field)
-        name = next((n for n in names if n in schema.names), None)
-        if name is not None:
-            found[field] = name
-    if "text" not in found:
-        known, there = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
-        raise FormatError(f"no column {known}; it has {there}: name the one of the texts with --text-column", file=source.name)
-    _check_columns(source.name, schema, found.values())
-    return found
+    columns = source.columns.names_in(schema.names)
+    if "text" not in columns:
+        expected, existing = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
+        raise FormatError(
+            f"no column {expected}; it has {existing}: name the one of the texts with --text-column", file=source.name
+        )
+    _check_columns(source.name, schema, columns.values())
+    return columns
 
 
 def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Iterator[Row]:
     source.unit = "row"
     for batch in batches:
         columns = {field: _values(batch.column(name)) for field, name in fields.items()}
-        for at, text in enumerate(columns["text"]):
+        for i, text in enumerate(columns["text"]):
             source.tally.read += 1
             if isinstance(text, str) and len(text) > source.limits.max_line_chars:
                 source.reject(source.tally.read, f"the text has more than {source.limits.max_line_chars} characters; split it")
-            elif row := source.row(source.tally.read, "column", fields, {f: values[at] for f, values in columns.items()}):
+            elif row := source.row(source.tally.read, "column", fields, {f: values[i] for f, values in columns.items()}):
                 yield row
 
 
 def _values(column: Any) -> list[Any]:
     """The values of a column; None for a text that is not UTF-8."""
     try:
-        found: list[Any] = column.to_pylist()
+        values: list[Any] = column.to_pylist()
     except UnicodeDecodeError:
-        found = [_value(scalar) for scalar in column]
-    return found
+        values = [_value(scalar) for scalar in column]
+    return values
 
 
 def _value(scalar: Any) -> Any:

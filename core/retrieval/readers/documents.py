@@ -25,14 +25,17 @@ _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?
 
 def read_text(source: Source) -> Iterator[Row]:
     """The whole file as one document, cut while it is read: chunk n has the id `NAME#n`, a single chunk the id `NAME`."""
+    chunks = (Row(start, "", source.title, text, place=f"#{n}") for n, (start, text) in enumerate(_chunks(source), 1))
+    head = list(islice(chunks, 2))
+    if len(head) == 1:
+        head = [head[0]._replace(place="")]
+    yield from chain(head, chunks)
+
+
+def _chunks(source: Source) -> Iterator[tuple[int, str]]:
+    """The first line and the text of each chunk."""
     words: list[str] = []
-    held: Row | None = None  # the latest chunk: the first one's id depends on whether there is a second
-    chunks = 0
-
-    def cut() -> Row:
-        return Row(start, "", source.title, " ".join(words[:length]), place=f"#{chunks}")
-
-    start, length = 1, 0
+    start = 1
     for number, line in source.document_lines():
         if not line.strip():
             source.tally.blank += 1
@@ -41,67 +44,46 @@ def read_text(source: Source) -> Iterator[Row]:
             start = number
         words += split_words(line)
         while (length := chunk_length(words, 0, PASSAGE_WORDS)) < len(words):
-            if held:
-                yield held
-            chunks += 1
-            held = cut()
+            yield start, " ".join(words[:length])
             del words[:length]
             start = number
     if words:
-        if held:
-            yield held
-        chunks += 1
-        held = cut()
-    if held:
-        yield held if chunks > 1 else held._replace(place="")
+        yield start, " ".join(words)
 
 
-def read_markdown(source: Source) -> Iterator[Row]:
-    """A document for each section.  The title in the front matter is the document's; the front matter itself is no text."""
-    return _markdown(source, "md")
+def read_markup(source: Source, kind: str) -> Iterator[Row]:
+    """A document for each section of a text, by `kind`:
 
-
-def read_mdx(source: Source) -> Iterator[Row]:
-    """The same of Markdown with components: their titles and contents are read, modules and comments are not."""
-    return _markdown(source, "mdx")
-
-
-def _markdown(source: Source, kind: str) -> Iterator[Row]:
-    title, lines = _front_matter(source.document_lines())
-    return _sections(source, {"kind": kind, "text": _joined(source, lines), "title": title})
-
-
-def read_rst(source: Source) -> Iterator[Row]:
-    """The same of reStructuredText, with Sphinx's directives and roles."""
-    return _sections(source, {"kind": "rst", "text": _joined(source, source.document_lines())})
-
-
-def read_html(source: Source) -> Iterator[Row]:
-    """The same of a page, without navigation, headers, footers, scripts and styles."""
-    return _sections(source, {"kind": "html", "text": _joined(source, source.document_lines())})
+    - md: Markdown.  The title in the front matter is the document's; the front matter itself is not part of the text.
+    - mdx: Markdown with components.  Their titles and contents are read, modules and comments are not.
+    - rst: reStructuredText, with Sphinx's directives and roles.
+    - html: a page, without navigation, headers, footers, scripts and styles.
+    """
+    title, lines = "", source.document_lines()
+    if kind in ("md", "mdx"):
+        title, lines = _front_matter(lines)
+    return _sections(source, {"kind": kind, "text": _document_text(source, lines), "title": title})
 
 
 def read_docx(source: Source) -> Iterator[Row]:
-    """The same of a Word document, without its pictures and macros."""
-    _check_document_size(source, source.path.stat().st_size)
+    """A document for each section of a Word document, without its pictures and macros."""
+    _check_document_size(source)
     source.unit = "section"
     return _sections(source, {"kind": "docx", "path": str(source.path.resolve())})
 
 
-def _check_document_size(source: Source, size: int) -> None:
-    if size > MAX_DOCUMENT_BYTES:
+def _check_document_size(source: Source) -> None:
+    if (size := source.path.stat().st_size) > MAX_DOCUMENT_BYTES:
         raise InputError(
             f"{source.name} has {size / MB:.1f} MB; a document with headings may have {MAX_DOCUMENT_BYTES // MB} MB: split it"
         )
 
 
-def _joined(source: Source, lines: Iterable[tuple[int, str]]) -> str:
+def _document_text(source: Source, lines: Iterable[tuple[int, str]]) -> str:
     """The text of a document, of bounded size."""
-    _check_document_size(source, source.path.stat().st_size)
-    texts = []
-    for _, line in lines:
-        source.tally.blank += not line.strip()
-        texts.append(line)
+    _check_document_size(source)
+    texts = [line for _, line in lines]
+    source.tally.blank += sum(not line.strip() for line in texts)
     return "\n".join(texts)
 
 
@@ -110,11 +92,9 @@ def _sections(source: Source, request: dict[str, Any]) -> Iterator[Row]:
 
     Raises FormatError if it is damaged, protected by a password, or takes too much memory or time.
     """
-    document = ""
-    for number, message in enumerate(_parsed(source, request)):
-        if number == 0:
-            document = message["title"] or source.title
-            continue
+    messages = _parsed(source, request)
+    document = next(messages)["title"] or source.title
+    for number, message in enumerate(messages, 1):
         if source.unit == "section":
             source.tally.read += 1
         parts = tuple(passages(message["blocks"]))
@@ -124,17 +104,17 @@ def _sections(source: Source, request: dict[str, Any]) -> Iterator[Row]:
 
 def _parsed(source: Source, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The parser's messages.  Raises FormatError for its refusal, and where it stopped."""
-    begun = False
+    has_started = False
     try:
         for message in parsed(request):
             if "error" in message:
                 raise FormatError(message["error"], file=source.name)
-            begun = True
+            has_started = True
             yield message
     except StoppedError as e:
-        where = f"after {source.unit} {source.tally.read}" if begun else "before its first words"
+        position = f"after {source.unit} {source.tally.read}" if has_started else "before its first words"
         raise FormatError(
-            f"the parser stopped {where}: the file is damaged or needs too much memory or time; save it again, or split it",
+            f"the parser stopped {position}: the file is damaged or needs too much memory or time; save it again, or split it",
             file=source.name,
         ) from e
 
@@ -167,7 +147,7 @@ def read_pdf(source: Source) -> Iterator[Row]:
         pages.seek(0)
         for line in pages:
             row = Row(*json.loads(line))
-            yield row._replace(text=hyphens.joined(row.text))
+            yield row._replace(text=hyphens.rejoin(row.text))
 
 
 def _pdf_pages(source: Source) -> Iterator[Row]:

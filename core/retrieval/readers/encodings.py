@@ -12,22 +12,9 @@ from core.errors import FormatError
 
 UTF8, WESTERN = "utf-8", "cp1252"
 CANDIDATES = (
-    *(
-        "utf_16",
-        "utf_16_le",
-        "utf_16_be",
-        "utf_32",
-        WESTERN,
-        "cp1250",
-        "cp1251",
-        "cp1253",
-        "cp1254",
-        "cp1255",
-        "cp1256",
-        "cp1257",
-    ),
-    *("iso8859_2", "koi8_r", "koi8_u", "cp874", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
-)
+    f"utf_16 utf_16_le utf_16_be utf_32 {WESTERN} cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 "
+    "iso8859_2 koi8_r koi8_u cp874 cp932 euc_jp gb18030 big5 cp949"
+).split()
 BLOCK = 1024 * 1024  # bytes read at a time
 SAMPLE = 256 * 1024  # bytes that an encoding is detected from
 MAX_UTF8_SHARE = 0.1  # of the words beyond ASCII in a document of another encoding: some are UTF-8 by chance
@@ -46,7 +33,7 @@ def encoding_of(path: Path, name: str) -> str:
     import charset_normalizer
 
     sample = _sample(path, name)
-    matches = charset_normalizer.from_bytes(sample, cp_isolation=list(CANDIDATES))
+    matches = charset_normalizer.from_bytes(sample, cp_isolation=CANDIDATES)
     best = matches.best()
     if best is None:
         raise FormatError(f"neither UTF-8 nor text of an encoding that can be detected; {SAVE}", file=name)

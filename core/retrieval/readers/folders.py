@@ -21,9 +21,8 @@ def by_number(path: PurePath) -> list[tuple[int, str | int]]:
     return [(i % 2, int(part) if i % 2 else part) for i, part in enumerate(parts)]
 
 
-def inside(folder: Path, suffixes: Iterable[str]) -> list[Path]:
-    ends = tuple(suffixes)
-    return sorted((p for p in folder.rglob("*") if p.name.lower().endswith(ends) and not p.is_dir()), key=by_number)
+def _with_suffix(folder: Path, suffix: str) -> list[Path]:
+    return sorted((p for p in folder.rglob("*") if p.name.lower().endswith(suffix) and not p.is_dir()), key=by_number)
 
 
 def _beir(folder: Path) -> list[Path]:
@@ -63,17 +62,17 @@ def is_hidden(parts: Iterable[str]) -> bool:
 
 def _documents(folder: Path) -> list[Path]:
     """The files that have a reader, below the folder; without hidden ones and links."""
-    return [p for p in _inside(folder) if not p.is_symlink() and suffix_of(p.name, READERS)]
+    return [p for p in _contents(folder) if not p.is_symlink() and suffix_of(p.name, READERS)]
 
 
-def _inside(folder: Path) -> list[Path]:
+def _contents(folder: Path) -> list[Path]:
     """Files and links below a folder, without hidden ones; no link is followed."""
-    found = []
+    files = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not is_hidden([name])]
         linked = [name for name in folders if (Path(parent) / name).is_symlink()]
-        found += [Path(parent) / name for name in (*names, *linked) if not is_hidden([name])]
-    return sorted(found, key=by_number)
+        files += [Path(parent) / name for name in (*names, *linked) if not is_hidden([name])]
+    return sorted(files, key=by_number)
 
 
 # one a layout: the files to read in their order; none if the folder has another layout
@@ -81,8 +80,8 @@ LAYOUTS: tuple[Callable[[Path], list[Path]], ...] = (
     _beir,
     _saved,
     _splits,
-    lambda folder: inside(folder, [".parquet"]),  # a snapshot of the hub also has a README.md
-    lambda folder: inside(folder, [".arrow"]),
+    lambda folder: _with_suffix(folder, ".parquet"),  # a snapshot of the hub also has a README.md
+    lambda folder: _with_suffix(folder, ".arrow"),
     _documents,
 )
 
@@ -98,24 +97,24 @@ def files_of(
     Where two would have one name, the folder's name comes before it.  `on_other` receives the files of a folder of documents that are not
     read, and why.  `unpack`: the files of a zip (zips.py).  Raises InputError for a folder without any, and for a missing file.
     """
-    found: dict[Path, tuple[str, str]] = {}  # file -> its name, and that of the folder or zip that the name begins below
+    files: dict[Path, tuple[str, str]] = {}  # file -> its name, and that of the folder or zip that the name begins below
     for path in paths:
         if path.is_dir():
-            layout, inner = next(((layout, files) for layout in LAYOUTS if (files := layout(path))), (None, []))
+            layout, inner = next(((layout, inner) for layout in LAYOUTS if (inner := layout(path))), (None, []))
             if layout is None:
                 raise InputError(f"{path}: this folder has no file of these kinds: {', '.join(READERS)}")
-            for file in set(_inside(path)) - set(inner) if layout is _documents else ():
+            for file in set(_contents(path)) - set(inner) if layout is _documents else ():
                 on_other(other(file.relative_to(path).as_posix(), is_link=file.is_symlink()))
             above = path.resolve().name
-            found |= {file: (file.relative_to(path).as_posix(), above) for file in inner if file not in found}
+            files |= {file: (file.relative_to(path).as_posix(), above) for file in inner if file not in files}
         elif not path.exists() and not path.is_symlink():
             raise InputError(f"{path}: there is no such file")
         elif unpack and path.name.lower().endswith(ZIP):
-            found |= {file: (name, path.name[: -len(ZIP)]) for file, name in unpack(path)}
+            files |= {file: (name, path.name[: -len(ZIP)]) for file, name in unpack(path)}
         else:
-            found.setdefault(path, (path.name, path.resolve().parent.name))
-    repeated = {name for name, files in Counter(name for name, _ in found.values()).items() if files > 1}
-    return [CorpusFile(file, f"{above}/{name}" if name in repeated else name) for file, (name, above) in found.items()]
+            files.setdefault(path, (path.name, path.resolve().parent.name))
+    repeated = {name for name, count in Counter(name for name, _ in files.values()).items() if count > 1}
+    return [CorpusFile(file, f"{above}/{name}" if name in repeated else name) for file, (name, above) in files.items()]
 
 
 def other(name: str, *, is_link: bool = False) -> Rejected:

@@ -15,7 +15,7 @@ from core.errors import CheckpointError
 from core.models.loading.packaged import MINILM, packaged_folder
 
 _DIVIDED = re.compile(r"(?P<first>[^\W_]+)(?P<hyphen>[-\u2010\u00ad])[ \t\r]*\n[ \t]*(?P<second>[^\W_]+)")
-_WRITTEN = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
+_COMPOUND = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
 _SUSPENDED = ("and", "or", "to", "und", "oder", "et", "ou", "y")  # "short- and long-term"
 _PREFIXES = frozenset(
     "com con de dis inter intra mis re sub trans un".split()
@@ -37,18 +37,18 @@ class Hyphens:
     """Learns how a document writes its words, then joins those that are divided."""
 
     def __init__(self) -> None:
-        self._written: Counter[str] = Counter()  # words, and neighbours in a compound as "power-enhancing"
+        self._counts: Counter[str] = Counter()  # words, and neighbours in a compound as "power-enhancing"
 
     def learn(self, text: str) -> None:
-        for compound in _WRITTEN.findall(_DIVIDED.sub(" ", text).lower()):
+        for compound in _COMPOUND.findall(_DIVIDED.sub(" ", text).lower()):
             parts = re.split("[-\u2010]", compound)
-            self._written.update(parts)
-            self._written.update(map("-".join, pairwise(parts)))
+            self._counts.update(parts)
+            self._counts.update(map("-".join, pairwise(parts)))
 
-    def joined(self, text: str) -> str:
+    def rejoin(self, text: str) -> str:
         """The text with no word divided at a line end.
 
-        >>> Hyphens().joined("Copen-\\nhagen is power-\\nenhancing, short-\\nand long-term")
+        >>> Hyphens().rejoin("Copen-\\nhagen is power-\\nenhancing, short-\\nand long-term")
         'Copenhagen is power-enhancing, short- and long-term'
         """
         return _DIVIDED.sub(lambda m: self._word(m["first"], m["hyphen"], m["second"]), text)
@@ -65,12 +65,12 @@ class Hyphens:
         if len(first) == 1 or not (first + second).isalpha() or not (second.islower() or (first + second).isupper()):
             return False
         first, second = first.lower(), second.lower()
-        whole, compound = self._written[first + second], self._written[f"{first}-{second}"]
-        if whole != compound:
-            return whole > compound
+        as_word, as_compound = self._counts[first + second], self._counts[f"{first}-{second}"]
+        if as_word != as_compound:
+            return as_word > as_compound
         words = english_words()
         return (
             first + second in words
             or first in _PREFIXES
-            or not all(half in words or self._written[half] for half in (first, second))
+            or not all(half in words or self._counts[half] for half in (first, second))
         )

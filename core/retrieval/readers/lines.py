@@ -7,9 +7,10 @@ import io
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import NoneType
 from typing import Any, NamedTuple
 
 from core import json_io
@@ -30,7 +31,7 @@ _UNTITLED = ("index", "_index", "readme")  # names that say nothing: the folder'
 class Limits:
     """Limits on reading a file: too many bytes, lines or pages are an error; only an overlong line is rejected on its own."""
 
-    max_bytes: int  # of the file as it lies on disk
+    max_bytes: int  # of the file on disk
     max_unpacked_bytes: int  # of a gzipped file's content
     max_lines: int
     max_pages: int
@@ -55,7 +56,12 @@ class Columns:
     text: tuple[str, ...] = ("text", "contents", "body", "passage", "content")
     title: tuple[str, ...] = ("title",)
 
-    def chosen(self) -> str:
+    def names_in(self, existing: Container[str]) -> dict[str, str]:
+        """The name of each field that is there."""
+        choices = ((f, next((n for n in getattr(self, f) if n in existing), "")) for f in ("id", "title", "text"))
+        return {field: name for field, name in choices if name}
+
+    def changes(self) -> str:
         """What differs from the defaults, as text; empty if nothing does."""
         return ", ".join(
             f"{n}={getattr(self, n)[0]}" for n in self.__slots__ if getattr(self, n) != getattr(DEFAULT_COLUMNS, n)
@@ -147,36 +153,36 @@ class Source:
     def title(self) -> str:
         """The title of a document that has none: the file's name in words, or its folder's."""
         path = PurePosixPath(self.name)
-        named = path.parent.name if path.stem.lower() in _UNTITLED and path.parent.name else path.stem
-        return named.replace("_", " ").replace("-", " ").strip()[:100]
+        name = path.parent.name if path.stem.lower() in _UNTITLED and path.parent.name else path.stem
+        return name.replace("_", " ").replace("-", " ").strip()[:100]
 
-    def row(self, number: int, what: str, names: Mapping[str, str | None], values: Mapping[str, Any]) -> Row | None:
-        """A row of a table, or None after it was rejected.  `what`: field or column; `names`: theirs in the file; `values`: by field.
+    def row(self, number: int, label: str, names: Mapping[str, str], values: Mapping[str, Any]) -> Row | None:
+        """A row of a table, or None after it was rejected.  `label`: field or column; `names`: theirs in the file; `values`: by field.
 
         Numbers are text as a title, whole numbers also as an id.
         """
         identity, title, text = (plain(values.get(f)) for f in ("id", "title", "text"))
-        wrong = ""
-        if not isinstance(text, str):
-            wrong = f"{what} '{names['text']}' is {'empty' if text is None else f'a {type(text).__name__}'}; expected text"
-        elif isinstance(title, bool) or not isinstance(title, (str, int, float, type(None))):
-            wrong = f"{what} '{names['title']}' is a {type(title).__name__}; expected text"
-        elif isinstance(identity, bool) or not isinstance(identity, (str, int, type(None))):
-            wrong = f"{what} '{names['id']}' is a {type(identity).__name__}; expected text or a whole number"
-        elif isinstance(identity, int) and abs(identity) >= 2**63:
-            wrong = f"{what} '{names['id']}' is a number of more than 64 bits; write it as text"
-        if wrong or not isinstance(text, str):
-            self.reject(number, wrong)
+        for field_name, value, types, expected in (
+            ("text", text, (str,), "text"),
+            ("title", title, (str, int, float, NoneType), "text"),
+            ("id", identity, (str, int, NoneType), "text or a whole number"),
+        ):
+            if isinstance(value, bool) or not isinstance(value, types):
+                kind = "empty" if value is None else f"a {type(value).__name__}"
+                self.reject(number, f"{label} '{names[field_name]}' is {kind}; expected {expected}")
+                return None
+        if isinstance(identity, int) and abs(identity) >= 2**63:
+            self.reject(number, f"{label} '{names['id']}' is a number of more than 64 bits; write it as text")
             return None
         identity, title = ("" if value is None else str(value).strip() for value in (identity, title))
-        return Row(number, identity, title, text)
+        return Row(number, identity, title, str(text))
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
         self.on_reject(Rejected(self.name, number, reason, self.unit))
 
     def check_size(self) -> None:
-        """Raises InputError when there is no such file, or it is empty or larger than allowed."""
+        """Raises InputError when there is no such file, or it is larger than allowed."""
         try:
             size = self.path.stat().st_size
         except OSError as e:
@@ -190,13 +196,17 @@ class Source:
             )
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The numbered lines of a table without their ends; lines that are not UTF-8, hold NUL or are too long are rejected.
+        """The numbered lines of a table without their ends; blank ones are counted, those that are not UTF-8, hold NUL or are too long rejected.
 
         Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
         """
         try:
             with json_io.opened(self.path, bounded=False) as stream:
-                yield from self._lines(stream.readline, self.reject)
+                for number, line in self._lines(stream.readline, self.reject):
+                    if line.strip():
+                        yield number, line
+                    else:
+                        self.tally.blank += 1
         except FormatError as e:
             raise FormatError(e.problem, file=self.name, line=e.line) from None
 
@@ -211,8 +221,8 @@ class Source:
             self.tally.encoding = "" if encoding == UTF8 else encoding
             with self.path.open("rb") as raw:
                 text = io.TextIOWrapper(raw, encoding, newline="\n")
-                read = raw.readline if encoding == UTF8 else lambda limit: text.readline(limit).encode()
-                yield from self._lines(read, self._refuse)
+                readline = raw.readline if encoding == UTF8 else lambda limit: text.readline(limit).encode()
+                yield from self._lines(readline, self._refuse)
         except UnicodeError as e:
             raise FormatError(f"it seems to be {encoding}, but a part is not ({e}); {SAVE}", file=self.name) from e
         except OSError as e:
@@ -221,29 +231,30 @@ class Source:
     def _refuse(self, number: int, reason: str) -> None:
         raise FormatError(reason, file=self.name, line=number)
 
-    def _lines(self, read: Callable[[int], bytes], bad: Callable[[int, str], None]) -> Iterator[tuple[int, str]]:
+    def _lines(self, readline: Callable[[int], bytes], report: Callable[[int, str], None]) -> Iterator[tuple[int, str]]:
         limit = 4 * self.limits.max_line_chars + 2  # UTF-8 takes at most 4 bytes a character
-        taken = 0
-        while raw := read(limit + 1):
-            taken += len(raw)
+        size = 0
+        while raw := readline(limit + 1):
+            size += len(raw)
             self.tally.read += 1
             number = self.tally.read
             if number > self.limits.max_lines:
                 raise InputError(
                     f"{self.name} has more than {self.limits.max_lines} lines; split it, or raise AMBISCOPE_MAX_UPLOAD_LINES"
                 )
-            huge = len(raw) > limit
-            while huge and not raw.endswith(b"\n") and (raw := read(MB)):  # skip the rest of the line in bounded pieces
-                taken += len(raw)
-                self._check_unpacked(taken)
-            self._check_unpacked(taken)
-            if huge:
-                bad(number, self._too_long())
-            elif (text := self._decoded(number, raw, bad)) is not None:
+            is_too_long = len(raw) > limit
+            while is_too_long and not raw.endswith(b"\n") and (raw := readline(MB)):  # skips the rest in bounded pieces
+                size += len(raw)
+                self._check_unpacked(size)
+            self._check_unpacked(size)
+            text, problem = ("", self._too_long()) if is_too_long else self._decoded(number, raw)
+            if problem:
+                report(number, problem)
+            else:
                 yield number, text
 
-    def _check_unpacked(self, taken: int) -> None:
-        if taken > self.limits.max_unpacked_bytes:
+    def _check_unpacked(self, size: int) -> None:
+        if size > self.limits.max_unpacked_bytes:
             raise InputError(
                 f"{self.name} unpacks to more than {self.limits.max_unpacked_bytes // MB} MB; "
                 "split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
@@ -252,19 +263,14 @@ class Source:
     def _too_long(self) -> str:
         return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"
 
-    def _decoded(self, number: int, raw: bytes, bad: Callable[[int, str], None]) -> str | None:
-        """The line as text, or None after it was reported as bad."""
+    def _decoded(self, number: int, raw: bytes) -> tuple[str, str]:
+        """The line as text, and what is wrong with it, if anything."""
         if number == 1:
             raw = raw.removeprefix(UTF8_BOM)
         try:
             text = raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as e:
-            bad(number, f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8")
-            return None
+            return "", f"not UTF-8 (byte {e.start + 1} is 0x{raw[e.start]:02x}); save the file as UTF-8"
         if "\0" in text:
-            bad(number, "contains a NUL character; the file is binary or damaged")
-            return None
-        if len(text) > self.limits.max_line_chars:
-            bad(number, self._too_long())
-            return None
-        return text
+            return "", "contains a NUL character; the file is binary or damaged"
+        return text, self._too_long() if len(text) > self.limits.max_line_chars else ""

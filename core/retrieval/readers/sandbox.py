@@ -12,10 +12,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
+from core.settings import ROOT
+
 ARGV = [sys.executable, "-m", "core.retrieval.parsing.worker"]
 _idle: list[subprocess.Popen[bytes]] = []
 _lock = threading.Lock()

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.text import CHUNK_CHARS, chunk_length, split_words
+from core.text import chunk_length, split_words
 
 PASSAGE_WORDS = 100  # DPR, section 4.1
 MAX_LISTING_WORDS = 150  # of a passage with rows or lines
@@ -45,10 +45,10 @@ def slug(headings: Sequence[str]) -> str:
     'docker/ports-volumes'
     """
     parts = [re.sub(r"[^\w]+", "-", unicodedata.normalize("NFC", heading).lower()).strip("-_") for heading in headings]
-    whole = "/".join(filter(None, parts))
-    if len(whole) > MAX_SLUG_CHARS:
-        return f"{whole[:MAX_SLUG_CHARS].rstrip('-/')}~{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-    return whole
+    path = "/".join(filter(None, parts))
+    if len(path) > MAX_SLUG_CHARS:
+        return f"{path[:MAX_SLUG_CHARS].rstrip('-/')}~{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+    return path
 
 
 def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
@@ -58,48 +58,41 @@ def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
     for kind, lines in blocks:
         if words and before == "listing" != kind and lines:
             lines = [f"{BREAK}{lines[0]}", *lines[1:]]
-        before = kind
-        if kind == "prose":
-            for line in lines:
-                words += _words(line)
-                while (length := chunk_length(words, 0, PASSAGE_WORDS)) < len(words):
-                    yield _joined(words[:length])
-                    del words[:length]
-            continue
+        before, max_words = kind, PASSAGE_WORDS if kind == "prose" else MAX_LISTING_WORDS
         for unit in _units(lines) if kind == "listing" else lines:
             more = _words(unit)
-            if words and not _fits(words + more):
-                yield _joined(words)
+            if kind != "prose" and words and not _fits(words + more):
+                yield _passage(words)
                 words = []
             words += more
-            while not _fits(words):  # a single line that is too long
+            while chunk_length(words, 0, max_words) < len(words):  # a paragraph, or a single line that is too long
                 length = chunk_length(words, 0, PASSAGE_WORDS)
-                yield _joined(words[:length])
+                yield _passage(words[:length])
                 del words[:length]
-        if len(words) >= PASSAGE_WORDS:
-            yield _joined(words)
+        if kind != "prose" and len(words) >= PASSAGE_WORDS:
+            yield _passage(words)
             words = []
     if words:
-        yield _joined(words)
+        yield _passage(words)
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text; those that begin a further line of it begin with BREAK and its indent."""
-    first, *further = text.split(BREAK)
+    """The words of a text; the first word of each line but the first begins with BREAK and the line's indent."""
+    first, *lines = text.split(BREAK)
     words = split_words(first)
-    for line in further:
+    for line in lines:
         indent = len(line) - len(line.lstrip())
-        begin, *rest = split_words(line)
-        words += [f"{BREAK}{line[:indent]}{begin}", *rest]
+        word, *words_after = split_words(line)
+        words += [f"{BREAK}{line[:indent]}{word}", *words_after]
     return words
 
 
-def _joined(words: Sequence[str]) -> str:
+def _passage(words: Sequence[str]) -> str:
     return " ".join(words).replace(f" {BREAK}", BREAK).strip()
 
 
 def _fits(words: Sequence[str]) -> bool:
-    return chunk_length(words, 0, MAX_LISTING_WORDS, CHUNK_CHARS) == len(words)
+    return chunk_length(words, 0, MAX_LISTING_WORDS) == len(words)
 
 
 def _units(lines: Sequence[str]) -> Iterator[str]:

@@ -42,9 +42,6 @@ def read_tsv(source: Source) -> Iterator[Row]:
     """`id<TAB>text<TAB>title`; a first line that names these columns (in any order, `title` optional) is the header."""
     columns: tuple[str, ...] = DPR_COLUMNS
     for number, line in source.lines():
-        if not line.strip():
-            source.tally.blank += 1
-            continue
         if number == 1:
             names = tuple(_unquoted(n.strip()).strip().lower() for n in line.split("\t"))
             if {"id", "text"} <= set(names) <= set(DPR_COLUMNS) and len(set(names)) == len(names):
@@ -53,9 +50,9 @@ def read_tsv(source: Source) -> Iterator[Row]:
                 continue
         fields = split_row(line, len(columns))
         if fields is None:
-            found = line.count("\t") + 1
+            count = line.count("\t") + 1
             source.reject(
-                number, f"{found} column{'s' * (found != 1)}; expected {len(columns)}: {', '.join(columns)} with tabs"
+                number, f"{count} column{'s' * (count != 1)}; expected {len(columns)}: {', '.join(columns)} with tabs"
             )
             continue
         row = dict(zip(columns, fields, strict=True))
@@ -68,23 +65,19 @@ def read_tsv(source: Source) -> Iterator[Row]:
 def read_jsonl(source: Source) -> Iterator[Row]:
     """Objects with a text and, where they have them, a title and an id, under the names of `Columns`."""
     for number, line in source.lines():
-        if not line.strip():
-            source.tally.blank += 1
-            continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as e:
-            where = f" at column {e.colno}" if isinstance(e, json.JSONDecodeError) else ""
-            source.reject(number, f"not JSON{where}; expected one object a line")
+            position = f" at column {e.colno}" if isinstance(e, json.JSONDecodeError) else ""
+            source.reject(number, f"not JSON{position}; expected one object a line")
             continue
         if not isinstance(row, dict):
             source.reject(number, f"a JSON {type(row).__name__}; expected an object with text and title")
             continue
-        names = {f: next((k for k in getattr(source.columns, f) if k in row), None) for f in ("id", "title", "text")}
-        if names["text"] is None:
-            known = ", ".join(source.columns.text)
-            source.reject(number, f"no field {known}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
+        names = source.columns.names_in(row)
+        if "text" not in names:
+            expected = ", ".join(source.columns.text)
+            source.reject(number, f"no field {expected}; found {', '.join(list(row)[:5])[:100] or 'nothing'}")
             continue
-        found = source.row(number, "field", names, {f: row[name] for f, name in names.items() if name})
-        if found:
-            yield found
+        if document := source.row(number, "field", names, {field: row[name] for field, name in names.items()}):
+            yield document

@@ -28,10 +28,10 @@ def unpacked(path: Path, folder: Path, limits: Limits, on_other: Callable[[Rejec
     """
     try:
         with zipfile.ZipFile(path) as packed:
-            found = _members(packed, path, limits, on_other)
+            members = _members(packed, path, limits, on_other)
             folder.mkdir(parents=True, exist_ok=True)
             files = []
-            for number, (name, info) in enumerate(found):
+            for number, (name, info) in enumerate(members):
                 target = folder / f"{number:06}{suffix_of(name, IN_ZIP)}"
                 with packed.open(info) as source, target.open("wb") as out:
                     shutil.copyfileobj(source, out, MB)
@@ -50,13 +50,11 @@ def _members(
     members = [(info.filename.replace("\\", "/"), info) for info in packed.infolist() if not info.is_dir()]
     if len(members) > MAX_FILES:
         raise InputError(f"{path.name} has {len(members)} files; at most {MAX_FILES} are read: split it")
-    size, most = (
-        sum(info.file_size for _, info in members),
-        min(limits.max_unpacked_bytes, max(FREE_BYTES, MAX_PACKED_RATIO * path.stat().st_size)),
-    )
-    if size > most:
+    size = sum(info.file_size for _, info in members)
+    max_size = min(limits.max_unpacked_bytes, max(FREE_BYTES, MAX_PACKED_RATIO * path.stat().st_size))
+    if size > max_size:
         raise InputError(
-            f"{path.name} unpacks to {size // MB} MB; at most {most // MB} MB are read from it (an attack looks like this): "
+            f"{path.name} unpacks to {size // MB} MB; at most {max_size // MB} MB are read from it (an attack looks like this): "
             "give the folder itself, or split it"
         )
     for name, info in members:
@@ -68,15 +66,15 @@ def _members(
     top = members[0][0].split("/")[0] + "/" if members else ""
     if all(name.startswith(top) for name, _ in members):  # the folder that was packed
         members = [(name.removeprefix(top), info) for name, info in members]
-    found: dict[str, zipfile.ZipInfo] = {}
+    by_name: dict[str, zipfile.ZipInfo] = {}
     for name, info in members:
         is_link = stat.S_ISLNK(info.external_attr >> 16)
         if is_link or not suffix_of(name, IN_ZIP):
             on_other(other(name, is_link=is_link))
-        elif name in found:
+        elif name in by_name:
             on_other(Rejected(name, 0, "the zip has this name twice; the first one is read", "file"))
         else:
-            found[name] = info
-    if not found:
+            by_name[name] = info
+    if not by_name:
         raise InputError(f"{path.name} has no file of these kinds: {', '.join(IN_ZIP)}")
-    return sorted(found.items(), key=lambda member: by_number(PurePosixPath(member[0])))
+    return sorted(by_name.items(), key=lambda member: by_number(PurePosixPath(member[0])))

@@ -93,7 +93,7 @@ _COUNTRIES = (
     (re.compile(r"\bUnited States(?: of America)?\b"), "US"),
     (re.compile(r"\b(?:United Kingdom|Great Britain)\b"), "UK"),
 )
-# said before a name, and as often left out
+# titles before a name, as often left out
 _HONORIFICS = frozenset(
     "captain king queen emperor empress president general admiral colonel sir dame lord lady doctor dr professor pope saint prince princess mr mrs "
     "senator chancellor judge".split()
@@ -206,56 +206,56 @@ def claims(question: str) -> tuple[NamedThing, ...]:
     """
     for country, short in _COUNTRIES:
         question = country.sub(short, question)
-    named: list[NamedThing] = []
+    things: list[NamedThing] = []
     for m in _QUOTED.finditer(question):
         text = m[1] or m[2]
         if title := tuple(w.key for w in _words(text) if w.folded not in _SMALL):
-            named.append(NamedThing("title", text, (title,)))
-    plain = _QUOTED.sub(lambda m: "," * len(m.group()), question)
-    words = _words(plain)
+            things.append(NamedThing("title", text, (title,)))
+    unquoted = _QUOTED.sub(lambda m: "," * len(m.group()), question)
+    words = _words(unquoted)
     letters = [w for w in words if w.text.isalpha() and len(w.text) > 1]
     shouted = 2 * sum(w.text.isupper() for w in letters) > len(letters)
-    run: list[_Word] = []
+    name_words: list[_Word] = []
     for i, w in enumerate(words):
-        before = words[i - 1] if i else None
-        if run and before and (plain[before.end : w.start].strip(" -–.") or _POSSESSIVE.search(before.text)):
-            named += _names_of(run, plain)
-            run = []
-        bare = _POSSESSIVE.sub("", w.text)
-        if w.key[0] == "#" and (bare[0].isdigit() or bare.isupper()):
+        previous = words[i - 1] if i else None
+        if name_words and previous and (unquoted[previous.end : w.start].strip(" -–.") or _POSSESSIVE.search(previous.text)):
+            things += _names_of(name_words, unquoted)
+            name_words = []
+        plain_word = _POSSESSIVE.sub("", w.text)
+        if w.key[0] == "#" and (plain_word[0].isdigit() or plain_word.isupper()):
             value = int(w.key[1:])
-            if run and value < 1000:  # Apollo 14, Henry VIII
-                run.append(w)
-            elif not (before and before.folded in _BOUNDS):
-                named.append(_number_claim(bare, value, words[i + 1].folded if i + 1 < len(words) else ""))
+            if name_words and value < 1000:  # Apollo 14, Henry VIII
+                name_words.append(w)
+            elif not (previous and previous.folded in _BOUNDS):
+                things.append(_number_claim(plain_word, value, words[i + 1].folded if i + 1 < len(words) else ""))
             continue
         starts = i == 0 and not (len(words) > 1 and words[1].capital)  # any word that begins a question is capitalised
-        if (not shouted and w.capital and not starts and (run or w.folded not in _NO_NAMES) and w.folded not in _DAYS) or (
-            run and w.folded in _SMALL and (w.folded != "the" or run[-1].folded in _SMALL)
-        ):
-            run.append(w)
+        if (
+            not shouted and w.capital and not starts and (name_words or w.folded not in _NO_NAMES) and w.folded not in _DAYS
+        ) or (name_words and w.folded in _SMALL and (w.folded != "the" or name_words[-1].folded in _SMALL)):
+            name_words.append(w)
         else:
-            named += _names_of(run, plain)
-            run = []
-    named += _names_of(run, plain)
-    return tuple(dict.fromkeys(named))
+            things += _names_of(name_words, unquoted)
+            name_words = []
+    things += _names_of(name_words, unquoted)
+    return tuple(dict.fromkeys(things))
 
 
-def _names_of(run: Sequence[_Word], question: str) -> list[NamedThing]:
-    while run and run[-1].folded in _SMALL:
-        run = run[:-1]
-    left_out = _HONORIFIC_KEYS | _UNDERSTOOD_KEYS
-    telling = any(w.folded not in _SMALL and w.key not in left_out for w in run)
+def _names_of(name_words: Sequence[_Word], question: str) -> list[NamedThing]:
+    while name_words and name_words[-1].folded in _SMALL:
+        name_words = name_words[:-1]
+    optional = _HONORIFIC_KEYS | _UNDERSTOOD_KEYS
+    has_telling_word = any(w.folded not in _SMALL and w.key not in optional for w in name_words)
     parts: list[list[str]] = [[]]
-    for w in run:
+    for w in name_words:
         if w.folded in _SMALL:
             parts.append([])
-        elif not telling or w.key not in left_out:
+        elif not has_telling_word or w.key not in optional:
             parts[-1].append(w.key)
     words = [word for part in parts for word in part]
     if not words or (len(words) == 1 and (words[0] in _UNDERSTOOD_KEYS or len(words[0]) < 3)):
         return []
-    return [NamedThing("name", question[run[0].start : run[-1].end], tuple(tuple(p) for p in parts if p))]
+    return [NamedThing("name", question[name_words[0].start : name_words[-1].end], tuple(tuple(p) for p in parts if p))]
 
 
 def _number_claim(text: str, value: int, following: str) -> NamedThing:
@@ -277,7 +277,7 @@ class Document:
     numbers: frozenset[int]
 
     @classmethod
-    def of(cls, title: str, texts: Iterable[str]) -> Document:
+    def from_texts(cls, title: str, texts: Iterable[str]) -> Document:
         text = ". ".join((title, *texts))
         words = _words(text)
         numbers = {n for w in words if (n := _number(w.text)) is not None}
@@ -296,19 +296,19 @@ class Document:
             if claim.unit == "decade":
                 return any(claim.value <= n < claim.value + 10 for n in self.numbers)
             return claim.value in self.numbers
-        if self._together(claim.words) or self._abbreviates(claim):
+        if self._has_all_nearby(claim.words) or self._abbreviates(claim):
             return True
         if claim.kind == "title":
             return False
         if len(claim.parts) > 1:  # "Lomas of Yorkshire": both, anywhere
-            return all(self._together(p) or self._in_part(p, common) for p in claim.parts)
+            return all(self._has_all_nearby(p) or self._in_part(p, common) for p in claim.parts)
         return self._in_part(claim.words, common)
 
     def mentions(self, claim: NamedThing, common: frozenset[str]) -> bool:
         """Whether it supports what is named, or has any telling word of it."""
         return self.supports(claim, common) or not (self.keys - common - _GENERIC_KEYS).isdisjoint(claim.words)
 
-    def _together(self, name: Sequence[str]) -> bool:
+    def _has_all_nearby(self, name: Sequence[str]) -> bool:
         """Whether all words of a name are close to each other, in any order ("Second World War"), or begin such a name ("Les Mis")."""
         keys, first = [w.key for w in self.words], set(name[:-1])
         if len(name) == 1 or not first <= self.keys:
@@ -317,8 +317,10 @@ class Document:
             tuple(keys[i - len(name) + 1 : i]) == tuple(name[:-1]) and key.startswith(name[-1]) for i, key in enumerate(keys)
         ):
             return True
-        wanted, size = set(name), len(name) + BETWEEN
-        return wanted <= self.keys and any(k in wanted and wanted <= set(keys[i : i + size]) for i, k in enumerate(keys))
+        name_keys, size = set(name), len(name) + BETWEEN
+        return name_keys <= self.keys and any(
+            k in name_keys and name_keys <= set(keys[i : i + size]) for i, k in enumerate(keys)
+        )
 
     def _abbreviates(self, claim: NamedThing) -> bool:
         if len(claim.words) == 1:
@@ -345,15 +347,9 @@ class Document:
         """Whether a word of a name is somewhere without a capitalised word of another name before or after it."""
         for i, w in enumerate(self.words):
             if w.key == word and w.capital:
-                beside = [
-                    v
-                    for v, start, end in (
-                        *((v, v.end, w.start) for v in self.words[max(0, i - 1) : i]),
-                        *((v, w.end, v.start) for v in self.words[i + 1 : i + 2]),
-                    )
-                    if self.text[start:end] == " "
-                ]
-                if not any(v.capital and v.key not in name and v.folded not in _NO_NAMES for v in beside):
+                neighbours = (*self.words[max(0, i - 1) : i], *self.words[i + 1 : i + 2])
+                adjacent = (v for v in neighbours if self.text[min(v.end, w.end) : max(v.start, w.start)] == " ")
+                if not any(v.capital and v.key not in name and v.folded not in _NO_NAMES for v in adjacent):
                     return True
         return False
 
@@ -368,13 +364,13 @@ def common_words(passages: Iterable[t.Passage]) -> frozenset[str]:
     return frozenset(w.key for p in passages for w in _words(p.text) if not w.capital)
 
 
-def _missing(question: str, named: Sequence[NamedThing], document: Document, common: frozenset[str]) -> tuple[NamedThing, ...]:
-    lacks = tuple(c for c in named if not document.supports(c, common))
-    if any(c.kind != "name" or document.subject & set(c.words) for c in lacks):
-        return lacks
+def _missing(question: str, things: Sequence[NamedThing], document: Document, common: frozenset[str]) -> tuple[NamedThing, ...]:
+    unsupported = tuple(c for c in things if not document.supports(c, common))
+    if any(c.kind != "name" or document.subject & set(c.words) for c in unsupported):
+        return unsupported
     # a document about something that the question names need not repeat where, when or for whom
-    about = bool(document.subject) and document.subject <= {w.key for w in _words(question)}
-    return () if about or (len(lacks) < len(named) and _PARTS.search(question)) else lacks
+    is_its_subject = bool(document.subject) and document.subject <= {w.key for w in _words(question)}
+    return () if is_its_subject or (len(unsupported) < len(things) and _PARTS.search(question)) else unsupported
 
 
 def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:
@@ -382,48 +378,48 @@ def missing(question: str, sources: Iterable[str], passages: Sequence[t.Passage]
 
     `sources`: ids of the passages from which an answer was read; if none of them is among `passages`, all passages count as one document.
     """
-    named = claims(question)
-    if not named:
+    things = claims(question)
+    if not things:
         return ()
     common = common_words(passages)
-    wanted = set(sources)
-    titles = dict.fromkeys(p.title for p in passages if p.id in wanted)
-    documents = [Document.of(title, [p.text for p in passages if p.title == title]) for title in titles]
+    source_ids = set(sources)
+    titles = dict.fromkeys(p.title for p in passages if p.id in source_ids)
+    documents = [Document.from_texts(title, [p.text for p in passages if p.title == title]) for title in titles]
     if not documents:
-        documents = [_whole(passages)]
-    return min((_missing(question, named, d, common) for d in documents), key=len)
+        documents = [_one_document(passages)]
+    return min((_missing(question, things, d, common) for d in documents), key=len)
 
 
 def unmentioned(question: str, passages: Sequence[t.Passage]) -> tuple[NamedThing, ...]:
     """The names in a question if the passages supplied with it mention none of them, and the years that they lack.
 
-    Whoever supplies a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
+    A person who supplies a fragment ("Laid down in 1746") knows what it is about, so one mention in any of them is enough.
     """
-    named, common, whole = claims(question), common_words(passages), _whole(passages)
-    names = tuple(c for c in named if c.kind in ("name", "title"))
-    years = tuple(c for c in named if c.kind == "year" and not whole.supports(c, common))
-    return years if any(whole.mentions(c, common) for c in names) else (*names, *years)
+    things, common, document = claims(question), common_words(passages), _one_document(passages)
+    names = tuple(c for c in things if c.kind in ("name", "title"))
+    years = tuple(c for c in things if c.kind == "year" and not document.supports(c, common))
+    return years if any(document.mentions(c, common) for c in names) else (*names, *years)
 
 
-def _whole(passages: Sequence[t.Passage]) -> Document:
-    return Document.of("", [f"{p.title}. {p.text}" for p in passages])
+def _one_document(passages: Sequence[t.Passage]) -> Document:
+    return Document.from_texts("", [f"{p.title}. {p.text}" for p in passages])
 
 
 class Coverage:
-    """The check of one run: which answers are refused, and what the run says when none remains."""
+    """The check of one run: which answers are refused, and why the run ended when none remains."""
 
-    def __init__(self, question: t.Question, passages: Iterable[t.RetrievedPassage], on: bool = True) -> None:
+    def __init__(self, question: t.Question, passages: Iterable[t.RetrievedPassage], enabled: bool = True) -> None:
         """`question`: as it is read, with short names spelled out.  Passages supplied with it are checked less strictly (`unmentioned`)."""
-        self.question, self.on = question, on
+        self.question, self.enabled = question, enabled
         self.passages = {p.passage.id: p.passage for p in passages}
         self.answers: set[str] = set()  # those that remain
         self.refused: dict[str, tuple[NamedThing, ...]] = {}
 
     def refusal(self, answer: str, sources: Iterable[str]) -> str:
         """Why an answer that was read from these passages (ids) is refused, or an empty text."""
-        if lacks := self._lacks(sources) if self.on else ():
-            self.refused[answer] = lacks
-            return f"its document does not mention {_listed(lacks)}"
+        if missing_things := self._lacks(sources) if self.enabled else ():
+            self.refused[answer] = missing_things
+            return f"its document does not mention {_listed(missing_things)}"
         self.answers.add(answer)
         return ""
 
@@ -448,31 +444,31 @@ class Coverage:
                 case t.StepFinished(answer=t.Answer(pinned=True) as answer):
                     self.answers.add(answer.text)
                 case t.StepFinished(answer=t.Answer() as answer) if answer.text not in self.answers:
-                    if why := self.refusal(answer.text, [e.passage_id for e in answer.evidence]):
-                        yield t.AnswerRejected(answer.text, why)
+                    if reason := self.refusal(answer.text, [e.passage_id for e in answer.evidence]):
+                        yield t.AnswerRejected(answer.text, reason)
                 case t.AnswerRejected(answer=text):
                     self.answers.discard(text)
 
     def accepted(self, interpretations: Iterable[t.Interpretation]) -> tuple[list[t.Interpretation], list[t.AnswerRejected]]:
         """The interpretations that are not refused, and the answers that only refused ones have."""
         accepted: list[t.Interpretation] = []
-        refused: dict[str, t.AnswerRejected] = {}
+        refusals: dict[str, t.AnswerRejected] = {}
         for i in interpretations:
-            if why := self.refusal(i.answer, [i.passage_id]):
-                refused.setdefault(answer_key(i.answer), t.AnswerRejected(i.answer, why))
+            if reason := self.refusal(i.answer, [i.passage_id]):
+                refusals.setdefault(answer_key(i.answer), t.AnswerRejected(i.answer, reason))
             else:
                 accepted.append(i)
         keys = {answer_key(i.answer) for i in accepted}
-        return accepted, [event for key, event in refused.items() if key not in keys]
+        return accepted, [event for key, event in refusals.items() if key not in keys]
 
-    def ended(self, why: str) -> str:
-        """Why the run ended: `why`, unless every answer was refused."""
+    def final_reason(self, reason: str) -> str:
+        """Why the run ended: `reason`, unless every answer was refused."""
         if self.answers or not self.refused:
-            return why
-        lacks = min(self.refused.values(), key=len)
-        what = "the passages do" if self.question.passages is not None else "the corpus does"
-        return f"{what} not cover the question: no document with an answer mentions {_listed(lacks)}"
+            return reason
+        missing_things = min(self.refused.values(), key=len)
+        source = "the passages do" if self.question.passages is not None else "the corpus does"
+        return f"{source} not cover the question: no document with an answer mentions {_listed(missing_things)}"
 
 
-def _listed(lacking: Sequence[NamedThing]) -> str:
-    return " and ".join(f"'{c.text}'" for c in lacking)
+def _listed(things: Sequence[NamedThing]) -> str:
+    return " and ".join(f"'{c.text}'" for c in things)

@@ -12,8 +12,9 @@ from core.errors import CancelledError
 from core.models.language.roles import Generator as Generates
 from core.models.scheduling.turns import Place
 from core.systems.base.options import Options, SystemOptions
+from core.systems.base.selection import evidence_of
 from core.systems.base.system import System, SystemParts, SystemRun
-from core.text import answer_key, occurrences, question_key
+from core.text import answer_key, question_key
 
 
 def unique(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation]:
@@ -25,7 +26,7 @@ def unique(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation
     return list(by_key.values())
 
 
-def chosen_of(
+def select(
     question: t.Question, interpretations: Sequence[t.Interpretation], max_answers: int, unread: int = 0
 ) -> list[t.Interpretation]:
     """The interpretations whose answers are not banned, of at most `max_answers` answers, pinned ones included.
@@ -35,44 +36,40 @@ def chosen_of(
     """
     banned = {answer_key(b) for b in question.banned}
     keys = {answer_key(p) for p in question.pinned}
-    chosen: list[t.Interpretation] = []
+    selected: list[t.Interpretation] = []
     for i in interpretations:
         key = answer_key(i.answer)
         if key not in banned and (key in keys or len(keys) < max_answers):
             keys.add(key)
             share = 1 / max(1, len(interpretations) + unread)
-            chosen.append(i if i.probability > 0 else replace(i, probability=share))
-    return chosen
+            selected.append(i if i.probability > 0 else replace(i, probability=share))
+    return selected
 
 
 def interpretation_events(
-    question: t.Question, chosen: Sequence[t.Interpretation], passages: Sequence[t.RetrievedPassage]
+    question: t.Question, selected: Sequence[t.Interpretation], passages: Sequence[t.RetrievedPassage]
 ) -> Iterator[t.StepFinished]:
     """One StepFinished for each distinct answer, pinned ones first, so that every page, metric and export treats interpretations as answers."""
-    members: dict[str, list[t.Interpretation]] = {answer_key(p): [] for p in question.pinned}
-    texts = {answer_key(p): p for p in question.pinned}
-    for i in chosen:
-        members.setdefault(answer_key(i.answer), []).append(i)
-        texts.setdefault(answer_key(i.answer), i.answer)
+    answers: dict[str, tuple[str, list[t.Interpretation]]] = {answer_key(p): (p, []) for p in question.pinned}
+    for i in selected:
+        answers.setdefault(answer_key(i.answer), (i.answer, []))[1].append(i)
     previous: list[str] = []
-    for number, (key, text) in enumerate(texts.items(), 1):
+    for number, (text, members) in enumerate(answers.values(), 1):
         pinned = number <= len(question.pinned)
-        own = list(dict.fromkeys(i.evidence for i in members[key] if i.evidence is not None))
-        places = {(e.passage_id, e.start) for e in own}
-        others = [e for e in occurrences(text, passages) if (e.passage_id, e.start) not in places]
-        probability = 1.0 if pinned else min(1.0, max(i.probability for i in members[key]))
-        candidate = t.Candidate(text, probability, own[0] if own else None)
+        evidence = [i.evidence for i in members if i.evidence is not None]
+        probability = 1.0 if pinned else min(1.0, max(i.probability for i in members))
+        candidate = t.Candidate(text, probability, evidence[0] if evidence else None)
         step = t.Step(number, tuple(previous), "", () if pinned else (candidate,), candidate, 0.0, 0.0)
         previous.append(text)
-        yield t.StepFinished(step, t.Answer(text, probability, (*own, *others), number, pinned))
+        yield t.StepFinished(step, t.Answer(text, probability, evidence_of(text, evidence, passages), number, pinned))
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreted:
-    """What a system found: its interpretations, and a note."""
+    """The interpretations of a run, and a note on them."""
 
     interpretations: tuple[t.Interpretation, ...]
-    why: str
+    note: str
     unread: int = 0  # passages that could not be read
 
 
@@ -87,48 +84,47 @@ class InterpretationSystem(System):
         parts: SystemParts,
         options: Options,
         generator: Generates,
-        own: SystemOptions | None = None,
-        used: Mapping[str, Any] | None = None,
+        config: SystemOptions | None = None,
+        provenance: Mapping[str, Any] | None = None,
     ) -> None:
-        """`own`, `used`: as in `System`."""
-        self.uses_this_machine = "endpoint" not in generator.about
-        used = {**(used or {}), "generator": dict(generator.about)}
-        super().__init__(name, parts, options, (generator.name, ""), own=own, used=used)
+        """`config`, `provenance`: as in `System`."""
+        self.generator, self.uses_this_machine = generator, "endpoint" not in generator.about
+        provenance = {**(provenance or {}), "generator": dict(generator.about)}
+        super().__init__(name, parts, options, (generator.name, ""), config=config, provenance=provenance)
 
     @abstractmethod
     def interpret(self, run: SystemRun) -> Generator[t.Event, None, Interpreted]:
         """Yields the events before the answers, and `run.calls.finish_role()` after each role.  Raises NothingRetrievedError."""
 
-    def reword(self, run: SystemRun, chosen: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
+    def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
         """The interpretations chosen, as many, with their final questions.  Called after all answers, where the system `rewords`."""
         raise NotImplementedError
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         interpreted = yield from self.interpret(run)
         yield from run.calls.finish_role()
-        accepted, refused = run.coverage.accepted(interpreted.interpretations)
-        yield from refused
-        run.chosen = chosen_of(run.question, accepted, self.options.max_answers, interpreted.unread)
-        yield from interpretation_events(run.question, run.chosen, run.passages)
-        return interpreted.why
+        accepted, refusals = run.coverage.accepted(interpreted.interpretations)
+        yield from refusals
+        run.selected = select(run.question, accepted, self.options.max_answers, interpreted.unread)
+        yield from interpretation_events(run.question, run.selected, run.passages)
+        return interpreted.note
 
     def clarify(self, run: SystemRun, place: Place) -> Iterator[t.Event]:
         """The questions of the answers, then InterpretationsChosen, also where a person stops the rewording."""
         stopped: CancelledError | None = None
-        if self.rewords and run.chosen:
+        if self.rewords and run.selected:
             try:
                 yield from place.wait_again(self.parts.cancelled)
-                run.chosen = yield from self.reword(run, run.chosen)
+                run.selected = yield from self.reword(run, run.selected)
             except CancelledError as error:
                 stopped = error
+        by_key = {answer_key(i.answer): i for i in reversed(run.selected)}  # the first of each answer
         for answer in run.answers:
-            for i in [i for i in run.chosen if answer_key(i.answer) == answer_key(answer)][:1]:
+            if i := by_key.get(answer_key(answer)):
                 unchecked = "this system does not check its rewritten questions" if i.verified is None else "the check failed"
+                question = "" if question_key(i.question) == question_key(run.question.text) else i.question
                 note = "" if i.verified else unchecked
-                unchanged = question_key(i.question) == question_key(run.question.text)
-                yield t.QuestionClarified(
-                    t.Clarification(answer, "" if unchanged else i.question, bool(i.verified), why=note), 0.0
-                )
-        yield t.InterpretationsChosen(tuple(run.chosen), run.why)
+                yield t.QuestionClarified(t.Clarification(answer, question, bool(i.verified), why=note), 0.0)
+        yield t.InterpretationsChosen(tuple(run.selected), run.end_reason)
         if stopped is not None:
             raise stopped

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core import types as t
@@ -35,19 +35,9 @@ class LoopEnd:
     key: CalibrationKey = UNCALIBRATED
     repeats: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        stop_above: float | None,
-        rule: StoppingRule = "compare",
-        calibration: Calibration | None = None,
-        key: CalibrationKey = UNCALIBRATED,
-        repeats: bool = False,
-    ) -> LoopEnd:
-        """`stop_above`: a threshold set by a person, which selects that rule."""
-        if stop_above is None:
-            return cls(rule, STOP_ABOVE, calibration, key, repeats)
-        return cls("threshold", stop_above, calibration, key, repeats)
+    def stopping_above(self, threshold: float | None) -> LoopEnd:
+        """The same with a threshold set by a person, if any, which selects that rule."""
+        return self if threshold is None else replace(self, rule="threshold", above=threshold)
 
     def calibrated(
         self, candidates: Sequence[t.Candidate], eoi: float, is_later: bool
@@ -57,22 +47,14 @@ class LoopEnd:
             return tuple(candidates), eoi
         return self.calibration.candidates(candidates, eoi, is_later), self.calibration.nothing_left(eoi, is_later)
 
-    def why(
-        self,
-        candidates: Sequence[t.Candidate],
-        eoi: float,
-        calibrated_eoi: float,
-    ) -> str:
+    def reason(self, candidates: Sequence[t.Candidate], eoi: float, calibrated_eoi: float) -> str:
         """Why the loop ends here; empty if it continues.  `candidates` and `eoi`: as the model gives them."""
         if not candidates:
             return "no candidate remains" if eoi < 1 else "the model gives no further answer"
-        if self.rule == "threshold":
-            return (
-                f"the probability that no answer remains is above your threshold ({self.above:.0%})"
-                if calibrated_eoi > self.above
-                else ""
-            )
-        return "no further answer is likely" if eoi >= candidates[0].probability else ""
+        if self.rule == "compare":
+            return "no further answer is likely" if eoi >= candidates[0].probability else ""
+        reason = f"the probability that no answer remains is above your threshold ({self.above:.0%})"
+        return reason if calibrated_eoi > self.above else ""
 
 
 class LoopSystem(System):
@@ -84,19 +66,19 @@ class LoopSystem(System):
         model: Callable[[SystemRun], t.AnsweringModel],
         checkpoint: tuple[str, str] = ("", ""),
         *,
-        own: SystemOptions | None = None,
-        used: Mapping[str, Any] | None = None,
+        config: SystemOptions | None = None,
+        provenance: Mapping[str, Any] | None = None,
         clarifier: Clarifier | None = None,
         end: LoopEnd | None = None,
     ) -> None:
         """As `System`.  `model`: what proposes the answers of a run; `end`: when the loop ends."""
         self.model = model
-        self.stopping = end or LoopEnd.of(options.stop_above)
-        used = {"calibration": describe(self.stopping.calibration), **(used or {})}
-        super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
+        self.stopping = (end or LoopEnd()).stopping_above(options.stop_above)
+        provenance = {"calibration": describe(self.stopping.calibration), **(provenance or {})}
+        super().__init__(name, parts, options, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
-        """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate is left.
+        """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate remains.
 
         A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as
         previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a StepFinished a step.
@@ -114,33 +96,26 @@ class LoopSystem(System):
             number += 1
             prompted = [*previous, *(b for b in question.banned if b not in previous)]
             yield t.StepStarted(number, tuple(previous), prompt_text(prompted))
-            started = time.perf_counter()
+            start = time.perf_counter()
             proposal = model.propose(question.text, passages, prompted)
             yield from run.calls.events()
-            known = {answer_key(p) for p in previous}
-            excluded = banned if end.repeats else banned | known
-            fresh: dict[str, t.Candidate] = {}  # the same answer twice counts once
+            previous_keys = {answer_key(p) for p in previous}
+            excluded = banned if end.repeats else banned | previous_keys
+            by_key: dict[str, t.Candidate] = {}  # the same answer twice counts once
             for candidate in proposal.candidates:
-                fresh.setdefault(answer_key(candidate.text), candidate)
-            candidates = tuple(c for key, c in fresh.items() if key not in excluded)
+                by_key.setdefault(answer_key(candidate.text), candidate)
+            candidates = tuple(c for key, c in by_key.items() if key not in excluded)
             calibrated, eoi = end.calibrated(candidates, proposal.eoi_probability, is_later=bool(previous))
-            why = end.why(candidates, proposal.eoi_probability, eoi)
-            if not why and answer_key(calibrated[0].text) in known:
-                why = f"the model chose '{calibrated[0].text}' again"
-            choice = None if why else calibrated[0]
-            step = t.Step(
-                number,
-                tuple(previous),
-                prompt_text(prompted),
-                calibrated,
-                choice,
-                eoi,
-                time.perf_counter() - started,
-                why,
-            )
+            reason = end.reason(candidates, proposal.eoi_probability, eoi)
+            if not reason and answer_key(calibrated[0].text) in previous_keys:
+                reason = f"the model chose '{calibrated[0].text}' again"
+            choice = None if reason else calibrated[0]
+            seconds = time.perf_counter() - start
+            step = t.Step(number, tuple(previous), prompt_text(prompted), calibrated, choice, eoi, seconds, reason)
             if choice is None:
                 yield t.StepFinished(step, None)
-                return why
+                return reason
             previous.append(choice.text)
-            yield t.StepFinished(step, t.Answer(choice.text, choice.probability, evidence_of(choice, passages), number))
+            evidence = evidence_of(choice.text, [choice.evidence], passages)
+            yield t.StepFinished(step, t.Answer(choice.text, choice.probability, evidence, number))
         return MAXIMUM_REACHED

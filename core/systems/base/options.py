@@ -88,11 +88,11 @@ class SystemOptions:
     @classmethod
     def read(cls: type[S], system: str, values: Mapping[str, Any]) -> S:
         """From values by name, as a command line or a service gives them; None stands for the default.  Raises InputError also for an unknown name."""
-        known = cls.names()
+        names = cls.names()
         for name in values:
-            if name not in known:
-                hint = did_you_mean(name[:80], known)
-                raise InputError(f"{system} has no option '{name[:80]}'.{hint} Its options: {', '.join(known) or 'none'}")
+            if name not in names:
+                hint = did_you_mean(name[:80], names)
+                raise InputError(f"{system} has no option '{name[:80]}'.{hint} Its options: {', '.join(names) or 'none'}")
         return cls(**{name: value for name, value in values.items() if value is not None})
 
     @classmethod
@@ -108,15 +108,10 @@ class SystemOptions:
             values = tuple(v for v in typing.get_args(types[f.name]) if isinstance(v, str))
             default: Any = f.default
             ordered = (default, *(v for v in values if v != default)) if values else ()
-            yield Row(
-                f.name,
-                ordered,
-                f.metadata.get("usual") or default,
-                f.metadata.get("meaning", ""),
-                f.metadata.get("in_menu", False),
-            )
+            default_text = f.metadata.get("usual") or default
+            yield Row(f.name, ordered, default_text, f.metadata.get("meaning", ""), f.metadata.get("in_menu", False))
 
-    def stored(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Every value as plain JSON: what `read` takes."""
         return asdict(self)
 
@@ -171,8 +166,8 @@ def _checked(name: str, kind: Any, metadata: Mapping[str, Any], value: Any) -> A
     if not math.isfinite(number):
         raise InputError(f"the option {name} is '{str(value)[:40]}'; it must be a number")
     low, high = metadata["range"]
-    whole = kind is int
-    if not low <= number <= high or (whole and number != int(number)):
+    is_whole = kind is int
+    if not low <= number <= high or (is_whole and number != int(number)):
         bounds = "" if math.isinf(low) else f" from {low:g} to {high:g}" if math.isfinite(high) else f" of at least {low:g}"
-        raise InputError(f"the option {name} is {number:g}; it must be a {'whole ' if whole else ''}number{bounds}")
-    return int(number) if whole else number
+        raise InputError(f"the option {name} is {number:g}; it must be a {'whole ' if is_whole else ''}number{bounds}")
+    return int(number) if is_whole else number

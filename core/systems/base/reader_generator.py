@@ -46,14 +46,14 @@ class ReaderGenerator:
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
-            some = range(first, min(first + AT_A_TIME, len(passages)))
+            batch = range(first, min(first + AT_A_TIME, len(passages)))
             if run.seconds_left <= 0:
-                for i in some:
-                    why = "the time limit was reached before this passage was read"
-                    run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, why))
-                    yield i, t.Interpretation(passages[i].id, failed=why)
+                for i in batch:
+                    problem = "the time limit was reached before this passage was read"
+                    run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, problem))
+                    yield i, t.Interpretation(passages[i].id, failed=problem)
                 continue
-            for i, readout in zip(some, self._read(query, [passages[i] for i in some], run)):
+            for i, readout in zip(batch, self._read(query, [passages[i] for i in batch], run)):
                 if isinstance(readout, str):
                     yield i, t.Interpretation(passages[i].id, failed=readout)
                 else:
@@ -61,20 +61,21 @@ class ReaderGenerator:
 
     def _read(self, query: str, passages: Sequence[t.Passage], run: Run) -> list[Readout | str]:
         """One readout per passage, computed in one batch; if that fails, each passage is read alone, and a failure gives its error message."""
-        started = time.perf_counter()
-        found: list[Readout | str] = []
+        start = time.perf_counter()
+        readouts = self._attempt(query, passages)
+        if any(isinstance(readout, str) for readout in readouts):
+            readouts = [readout for passage in passages for readout in self._attempt(query, [passage])]
+        seconds = (time.perf_counter() - start) / max(1, len(passages))
+        for readout in readouts:
+            run.count(t.ModelCalled("interpret", 1, 0, 0, seconds, readout if isinstance(readout, str) else ""))
+        return readouts
+
+    def _attempt(self, question: str, passages: Sequence[t.Passage], candidates: int = 5) -> list[Readout | str]:
+        """One readout per passage, read in one batch; a single error message if that fails."""
         try:
-            found += self.reader.read(query, passages)
-        except Exception:
-            for passage in passages:
-                try:
-                    found += self.reader.read(query, [passage])
-                except Exception as e:
-                    found.append(_message(e))
-        took = (time.perf_counter() - started) / max(1, len(passages))
-        for one in found:
-            run.count(t.ModelCalled("interpret", 1, 0, 0, took, one if isinstance(one, str) else ""))
-        return found
+            return list(self.reader.read(question, passages, candidates))
+        except Exception as e:
+            return [_message(e)]
 
     # ------------------------------------------------------------ the final interpretations
 
@@ -85,10 +86,10 @@ class ReaderGenerator:
         and those of others, returns the answer.  A single interpretation keeps the query."""
         by_id = {p.id: p for p in passages}
         places = [_place(i, by_id) for i in interpretations]
-        if len(interpretations) == 1 and (own := places[0]) is not None:
-            near = list({p.id: p for p in (own.passage, *passages[:RIVALS_ASKED])}.values())
-            (ok,) = self._asked_back([(0, query, near)], interpretations, run)
-            return [(replace(interpretations[0], question=query), ok)]
+        if len(interpretations) == 1 and places[0] is not None:
+            nearby = list({p.id: p for p in (places[0].passage, *passages[:RIVALS_ASKED])}.values())
+            (passes,) = self._asked_back([(0, query, nearby)], interpretations, run)
+            return [(replace(interpretations[0], question=query), passes)]
         jobs: list[tuple[int, str, list[t.Passage]]] = []
         first: dict[int, str] = {}
         for n, (i, place) in enumerate(zip(interpretations, places)):
@@ -96,19 +97,18 @@ class ReaderGenerator:
                 continue
             others = [p for m, p in enumerate(places) if m != n and p is not None and _differ(interpretations[m], i)]
             edits = [e.question for e in ranked(query, i.answer, place, others)]
-            around = list({p.passage.id: p.passage for p in (place, *others)}.values())[: RIVALS_ASKED + 1]
-            jobs += [(n, edit, around) for edit in edits[:EDITS_ASKED]]
-            good = ranked(query, i.answer, place, others, MIN_PROBABILITY)
-            if good:
+            nearby = list({p.passage.id: p.passage for p in (place, *others)}.values())[: RIVALS_ASKED + 1]
+            jobs += [(n, edit, nearby) for edit in edits[:EDITS_ASKED]]
+            if good := ranked(query, i.answer, place, others, MIN_PROBABILITY):
                 first[n] = good[0].question
         passed: dict[int, str] = {}
-        for (n, edit, _), ok in zip(jobs, self._asked_back(jobs, interpretations, run)):
-            if ok:
+        for (n, edit, _), passes in zip(jobs, self._asked_back(jobs, interpretations, run)):
+            if passes:
                 passed.setdefault(n, edit)
         out = []
         for n, i in enumerate(interpretations):
-            chosen = passed.get(n) or first.get(n)
-            out.append((replace(i, question=chosen) if chosen else i, n in passed))
+            worded = passed.get(n) or first.get(n)
+            out.append((replace(i, question=worded) if worded else i, n in passed))
         return out
 
     def _asked_back(
@@ -117,18 +117,18 @@ class ReaderGenerator:
         if not jobs or run.seconds_left <= 0:
             return [False] * len(jobs)
         run.check()
-        started, error = time.perf_counter(), ""
-        asked = [(question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, question, ps in jobs]
+        start, error = time.perf_counter(), ""
+        requests = [(question, [t.RetrievedPassage(p, r, 0.0) for r, p in enumerate(ps, 1)], ()) for _, question, ps in jobs]
         out: list[bool] = []
         try:
-            for (n, _, _), proposal in zip(jobs, self.answerer.propose_many(asked)):
+            for (n, _, _), proposal in zip(jobs, self.answerer.propose_many(requests)):
                 top = proposal.candidates[0] if proposal.candidates else None
-                sure = top is not None and top.probability > proposal.eoi_probability
-                out.append(bool(sure and top and overlapping(top.text, interpretations[n].answer)))
+                is_sure = top is not None and top.probability > proposal.eoi_probability
+                out.append(bool(is_sure and top and overlapping(top.text, interpretations[n].answer)))
         except Exception as e:  # the edits are kept untested
             error, out = _message(e), [False] * len(jobs)
-        read = sum(len(ps) for _, _, ps in jobs)
-        run.count(t.ModelCalled("round trip", read, 0, 0, time.perf_counter() - started, error))
+        passages_read = sum(len(ps) for _, _, ps in jobs)
+        run.count(t.ModelCalled("round trip", passages_read, 0, 0, time.perf_counter() - start, error))
         return out
 
     # ------------------------------------------------------------ Eq. 10 and 20
@@ -139,27 +139,26 @@ class ReaderGenerator:
         for claim in claims:
             run.check()
             readouts = self._answers_to(claim, run)
-            says = [r.best is not None and overlapping(r.best.text, claim.answer) for r in readouts if isinstance(r, Readout)]
-            out.append(True if any(says) else None if len(says) < len(readouts) else False)
+            agreements = [
+                r.best is not None and overlapping(r.best.text, claim.answer) for r in readouts if isinstance(r, Readout)
+            ]
+            out.append(True if any(agreements) else None if len(agreements) < len(readouts) else False)
         return out
 
     def _answers_to(self, claim: Claim, run: Run) -> list[Readout | str]:
-        started = time.perf_counter()
+        start = time.perf_counter()
         if run.seconds_left <= 0:
             return ["the time limit was reached"]
-        try:
-            found: list[Readout | str] = list(self.reader.read(claim.question, claim.passages, 1))
-        except Exception as e:
-            found = [_message(e)]
-        error = next((f for f in found if isinstance(f, str)), "")
-        run.count(t.ModelCalled("verify", len(claim.passages), 0, 0, time.perf_counter() - started, error))
-        return found
+        readouts = self._attempt(claim.question, claim.passages, 1)
+        error = next((f for f in readouts if isinstance(f, str)), "")
+        run.count(t.ModelCalled("verify", len(claim.passages), 0, 0, time.perf_counter() - start, error))
+        return readouts
 
     def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
         """The likeliest span of the passages on which the reader does not abstain."""
         run.check()
-        found = [r.best for r in self._read(question, passages, run) if isinstance(r, Readout) and r.best is not None]
-        return max(found, key=lambda c: c.probability).text if found else None
+        answers = [r.best for r in self._read(question, passages, run) if isinstance(r, Readout) and r.best is not None]
+        return max(answers, key=lambda c: c.probability).text if answers else None
 
 
 def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> AnswerPlace | None:
@@ -189,6 +188,11 @@ def _interpretation(query: str, readout: Readout, passages: Sequence[t.Passage])
 def load_reader_generator(settings: Settings) -> ReaderGenerator:
     """Raises CheckpointError if the bundled weights are missing or damaged."""
     reader, digest = load_reader(settings.reader, settings.device)
-    answerer, second = load_answerer(settings.answerer, settings.device)
-    about = {"reader": settings.reader, "reader_digest": digest, "answerer": settings.answerer, "answerer_digest": second}
+    answerer, answerer_digest = load_answerer(settings.answerer, settings.device)
+    about = {
+        "reader": settings.reader,
+        "reader_digest": digest,
+        "answerer": settings.answerer,
+        "answerer_digest": answerer_digest,
+    }
     return ReaderGenerator(reader, answerer, about)

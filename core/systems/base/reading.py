@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from core import types as t
+from core.models.ranking.calibration import describe
 from core.models.span.reader import PassageReader
 from core.systems.base.clarifying import by_reader
 from core.systems.base.options import Options, ReadingOptions
@@ -23,31 +24,32 @@ class ReadingSystem(System):
         name: str,
         parts: SystemParts,
         options: Options,
-        own: ReadingOptions,
+        config: ReadingOptions,
         reader: PassageReader,
-        checkpoint: tuple[str, str],
+        digest: str,
         key: CalibrationKey,
-        used: Mapping[str, Any],
+        provenance: Mapping[str, Any],
         clarifies: bool = True,
     ) -> None:
-        """`key`: of the calibration; `clarifies`: by a round trip with the reader.  The rest as in `System`.
+        """`key`: of the calibration; `digest`: of the weights beside which it is; `clarifies`: by a round trip with the reader.  The rest as in
+        `System`.
 
         Raises CheckpointError.
         """
-        self.reader = reader
-        self.stopping = Selection(own.threshold, key.find(getattr(parts.settings, key.kind), own.calibration), key)
-        used = {**used, **self.stopping.about()}
+        self.reader, weights = reader, getattr(parts.settings, key.kind)
+        self.stopping = Selection(config.threshold, key.find(weights, config.calibration), key)
+        provenance = {**provenance, "calibration": describe(self.stopping.calibration)}
         clarifier = by_reader(reader) if clarifies else None
-        super().__init__(name, parts, options, checkpoint, own=own, used=used, clarifier=clarifier)
+        super().__init__(name, parts, options, (weights, digest), config=config, provenance=provenance, clarifier=clarifier)
 
     @abstractmethod
     def candidates(self, run: SystemRun) -> list[t.Candidate]:
         """The candidates, likeliest first."""
 
     def rejections(
-        self, run: SystemRun, candidates: Sequence[t.Candidate], kept: Sequence[t.Candidate]
+        self, run: SystemRun, candidates: Sequence[t.Candidate], selected: Sequence[t.Candidate]
     ) -> Iterable[t.AnswerRejected]:
-        """Why candidates are no answers, where the system says so."""
+        """Why candidates are not answers, where the system says so."""
         return ()
 
     def summary(self, run: SystemRun, candidates: Sequence[t.Candidate]) -> str:
@@ -55,10 +57,10 @@ class ReadingSystem(System):
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
-        begun = time.perf_counter()
+        start = time.perf_counter()
         candidates = self.candidates(run)
-        kept, calibrated = self.stopping.keep(candidates, run.reading, self.options.max_answers)
-        seconds = time.perf_counter() - begun
-        yield from self.rejections(run, candidates, kept)
-        yield from answer_events(kept, calibrated, len(run.question.pinned), run.passages, seconds)
+        selected, calibrated = self.stopping.keep(candidates, run.reading, self.options.max_answers)
+        seconds = time.perf_counter() - start
+        yield from self.rejections(run, candidates, selected)
+        yield from answer_events(selected, calibrated, len(run.question.pinned), run.passages, seconds)
         return self.summary(run, candidates)

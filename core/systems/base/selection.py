@@ -6,13 +6,13 @@ A system that reads once keeps the candidates above its threshold (Min et al. 20
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core import types as t
 from core.models.loading.finding import named_folder
-from core.models.ranking.calibration import Calibration, describe, read_calibration
+from core.models.ranking.calibration import Calibration, read_calibration
 from core.systems.base.options import Scoring
 from core.text import answer_key, answer_words, occurrences, shares_words
 
@@ -91,26 +91,22 @@ class Selection:
     def keep(
         self, candidates: Sequence[t.Candidate], question: t.Question, max_answers: int
     ) -> tuple[list[t.Candidate], tuple[t.Candidate, ...]]:
-        """(kept candidates, all candidates), calibrated if possible.  `candidates`: likeliest first.
+        """(selected candidates, all candidates), calibrated if possible.  `candidates`: likeliest first.
 
-        Keeps no banned candidate, none that is part of another, and at most `max_answers`, including pinned ones.
+        Selects no banned candidate, none that is part of another, and at most `max_answers`, including pinned ones.
         """
         banned = {answer_key(b) for b in question.banned}
         pinned = [t.Candidate(p, 1.0) for p in question.pinned]
-        free = distinct([c for c in candidates if answer_key(c.text) not in banned], question.pinned)
-        free = free[: max(0, max_answers - len(pinned))]
-        free = [c for c in free if c.probability >= self.threshold]
+        selected = distinct([c for c in candidates if answer_key(c.text) not in banned], question.pinned)
+        selected = selected[: max(0, max_answers - len(pinned))]
+        selected = [c for c in selected if c.probability >= self.threshold]
         if self.calibration is None:
-            return [*pinned, *free], tuple(candidates)
-        return [*pinned, *self.calibration.candidates(free)], self.calibration.candidates(candidates)
+            return [*pinned, *selected], tuple(candidates)
+        return [*pinned, *self.calibration.candidates(selected)], self.calibration.candidates(candidates)
 
     def description(self) -> str:
-        """Which answers were kept, for `Finished.why`."""
+        """Which answers are selected, for `Finished.why`."""
         return f"every answer above {self.threshold:g}"
-
-    def about(self) -> dict[str, Any]:
-        """The entry in SystemInfo."""
-        return {"calibration": describe(self.calibration)}
 
 
 def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: float, max_answers: int) -> list[t.Candidate]:
@@ -121,31 +117,34 @@ def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: f
 # ------------------------------------------------------------ events
 
 
-def evidence_of(candidate: t.Candidate, passages: Sequence[t.RetrievedPassage]) -> tuple[t.Evidence, ...]:
-    """Where a candidate was read, then the other places where the passages have its text."""
-    own = (candidate.evidence,) if candidate.evidence else ()
-    return own + tuple(
-        e for e in occurrences(candidate.text, passages) if all((e.passage_id, e.start) != (o.passage_id, o.start) for o in own)
-    )
+def evidence_of(
+    text: str, evidence: Iterable[t.Evidence | None], passages: Sequence[t.RetrievedPassage]
+) -> tuple[t.Evidence, ...]:
+    """Where an answer was read (`evidence`), then the other places where the passages have its text."""
+    sources = tuple(dict.fromkeys(e for e in evidence if e is not None))
+    positions = {(e.passage_id, e.start) for e in sources}
+    return sources + tuple(e for e in occurrences(text, passages) if (e.passage_id, e.start) not in positions)
 
 
 def answer_events(
-    kept: Sequence[t.Candidate],
+    selected: Sequence[t.Candidate],
     candidates: Sequence[t.Candidate],
     pinned: int,
     passages: Sequence[t.RetrievedPassage],
     seconds: float,
     first: int = 1,
-    before: Sequence[str] = (),
+    earlier: Sequence[str] = (),
     prompt: str = "",
 ) -> Iterator[t.StepFinished]:
-    """One StepFinished for each kept answer; the first has all candidates and the total seconds.
+    """One StepFinished for each selected answer; the first has all candidates and the total seconds.
 
-    `pinned`: how many of them a person set; `first`: number of the first step; `before`: earlier answers; `prompt`: of each step.
+    `pinned`: how many of them a person set; `first`: number of the first step; `earlier`: earlier answers; `prompt`: of each step.
     """
-    previous = list(before)
-    for i, c in enumerate(kept):
+    previous = list(earlier)
+    for i, c in enumerate(selected):
         step_candidates = tuple(candidates[: t.STEP_CANDIDATES]) if i == 0 else (c,)
         step = t.Step(first + i, tuple(previous), prompt, step_candidates, c, 0.0, seconds if i == 0 else 0.0)
-        yield t.StepFinished(step, t.Answer(c.text, c.probability, evidence_of(c, passages), first + i, i < pinned))
+        yield t.StepFinished(
+            step, t.Answer(c.text, c.probability, evidence_of(c.text, [c.evidence], passages), first + i, i < pinned)
+        )
         previous.append(c.text)

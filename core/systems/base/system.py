@@ -39,9 +39,8 @@ class SystemParts:
     corpus: str = ""
     corpus_digest: str = ""
     cancelled: Callable[[], bool] = lambda: False  # checked between steps; True ends the run
-    retrieval: Mapping[str, str] = field(
-        default_factory=dict
-    )  # retriever mode, index kind and encoder; empty without a retriever
+    # retriever mode, index kind and encoder; empty without a retriever
+    retrieval: Mapping[str, str] = field(default_factory=dict)
     similarity: Similarity | None = None  # cosines of a question and passages that it brings itself; None without an encoder
     embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder
 
@@ -49,13 +48,13 @@ class SystemParts:
 # ------------------------------------------------------------ check
 
 
-def one_line(text: str, what: str, limit: int) -> str:
-    """The text in one line, with white space collapsed.  Raises InputError naming `what` for what `text_problem` finds and for more than `limit` characters."""
+def one_line(text: str, label: str, limit: int) -> str:
+    """The text in one line, with white space collapsed.  Raises InputError naming `label` for what `text_problem` finds and for more than `limit` characters."""
     line = " ".join(text.split())
     if problem := text_problem(line, line=True):
-        raise InputError(f"{what} cannot be read: {problem}; type it again as plain text")
+        raise InputError(f"{label} cannot be read: {problem}; type it again as plain text")
     if len(line) > limit:
-        raise InputError(f"{what} has {len(line)} characters; at most {limit} are read: make it shorter")
+        raise InputError(f"{label} has {len(line)} characters; at most {limit} are read: make it shorter")
     return line
 
 
@@ -71,18 +70,18 @@ def check_question(question: t.Question, limit: int) -> t.Question:
     if not any(c.isalnum() for c in text):
         raise InputError(f"the question '{text[:40]}' has no letter or digit; type a question in words")
 
-    pinned, banned = (
-        _by_key(question.pinned, "an answer to keep", limit),
-        _by_key(question.banned, "an answer to strike", limit),
-    )
-    if both := [a for key, a in pinned.items() if key in banned]:
-        raise InputError(f"the answer '{both[0][:80]}' is both kept and struck (pinned and banned); leave it out of one")
+    pinned = _by_key(question.pinned, "an answer to keep", limit)
+    banned = _by_key(question.banned, "an answer to strike", limit)
+    if contradictions := [a for key, a in pinned.items() if key in banned]:
+        raise InputError(
+            f"the answer '{contradictions[0][:80]}' is both kept and struck (pinned and banned); leave it out of one"
+        )
     return replace(question, text=text, pinned=tuple(pinned.values()), banned=tuple(banned.values()))
 
 
-def _by_key(answers: Iterable[str], what: str, limit: int) -> dict[str, str]:
+def _by_key(answers: Iterable[str], label: str, limit: int) -> dict[str, str]:
     lines: dict[str, str] = {}
-    for line in filter(None, (one_line(a, what, limit) for a in answers)):
+    for line in filter(None, (one_line(a, label, limit) for a in answers)):
         lines.setdefault(answer_key(line), line)
     return lines
 
@@ -107,7 +106,7 @@ def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Q
 @dataclass
 class SystemRun:
     """One question under way.  `question`: as asked; `calls`: of language models, with their deadline; `memo`: what a system's `retrieve` leaves to its
-    `find`; `chosen`: the interpretations behind the answers, where a system has such."""
+    `find`; `selected`: the interpretations behind the answers, where a system has any."""
 
     question: t.Question
     calls: Run = field(default_factory=lambda: Run(0.0))
@@ -115,11 +114,11 @@ class SystemRun:
     answers: dict[str, t.Answer] = field(default_factory=dict)  # by text
     clarified: dict[str, t.QuestionClarified] = field(default_factory=dict)  # by answer: those that `find` disambiguated itself
     memo: Any = None
-    chosen: list[t.Interpretation] = field(default_factory=list)
-    why: str = STOPPED
+    selected: list[t.Interpretation] = field(default_factory=list)
+    end_reason: str = STOPPED
 
     def begin(self, passages: Sequence[t.RetrievedPassage], check_coverage: bool) -> None:
-        """What is to be read is known: so is how the question is read."""
+        """Sets the passages to read, and the question as it is read with them."""
         self.passages = tuple(passages)
         self.reading = as_read(self.question, passages)
         self.coverage = Coverage(self.reading, passages, check_coverage)
@@ -129,20 +128,20 @@ class SystemRun:
         self.calls.check()
 
     def follow(self, events: Generator[t.Event, None, str]) -> Generator[t.Event, None, None]:
-        """Yields the events of `find`, without refused answers, and notes what they say.  Questions that it disambiguated wait for the last answer."""
+        """Yields the events of `find`, without refused answers, and keeps their answers.  Questions that it disambiguated wait for the last answer."""
 
-        def noted() -> Generator[t.Event, None, None]:
-            self.why = yield from self.coverage.checked(events)
+        def checked() -> Generator[t.Event, None, None]:
+            self.end_reason = yield from self.coverage.checked(events)
 
-        for event in noted():
+        for event in checked():
             match event:
                 case t.StepFinished(answer=t.Answer() as answer):
                     self.answers[answer.text] = answer
                 case t.AnswerRejected(answer=text):
                     self.answers.pop(text, None)
                 case t.PassagesRetrieved(passages=passages):
-                    seen = {p.passage.id for p in self.passages}
-                    self.passages += tuple(p for p in passages if p.passage.id not in seen)
+                    known_ids = {p.passage.id for p in self.passages}
+                    self.passages += tuple(p for p in passages if p.passage.id not in known_ids)
                 case t.QuestionClarified(clarification=c):
                     self.clarified[c.answer] = event
                     continue
@@ -164,15 +163,15 @@ class System(ABC):
         options: Options,
         checkpoint: tuple[str, str] = ("", ""),
         *,
-        own: SystemOptions | None = None,
-        used: Mapping[str, Any] | None = None,
+        config: SystemOptions | None = None,
+        provenance: Mapping[str, Any] | None = None,
         clarifier: Clarifier | None = None,
     ) -> None:
-        """`checkpoint`: name and digest of the weights; `own`: the system's own options; `used`: whatever else affects the answers, as plain JSON
-        values; `clarifier`: writes the disambiguated questions (None: the system has none, or writes them itself)."""
+        """`checkpoint`: name and digest of the weights; `config`: the system's own options; `provenance`: whatever else affects the answers, as plain
+        JSON values; `clarifier`: writes the disambiguated questions (None: the system has none, or writes them itself)."""
         self.parts, self.options, self.clarifier = parts, options, clarifier
-        stored = options if own is None else replace(options, extra=own.stored())
-        settings = {**asdict(stored), "retrieval": dict(parts.retrieval), **(used or {})}
+        self.config = config or SystemOptions()
+        settings = {**asdict(options), "extra": self.config.as_dict(), "retrieval": dict(parts.retrieval), **(provenance or {})}
         self.info = t.SystemInfo(name, settings, parts.corpus, parts.corpus_digest, *checkpoint)
 
     @recorded
@@ -182,25 +181,25 @@ class System(ABC):
 
         Raises InputError for a bad question, NothingRetrievedError, LanguageModelError.
         """
-        started = time.perf_counter()
+        start = time.perf_counter()
         question = check_question(question, self.parts.settings.max_question_chars)
         run = SystemRun(question)
         with LINE.place(self.uses_this_machine) as place:
             try:
                 yield from place.wait(self.parts.cancelled)
-                started, run.calls = time.perf_counter(), Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
+                start, run.calls = time.perf_counter(), Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
                 run.begin((yield from self.retrieve(run)), self.options.check_coverage)
                 yield from run.follow(self.find(run))
-                run.why = run.coverage.ended(run.why)
+                run.end_reason = run.coverage.final_reason(run.end_reason)
                 yield from self.clarify(run, place)
             except CancelledError:
                 yield from run.calls.events()
                 yield from run.own_clarifications()
-                run.why = STOPPED
+                run.end_reason = STOPPED
             except LanguageModelError:
                 yield from run.calls.events()  # the trace shows which calls failed
                 raise
-        yield t.Finished(time.perf_counter() - started, run.why)
+        yield t.Finished(time.perf_counter() - start, run.end_reason)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         """Yields a PassagesRetrieved at least, and returns the passages to read.  Raises NothingRetrievedError, InputError."""
@@ -220,16 +219,16 @@ class System(ABC):
         if not (self.options.clarify and self.clarifier and missing):
             return
         yield from place.wait_again(self.parts.cancelled)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         answers, passages = list(run.answers.values()), [p.passage for p in run.passages]
         for clarification in self.clarifier(run.question.text, answers, passages):
-            yield t.QuestionClarified(clarification, time.perf_counter() - begun)
-            begun = time.perf_counter()
+            yield t.QuestionClarified(clarification, time.perf_counter() - start)
+            start = time.perf_counter()
             run.check()
 
     def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
         """The question's own passages, else the k best of the corpus for the query.  Raises NothingRetrievedError when there are none, InputError."""
-        started = time.perf_counter()
+        start = time.perf_counter()
         if question.passages is not None:
             passages = as_retrieved(query, question.passages, self.parts.similarity)
         elif self.parts.retriever is None:
@@ -242,7 +241,7 @@ class System(ABC):
             raise NothingRetrievedError(
                 f"no passage of corpus '{self.parts.corpus}' matches the question; use other words, or choose another corpus"
             )
-        return t.PassagesRetrieved(tuple(passages), time.perf_counter() - started, query)
+        return t.PassagesRetrieved(tuple(passages), time.perf_counter() - start, query)
 
     def search_further(self, run: SystemRun, query: str, k: int) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         """The passages for another question: yields those that are new.  A question's own passages stay.  Empty if the corpus has none."""
@@ -252,8 +251,8 @@ class System(ABC):
             retrieved = self.search(run.question, query, k)
         except NothingRetrievedError:
             return ()
-        seen = {p.passage.id for p in run.passages}
-        if new := tuple(p for p in retrieved.passages if p.passage.id not in seen):
+        known_ids = {p.passage.id for p in run.passages}
+        if new := tuple(p for p in retrieved.passages if p.passage.id not in known_ids):
             yield t.PassagesRetrieved(new, retrieved.seconds, query)
         return retrieved.passages
 

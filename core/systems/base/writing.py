@@ -30,14 +30,14 @@ class WritingSystem(System):
         run.check()
         question, passages = run.reading, run.passages
         yield t.StepStarted(1, question.pinned, "")
-        begun = time.perf_counter()
-        (written,) = self.writer.write_many([(question.text, passages)])
-        seconds = time.perf_counter() - begun
-        candidates = [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in written]
-        kept = choose(candidates, question, 0.0, self.options.max_answers)
-        if not kept:
-            why = "the model wrote no answer"
-            yield t.StepFinished(t.Step(1, (), "", tuple(candidates[: t.STEP_CANDIDATES]), None, 0.0, seconds, why), None)
-            return why
-        yield from answer_events(kept, candidates, len(question.pinned), passages, seconds)
-        return MAXIMUM_REACHED if len(kept) >= self.options.max_answers else "one pass; the model ended the sequence"
+        start = time.perf_counter()
+        (answers,) = self.writer.write_many([(question.text, passages)])
+        seconds = time.perf_counter() - start
+        candidates = [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in answers]
+        selected = choose(candidates, question, 0.0, self.options.max_answers)
+        if not selected:
+            reason = "the model wrote no answer"
+            yield t.StepFinished(t.Step(1, (), "", tuple(candidates[: t.STEP_CANDIDATES]), None, 0.0, seconds, reason), None)
+            return reason
+        yield from answer_events(selected, candidates, len(question.pinned), passages, seconds)
+        return MAXIMUM_REACHED if len(selected) >= self.options.max_answers else "one pass; the model ended the sequence"
