@@ -54,16 +54,16 @@ def annotate(form: Form, key: str, note: str) -> Form:
 
 
 def _with(old: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    rest = {k: v for k, v in old.items() if k != key}
-    return rest if value is None else {**rest, key: value}
+    others = {k: v for k, v in old.items() if k != key}
+    return others if value is None else {**others, key: value}
 
 
 def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
     """The missing labels of an answer: "answer", "question"."""
-    left = ["answer"] if unit.key not in form.labels else []
+    missing = ["answer"] if unit.key not in form.labels else []
     if unit.asks and unit.key not in form.questions:
-        left.append("question")
-    return tuple(left)
+        missing.append("question")
+    return tuple(missing)
 
 
 def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
@@ -74,13 +74,13 @@ def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
 
 def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
     """Messages about what blocks the submission."""
-    found = []
-    left = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
-    if left:
-        found.append(f"Choose a label for answer {', '.join(map(str, left))}.")
-    left = [i + 1 for i, unit in enumerate(units) if "question" in open_parts(form, unit)]
-    if left:
-        found.append(f"Choose a label for the question of answer {', '.join(map(str, left))}.")
+    messages = []
+    unlabelled = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
+    if unlabelled:
+        messages.append(f"Choose a label for answer {', '.join(map(str, unlabelled))}.")
+    unlabelled = [i + 1 for i, unit in enumerate(units) if "question" in open_parts(form, unit)]
+    if unlabelled:
+        messages.append(f"Choose a label for the question of answer {', '.join(map(str, unlabelled))}.")
     if sides == 2 and form.preference is None:
-        found.append("Say which of the two sets is better, or that they are equally good.")
-    return tuple(found)
+        messages.append("Say which of the two sets is better, or that they are equally good.")
+    return tuple(messages)

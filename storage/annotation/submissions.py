@@ -271,7 +271,7 @@ def _completed(session: Session, place: Place, prompt: str, content: Content, se
         return _complete_judging(session, place, content)
     limits = {**THRESHOLDS, **place.project.thresholds}
     opened = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
-    wrong = tuple(map(str, checks.errors(content.annotation, prompt, opened=opened, must_read=int(limits["must_read"]))))
+    wrong = tuple(map(str, checks.errors(content.annotation, prompt, opened_count=opened, must_read=int(limits["must_read"]))))
     spent = seconds + (place.task.seconds if place.task else 0.0)
     if content.annotation.type != "multiple" and opened is not None and spent < limits["min_seconds_no_pairs"]:
         wrong += (f"look for other answers a little longer: {limits['min_seconds_no_pairs']:.0f} s at least",)
