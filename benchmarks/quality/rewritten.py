@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from core.disambiguation.edits import WORKS, Edit, propose_edits
-from core.disambiguation.evidence import AnswerPlace, evidence_sentence
+from core.disambiguation.evidence import AnswerPlace
 from core.disambiguation.scoring import signals
 from core.settings import ROOT
 from core.text import content_words, find_spans
@@ -121,7 +121,7 @@ def place_of(pair: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[
     for passage in (passages[i] for i in pair["passages"]):
         for alias in pair["answer"]:
             for begin, end in find_spans(passage.text, alias):
-                shared = len(wanted & set(content_words(evidence_sentence(passage, begin))))
+                shared = len(wanted & set(content_words(AnswerPlace(passage, begin).sentence)))
                 if (shared, len(alias)) > best[:2]:
                     best = (shared, len(alias), passage.text[begin:end], AnswerPlace(passage, begin))
     return (best[2], best[3]) if best[3] else None

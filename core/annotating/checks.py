@@ -62,7 +62,7 @@ def errors(annotation: Annotation, prompt: str, *, opened_count: int | None, mus
         findings.append(
             Finding("many-pairs", "'No answer' was chosen, but there are answers: take them out, or choose another kind.")
         )
-    seen: dict[str, int] = {}
+    first_pairs: dict[str, int] = {}
     for number, pair in enumerate(pairs):
         if not any(alias.strip() for alias in pair.answers):
             findings.append(Finding("empty-answer", "Write the answer.", number, "answers"))
@@ -76,12 +76,12 @@ def errors(annotation: Annotation, prompt: str, *, opened_count: int | None, mus
         if key == question_key(prompt):
             message = "This is the prompt question: say what makes it have this answer only."
             findings.append(Finding("same-as-prompt", message, number, "question"))
-        elif key in seen:
-            message = f"The same question as in pair {seen[key] + 1}: change one, or put its answer there as an alias."
+        elif key in first_pairs:
+            message = f"The same question as in pair {first_pairs[key] + 1}: change one, or put its answer there as an alias."
             findings.append(Finding("duplicate-question", message, number, "question"))
         if not question.endswith("?"):
             findings.append(Finding("no-question-mark", "End the question with a question mark.", number, "question"))
-        seen.setdefault(key, number)
+        first_pairs.setdefault(key, number)
     if opened_count is not None and opened_count < must_read:
         passages = "a passage" if must_read == 1 else f"{must_read} passages"
         findings.append(Finding("nothing-read", f"Search and open {passages} first: an answer must be read, not remembered."))
