@@ -95,8 +95,8 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
     ways: dict[str, Any] = {
         "as retrieved": lambda p: list(range(len(p.holds))),
         "reader, each passage alone": alone,
-        "reader, jointly": lambda p: picks(p, p.reader),
-        "trained, jointly": lambda p: picks(p, TrainedScorer(network, p.tensor, p.reader)),
+        "reader, jointly": lambda p: picks(p.reader),
+        "trained, jointly": lambda p: picks(TrainedScorer(network, p.tensor, p.reader)),
     }
     rows = {name: {f"MRecall@{K}": [mrecall(p, way(p)) for p in held]} for name, way in ways.items()}
     return f"{len(held)} questions, pools of {args.pool}\n\n{table(rows, [p.answers > 1 for p in held])}"

@@ -46,22 +46,16 @@ def errors(annotation: Annotation, prompt: str, *, opened_count: int | None, mus
     findings: list[Finding] = []
     pairs, several = annotation.pairs, annotation.type == "multiple"
     if several and len(pairs) < 2:
-        findings.append(
-            Finding("few-pairs", "Several answers need two pairs or more: add one, or choose 'A single answer' or 'No answer'.")
-        )
+        message = "Several answers need two pairs or more: add one, or choose 'A single answer' or 'No answer'."
+        findings.append(Finding("few-pairs", message))
     if annotation.type == "single" and not pairs:
         findings.append(Finding("empty-answer", "Write the answer.", 0, "answers"))
     if annotation.type == "single" and len(pairs) > 1:
-        findings.append(
-            Finding(
-                "many-pairs",
-                "A single answer was chosen, but there are several: take the others out, or choose 'Several answers'.",
-            )
-        )
+        message = "A single answer was chosen, but there are several: take the others out, or choose 'Several answers'."
+        findings.append(Finding("many-pairs", message))
     if annotation.type == "none" and pairs:
-        findings.append(
-            Finding("many-pairs", "'No answer' was chosen, but there are answers: take them out, or choose another kind.")
-        )
+        message = "'No answer' was chosen, but there are answers: take them out, or choose another kind."
+        findings.append(Finding("many-pairs", message))
     first_pairs: dict[str, int] = {}
     for number, pair in enumerate(pairs):
         if not any(alias.strip() for alias in pair.answers):
@@ -98,14 +92,9 @@ def doubts(annotation: Annotation, prompt: str, *, reference_date: date | None, 
     several = annotation.type == "multiple"
     first_with: dict[str, int] = {}
     for number, pair in enumerate(annotation.pairs):
-        for alias in pair.answers:
-            if len(alias.split()) >= alias_words:
-                findings.append(
-                    Finding(
-                        "long-alias", f"An answer of {alias_words} words or more: is there a shorter one?", number, "answers"
-                    )
-                )
-                break
+        if any(len(alias.split()) >= alias_words for alias in pair.answers):
+            message = f"An answer of {alias_words} words or more: is there a shorter one?"
+            findings.append(Finding("long-alias", message, number, "answers"))
         if any(_SLASH.search(alias) for alias in pair.answers):
             findings.append(Finding("slash", "Aliases are parted by |. A / is part of the answer.", number, "answers"))
         if not several:

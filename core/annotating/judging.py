@@ -24,9 +24,9 @@ def unit_key(prediction_id: str, position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    labels: Mapping[str, Label]
-    questions: Mapping[str, QuestionLabel]
-    notes: Mapping[str, str]
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    questions: Mapping[str, QuestionLabel] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
     missing: str = ""  # one answer a line, its aliases parted by |
     preference: Preference | None = None
     note: str = ""
@@ -34,10 +34,6 @@ class Form:
 
     def missing_answers(self) -> tuple[tuple[str, ...], ...]:
         return tuple(aliases for line in self.missing.splitlines() if (aliases := parse_aliases(line)))
-
-
-def empty() -> Form:
-    return Form({}, {}, {})
 
 
 def judge(form: Form, key: str, label: Label | None) -> Form:
@@ -75,12 +71,9 @@ def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
 def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
     """Messages about what blocks the submission."""
     messages = []
-    unlabelled = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
-    if unlabelled:
-        messages.append(f"Choose a label for answer {', '.join(map(str, unlabelled))}.")
-    unlabelled = [i + 1 for i, unit in enumerate(units) if "question" in open_parts(form, unit)]
-    if unlabelled:
-        messages.append(f"Choose a label for the question of answer {', '.join(map(str, unlabelled))}.")
+    for part, words in (("answer", "answer"), ("question", "the question of answer")):
+        if unlabelled := [str(i) for i, unit in enumerate(units, 1) if part in open_parts(form, unit)]:
+            messages.append(f"Choose a label for {words} {', '.join(unlabelled)}.")
     if sides == 2 and form.preference is None:
         messages.append("Say which of the two sets is better, or that they are equally good.")
     return tuple(messages)

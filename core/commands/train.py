@@ -66,10 +66,10 @@ def add_parser(commands: Any) -> None:
 
 def _add_option(parser: Any, field: Field[Any], hint: Any) -> None:
     known = field.metadata
-    text = known["text"] + (f", {options.allowed(known)}" if known["low"] or known["high"] else "")
-    shown = known["shown"] or (field.default if isinstance(field.default, int | float) else field.default or "")
-    if shown != "" and hint is not bool:
-        text += f" (default: {shown})"
+    text = known["text"] + (f", {options.bounds_of(known)}" if known["low"] or known["high"] else "")
+    default_text = known["default_text"] or (field.default if isinstance(field.default, int | float) else field.default or "")
+    if default_text != "" and hint is not bool:
+        text += f" (default: {default_text})"
     words: dict[str, Any] = {"default": field.default, "help": text.replace("%", "%%")}
     flag = f"--{field.name.replace('_', '-')}"
     if hint is bool:

@@ -38,12 +38,9 @@ def _question(path: Path, split: str, name: str, row: Any) -> ReferenceQuestion:
         answers = fields.texts(body.get("short_answers"), f"qa_pairs[{i}].short_answers")
         pairs.append(QAPair(clarified, tuple(dict.fromkeys(answers))))
     notes = row.get("annotations")
-    long_answers = [n["long_answer"] for n in notes if _has_long_answer(n)] if isinstance(notes, list) else []
+    texts = [note.get("long_answer") for note in notes if isinstance(note, dict)] if isinstance(notes, list) else []
+    long_answers = [text for text in texts if isinstance(text, str) and text.strip()]
     extra = {"source": "asqa", "split": split, **({"long_answers": long_answers} if long_answers else {})}
     return ReferenceQuestion(
         name, question, (Annotation("multiple" if len(pairs) > 1 else "single", tuple(pairs)),), None, extra
     )
-
-
-def _has_long_answer(note: Any) -> bool:
-    return isinstance(note, dict) and isinstance(note.get("long_answer"), str) and bool(note["long_answer"].strip())

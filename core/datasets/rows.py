@@ -45,8 +45,10 @@ def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
     row = line.row
     question = line.text(row.get("question"), "question")
     aliases = _answers(line, flat)
-    bodies = _bodies(line)
-    passages = None if bodies is None else _passages(line, name, bodies)
+    field = "passages" if row.get("passages") is not None else CTXS
+    # an empty list stays one: such a question has nothing to read, and fails instead of being asked over a corpus
+    bodies = None if row.get(field) is None else line.items(row[field], field, dict, empty=True)
+    passages = None if bodies is None else _passages(line, name, field, bodies)
     clarified = _disambiguated(line, len(aliases))
     pairs = tuple(
         QAPair(clarified[i] if clarified else "", group, _support(group, passages or (), bodies or ()))
@@ -90,24 +92,8 @@ def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
     return [(text,) for text in texts] if flat == "answers" else [line.aliases(list(texts), field)]
 
 
-def _bodies(line: Line) -> list[dict[str, Any]] | None:
-    """The row's own passages; None if it has no such field.
-
-    An empty list is kept: such a question has nothing to read and fails instead of being asked over a corpus.
-    """
-    field = _field(line)
-    value = line.row.get(field)
-    return None if value is None else line.items(value, field, dict, empty=True)
-
-
-def _field(line: Line) -> str:
-    """The field of the row's passages."""
-    return "passages" if line.row.get("passages") is not None else CTXS
-
-
-def _passages(line: Line, name: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
+def _passages(line: Line, name: str, field: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
     passages: dict[str, Passage] = {}
-    field = _field(line)
     for i, body in enumerate(bodies):
         place = f"{field}[{i}]"
         key, title = f"{name}#{i + 1}", body.get("title", "")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from core.disambiguation.evidence import MONTHS, YEAR, AnswerPlace, split_title
 from core.disambiguation.labels import place_of
 from core.text import comparable, content_words, has_answer, overlapping, word_tokens
-from core.types import Answer, Passage, Prediction
+from core.types import Answer, Passage
 
 MIN_SPECIFIC_WORDS = 6  # content words of a question that can have one meaning where no title says what a passage is about
 MIN_COVERAGE = 0.6  # of those words in each of two passages under unrelated titles
@@ -65,10 +65,6 @@ def answer_form(answer: str) -> str:
     ['year', 'date', 'percentage', 'quantity', 'name', '']
     """
     return next((name for name, pattern in FORMS if pattern.fullmatch(answer)), "")
-
-
-def conflicts_of(prediction: Prediction) -> tuple[Conflict, ...]:
-    return conflicts(prediction.question.text, prediction.answers, [p.passage for p in prediction.passages])
 
 
 def conflicts(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> tuple[Conflict, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from core.disambiguation.conflicts import Conflict, conflicts_of
+from core.disambiguation.conflicts import Conflict, conflicts
 from core.disambiguation.labels import differing_parts
 from core.types import Prediction
 
@@ -60,8 +60,8 @@ def result_of(prediction: Prediction) -> Result:
     A meaning is labelled with what distinguishes it, else with what its rewritten question has and the others do not, else with that question, else
     with its answer; they are in the order of the answers.
     """
-    conflicts = conflicts_of(prediction)
-    others = {c.answers[0]: c.answers[1:] for c in conflicts}
+    disagreements = conflicts(prediction.question.text, prediction.answers, [p.passage for p in prediction.passages])
+    others = {c.answers[0]: c.answers[1:] for c in disagreements}
     repeated = {answer for texts in others.values() for answer in texts}
     answers = [a for a in prediction.answers if a.text not in repeated]
     clarifications = [prediction.clarification_of(a.text) for a in answers]
@@ -78,7 +78,7 @@ def result_of(prediction: Prediction) -> Result:
     ]
     outcome = outcome_of(len(options))
     asked_back = ClarifyingQuestion(WHICH_ONE, tuple(options)) if outcome == "ambiguous" else None
-    return Result(outcome, asked_back, conflicts)
+    return Result(outcome, asked_back, disagreements)
 
 
 @dataclass(frozen=True, slots=True)

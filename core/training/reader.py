@@ -38,10 +38,12 @@ class ReaderTask:
             raise InputError("no training row is left; check --reading and --limit")
         self.tokenizer = load_tokenizer(config.base)
 
+    def _rows(self, examples: Sequence[Reading]) -> list[Rows]:
+        return [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens).first(1) for e in examples]
+
     def batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
         """(rows, gold spans, rows to abstain on, weights)."""
-        parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in examples]
-        parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
+        parts = self._rows(examples)
         batch = collate(parts, None)
         length = batch.input_ids.shape[1]
         window = min(self.config.max_answer_tokens, length)
@@ -91,8 +93,7 @@ class ReaderTask:
         held_out = sorted(self.held_out, key=lambda e: len(e.passage[1]))
         for i in range(0, len(held_out), 32):
             group = held_out[i : i + 32]
-            parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in group]
-            parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
+            parts = self._rows(group)
             with bf16_autocast(device):
                 spans, nothing = network(collate(parts, None).to(device))
             for example, rows, scores, null in zip(group, parts, spans[:, 0].float(), nothing[:, 0].float()):

@@ -50,8 +50,8 @@ def start(init: str, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
     network, tokenizer = load_network(init)
     # weights of the authors' code are trained on with the paper's attention, as everything here
     paper = {"attention": "paper"} if isinstance(network.config, FidConfig) else {}
-    wanted = replace(network.config, prompting=prompting, target=target, **paper)
-    return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
+    network_config = replace(network.config, prompting=prompting, target=target, **paper)
+    return (network, tokenizer) if network_config == network.config else load_network(init, network_config)
 
 
 def check_repeat(network: Any, repeat: int) -> None:

@@ -13,7 +13,7 @@ from core.settings import Settings
 from core.systems import SYSTEMS, options_of
 from core.systems.base.options import Options
 from core.training.calibration import (
-    ENOUGH,
+    STOP_ABOVE,
     CalibrationQuestion,
     cross_fitted,
     fit_calibration,
@@ -59,7 +59,7 @@ def raw_options(name: str) -> Options:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     raw = {"calibration": "off"}
     if "loop" in options_of(name).names():
-        return Options(top_k=TOP_K, stop_above=ENOUGH, clarify=False, extra=raw)
+        return Options(top_k=TOP_K, stop_above=STOP_ABOVE, clarify=False, extra=raw)
     return Options(top_k=TOP_K, max_answers=MOST, clarify=False, extra={**raw, "threshold": 0.0})
 
 

@@ -16,7 +16,7 @@ from core.training.data.excluded import excluded_questions
 from core.training.freezing import freeze
 from core.training.options import AnswererOptions, ReaderOptions
 from core.training.reader import ReaderTask
-from core.training.runs import Made, miner, say
+from core.training.runs import TrainingParts, miner, say
 
 # passages without an answer that the reader is shown of each question with several: all of them would be nine tenths of its rows
 EMPTY = 2
@@ -25,7 +25,7 @@ SIZES: dict[str, Any] = {"mpnet": {"max_tokens": 256, "max_answer_tokens": 24}}
 HELD_OUT_ROWS = 1_500  # of the annotated folders: reading them all would take minutes at each evaluation
 
 
-def make(options: ReaderOptions, settings: Settings) -> Made:
+def make(options: ReaderOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError."""
     network = span_network(options, "reader")
     return network, reader_task(options, settings, network.config), save_span_network
@@ -52,12 +52,12 @@ def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, co
     reading = excluded.without(mixtures.load_reading(options.reading, seed=seed))
     if options.limit:
         reading = random.Random(seed).sample(reading, min(options.limit, len(reading)))
-    index, cache = miner(options, settings, reading)
-    single = mixtures.reader_rows(reading, index, cache, seed, say)
+    index = miner(options, settings, reading)
+    single = mixtures.reader_rows(reading, index, seed, say)
     multi = mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(options.multi)), seed, EMPTY)
     statements: list[Reading] = []
     if options.ambignq:
-        stated = mixtures.statement_examples(options.ambignq, index, cache, context=2, seed=seed)
+        stated = mixtures.statement_examples(options.ambignq, index, context=2, seed=seed)
         statements = mixtures.reader_rows_of_multi(excluded.without(stated))
     annotated: list[Reading] = []
     held: list[Reading] = []
@@ -71,6 +71,6 @@ def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, co
     rows = mixtures.in_shares([(single, 0.45), (multi, 0.2), (annotated, 0.25), (statements, 0.1)], rng)
     dev_reading = mixtures.load_reading(options.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
-    held = rng.sample(held, min(HELD_OUT_ROWS, len(held))) + mixtures.reader_rows(dev_reading, index, cache, seed, say)
+    held = rng.sample(held, min(HELD_OUT_ROWS, len(held))) + mixtures.reader_rows(dev_reading, index, seed, say)
     say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held)} held out")
     return ReaderTask(rows, held, config, options.batch_tokens)

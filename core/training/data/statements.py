@@ -22,11 +22,11 @@ def statement(question: str, answer: str, rng: random.Random) -> str | None:
     match = _WH.match(question.strip().rstrip("?").strip())
     if not match:
         return None
-    wh, rest = match.group(1).lower(), match.group(2).strip()
-    aux = _AUX.match(rest)
+    wh, remainder = match.group(1).lower(), match.group(2).strip()
+    aux = _AUX.match(remainder)
     if wh == "who" and not (aux and aux.group(1).lower() in ("did", "does", "do")):
-        return f"{answer} {rest}."
-    verb, body = (aux.group(1).lower(), aux.group(2).strip()) if aux else ("", rest)
+        return f"{answer} {remainder}."
+    verb, body = (aux.group(1).lower(), aux.group(2).strip()) if aux else ("", remainder)
     if not body:
         return None
     if wh in ("what", "which") and verb in ("is", "was", "are", "were"):
@@ -58,9 +58,9 @@ def insert(sentence: str, passage: str, rng: random.Random, size: int = 100) -> 
     """The passage with the sentence between two of its own, at most `size` words; the sentence is never cut."""
     parts = _SENTENCE_END.split(passage)
     parts.insert(rng.randint(0, len(parts)), sentence)
-    at = parts.index(sentence)
+    index = parts.index(sentence)
     while sum(len(p.split()) for p in parts) > size and len(parts) > 1:
-        drop = 0 if at > len(parts) - 1 - at else len(parts) - 1
+        drop = 0 if index > len(parts) - 1 - index else len(parts) - 1
         parts.pop(drop)
-        at -= drop == 0
+        index -= drop == 0
     return " ".join(parts)
