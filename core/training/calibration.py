@@ -25,7 +25,7 @@ from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.base.selection import distinct
 
-STOP_ABOVE = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
+MAX_END_PROBABILITY = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
 _RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
 
@@ -48,18 +48,16 @@ class RecordedRun:
 
     id: str
     question: str
-    source: str
     references: tuple[AnswerSet, ...]
     turns: tuple[RecordedStep, ...]
 
 
 @dataclass(frozen=True)
 class CalibrationQuestion:
-    """A question to record a run of.  `source`: the file or folder it comes from."""
+    """A question to record a run of."""
 
     id: str
     question: t.Question
-    source: str
     references: tuple[AnswerSet, ...]
 
 
@@ -93,9 +91,7 @@ def record_runs(
         ]
         if steps and all(e.step.eoi_probability == 0 for e in steps):
             recorded = [RecordedStep(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
-        runs[question.id] = RecordedRun(
-            question.id, question.question.text, question.source, question.references, tuple(recorded)
-        )
+        runs[question.id] = RecordedRun(question.id, question.question.text, question.references, tuple(recorded))
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(runs[question.id])) + "\n")
         if number % 50 == 0:
@@ -116,7 +112,7 @@ def _run(row: Mapping[str, Any]) -> RecordedRun:
         RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
     )
     references = tuple(tuple(tuple(aliases) for aliases in answers) for answers in row["references"])
-    return RecordedRun(row["id"], row["question"], row["source"], references, steps)
+    return RecordedRun(row["id"], row["question"], references, steps)
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:

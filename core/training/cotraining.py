@@ -29,12 +29,12 @@ from core.metrics.answers import f1
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.held_out import passages_of
+from core.training.trainer import RESUME_HINT
 from core.types import BatchAnsweringModel
 
 # (examples, seed, run folder) -> a model that is trained there, or was, and its held-out figure
 Train = Callable[[Sequence[MultiExample], int, Path], tuple[BatchAnsweringModel, float]]
 BATCH = 8
-GO_ON = "free some space and start again to resume"
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def cotrain(
     if (file := out / "identity.json").exists():
         disk.check_same_run(out, json.loads(file.read_text()), ours)
     else:
-        disk.write_json(file, ours, GO_ON)
+        disk.write_json(file, ours, RESUME_HINT)
     data = list(full)
     rounds: list[dict[str, Any]] = []
     for number in range(config.rounds + 1):
@@ -162,7 +162,7 @@ def cotrain(
             data = [*full, *labels.examples(partial)]  # labels of an earlier round are made again
     best = max(range(config.models), key=lambda i: figures[i])
     report = {"rounds": rounds, "best": f"round-{config.rounds}/model-{best}", "figure": figures[best]}
-    disk.write_json(out / "cotraining.json", report, GO_ON)
+    disk.write_json(out / "cotraining.json", report, RESUME_HINT)
     return report
 
 
@@ -171,5 +171,5 @@ def _labels(file: Path, make: Callable[[], Labels]) -> Labels:
         labels = json.loads(file.read_text())
         return Labels({int(k): tuple(v) for k, v in labels["several"].items()}, tuple(labels["single"]))
     labels = make()
-    disk.write_json(file, {"several": labels.several, "single": labels.single}, GO_ON)
+    disk.write_json(file, {"several": labels.several, "single": labels.single}, RESUME_HINT)
     return labels

@@ -96,7 +96,6 @@ class FidTask:
         size: int = 10,
         eoi_share: float = 0.2,
         batch_tokens: int = 8192,
-        max_answers: int = 8,
         target: Literal["step", "spliced"] = "step",
         joined_share: float = 0.0,
         collate: Collate | None = None,
@@ -110,7 +109,7 @@ class FidTask:
         if EOI not in tokenizer.get_vocab():
             raise InputError(f"the tokenizer does not know {EOI}; make the network with core.models.seq2seq.fid.make_fid first")
         self.held_out, self.tokenizer, self.config, self.stage = list(held_out), tokenizer, config, stage
-        self.size, self.eoi_share, self.batch_tokens, self.max_answers = size, eoi_share, batch_tokens, max_answers
+        self.size, self.eoi_share, self.batch_tokens = size, eoi_share, batch_tokens
         self.target, self.joined_share = target, joined_share if target == "spliced" else 0.0
         self.collate = collate or partial(_collate_fid, config)
         self.repeat, self.kept = repeat, dict[tuple[int, int], tuple[Tensor, Tensor]]()
@@ -179,7 +178,7 @@ class FidTask:
             if examples and self.target == "spliced":
                 figures[name] = written_f1(Writer(answerer), examples)
             elif examples:
-                figures[name] = run_f1(answerer, examples, self.max_answers, batch=32)
+                figures[name] = run_f1(answerer, examples, batch=32)
         return with_mean(figures)
 
 

@@ -13,7 +13,7 @@ from core.settings import Settings
 from core.systems import SYSTEMS, options_of
 from core.systems.base.options import Options
 from core.training.calibration import (
-    STOP_ABOVE,
+    MAX_END_PROBABILITY,
     CalibrationQuestion,
     cross_fitted,
     fit_calibration,
@@ -59,7 +59,7 @@ def raw_options(name: str) -> Options:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     raw = {"calibration": "off"}
     if "loop" in options_of(name).names():
-        return Options(top_k=TOP_K, stop_above=STOP_ABOVE, clarify=False, extra=raw)
+        return Options(top_k=TOP_K, stop_above=MAX_END_PROBABILITY, clarify=False, extra=raw)
     return Options(top_k=TOP_K, max_answers=MOST, clarify=False, extra={**raw, "threshold": 0.0})
 
 
@@ -68,9 +68,7 @@ def _asked(engine: Engine, options: CalibrationOptions) -> dict[str, list[Any]]:
     if options.multi:
         found = zip(*own_passages(engine, options.multi, options.limit, options.seed))
         own = [
-            CalibrationQuestion(
-                str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), e.source, (e.gold,)
-            )
+            CalibrationQuestion(str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), (e.gold,))
             for i, (e, passages) in enumerate(found)
         ]
         return {"": own}
@@ -78,7 +76,5 @@ def _asked(engine: Engine, options: CalibrationOptions) -> dict[str, list[Any]]:
     for folder in options.annotated:
         name, most = folder.resolve().name, -(-options.limit // len(options.annotated))
         examples, _ = held_out_passages(engine, [folder], 1, most, options.seed, options.skip)
-        out[name] = [
-            CalibrationQuestion(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)
-        ]
+        out[name] = [CalibrationQuestion(f"{name}/{i}", t.Question(e.question), (e.gold,)) for i, e in enumerate(examples)]
     return out

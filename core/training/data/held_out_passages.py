@@ -72,4 +72,4 @@ def own_passages(
     random.Random(seed).shuffle(examples)
     examples = examples[: limit or None]
     passages_of = [[Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)] for e in examples]
-    return examples, [as_retrieved(e.question, own, engine.similarity) for e, own in zip(examples, passages_of)]
+    return examples, [as_retrieved(e.question, passages, engine.similarity) for e, passages in zip(examples, passages_of)]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,7 @@ class Miner:
         return digest.hexdigest()[:16]
 
     def without(self, neighbours: np.ndarray, answers: Sequence[str], excluded: Sequence[str], limit: int) -> list[Titled]:
-        """The first `limit` neighbours that hold none of the answers and are not among `taken` (texts)."""
-        out: list[Titled] = []
-        heads = {t[:60] for t in excluded}
-        for i in neighbours:
-            title, text = self.passages[int(i)]
-            if text[:60] not in heads and not has_answer(f"{title} {text}", answers):
-                out.append((title, text))
-                if len(out) == limit:
-                    break
-        return out
+        """The first `limit` neighbours that hold none of the answers and are not among the `excluded` texts."""
+        heads = {text[:60] for text in excluded}
+        passages = (self.passages[int(i)] for i in neighbours)
+        return list(islice((p for p in passages if p[1][:60] not in heads and not has_answer(" ".join(p), answers)), limit))
