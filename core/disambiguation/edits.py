@@ -150,7 +150,7 @@ def _belongs(sentence: str, offset: int, answer: int, rivals: Sequence[int]) -> 
 def _shares_statement(sentence: str, answer: int, rival: int, text: str) -> bool:
     """True if the sentence says the same of the answer `text` and of another one, which begins at `rival`.
 
-    >>> _together("Ada and Eve won in 2011.", 0, 8, "Ada"), _together("Ada won in 2011 and Eve in 2012.", 20, 0, "Eve")
+    >>> _shares_statement("Ada and Eve won in 2011.", 0, 8, "Ada"), _shares_statement("Ada won in 2011 and Eve in 2012.", 20, 0, "Eve")
     (True, False)
     """
     between = sentence[answer + len(text) : rival] if answer < rival else sentence[rival:answer]
