@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -95,28 +95,30 @@ def delete_pair(form: Form, key: int) -> Form:
     return form if pairs else replace(form, pairs=(PairField(form.next),), next=form.next + 1)
 
 
+def _change_pair(form: Form, key: int, change: Callable[[PairField], PairField]) -> Form:
+    return replace(form, pairs=tuple(change(p) if p.key == key else p for p in form.pairs))
+
+
 def fill(form: Form, key: int, *, question: str | None = None, answers: str | None = None) -> Form:
     """Sets the text of one field.  A deleted pair stays deleted."""
-    changed = (
-        replace(p, question=p.question if question is None else question, answers=p.answers if answers is None else answers)
-        if p.key == key
-        else p
-        for p in form.pairs
-    )
-    return replace(form, pairs=tuple(changed))
+
+    def change(pair: PairField) -> PairField:
+        if question is not None:
+            pair = replace(pair, question=question)
+        return pair if answers is None else replace(pair, answers=answers)
+
+    return _change_pair(form, key, change)
 
 
 def cite(form: Form, key: int, passage_id: str) -> Form:
     """Adds a passage to a pair's evidence, or removes it again."""
 
     def change(pair: PairField) -> PairField:
-        if pair.key != key:
-            return pair
         is_cited = passage_id in pair.passage_ids
         ids = tuple(i for i in pair.passage_ids if i != passage_id) if is_cited else (*pair.passage_ids, passage_id)
         return replace(pair, passage_ids=ids)
 
-    return replace(form, pairs=tuple(change(p) for p in form.pairs))
+    return _change_pair(form, key, change)
 
 
 def accept(form: Form, offer: OfferedSuggestion) -> Form:
@@ -131,8 +133,8 @@ def accept(form: Form, offer: OfferedSuggestion) -> Form:
         form = add_pair(form)
         empty = form.pairs[-1]
     full = PairField(empty.key, offer.question, offer.answer, offer.passage_ids)
-    pairs = tuple(full if p.key == empty.key else p for p in form.pairs)
-    return replace(form, kind=kind, pairs=pairs, taken=(*form.taken, (offer.key, empty.key)))
+    form = _change_pair(form, empty.key, lambda _: full)
+    return replace(form, kind=kind, taken=(*form.taken, (offer.key, empty.key)))
 
 
 def reject(form: Form, offer: OfferedSuggestion) -> Form:

@@ -53,9 +53,9 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
                 break
             except _Broken as broken:
                 if attempt == TRIES - 1:
-                    raise DownloadError(
-                        f"{url}: {broken}; {_size(part)} were kept: run the same command again to resume"
-                    ) from None
+                    size = part.stat().st_size if part.exists() else 0
+                    problem = f"{url}: {broken}; {size:,} bytes were kept: run the same command again to resume"
+                    raise DownloadError(problem) from None
                 time.sleep(pause * 2**attempt)
         digest = _checked_digest(url, part, target, sha256)
         part.replace(target)
@@ -67,10 +67,6 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
 
 def _notes(part: Path) -> Path:
     return part.with_name(part.name + ".json")
-
-
-def _size(path: Path) -> str:
-    return f"{path.stat().st_size:,} bytes" if path.exists() else "no bytes"
 
 
 def _receive(url: str, part: Path, progress: Progress | None) -> None:

@@ -36,7 +36,7 @@ from core.training.data.excluded import excluded_questions
 from core.training.data.mining import Miner
 from core.training.held_out import run_f1, with_mean
 from core.training.objectives import marginal_loss
-from core.training.options import AnswererOptions, Seq2SeqOptions
+from core.training.options import Stepwise
 from core.training.reader import ReaderTask
 from core.training.runs import miner, say
 from core.types import Passage
@@ -72,7 +72,8 @@ class Item:
         return (1 + len(self.passages)) * min(max_tokens, special + longest // 4)
 
 
-def _occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
+def occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
+    """The aliases that are in the text of at least one passage."""
     return [a for a in aliases if any(find_spans(text, a) for _, text in passages)]
 
 
@@ -92,24 +93,24 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     has_only_wrong = bool(e.extra.get("negatives_only"))
     for i in order:
         title, text = e.passages[i]
-        occurring = [a for names in ((e.bad,) if has_only_wrong else e.gold) for a in names if find_spans(text, a)]
-        passages.append((title, crop(text, tuple(occurring), mixtures.PASSAGE_WORDS, rng)))
+        answers = [a for names in ((e.bad,) if has_only_wrong else e.gold) for a in names if find_spans(text, a)]
+        passages.append((title, crop(text, tuple(answers), mixtures.PASSAGE_WORDS, rng)))
     if has_only_wrong:  # no previous answers: whether one of these follows a right one is not known
-        avoid = tuple(_occurring(e.bad, passages))
+        avoid = tuple(occurring(e.bad, passages))
         return Item(e.question, tuple(passages), (), (), avoid) if avoid else None
     # where the supporting passages are known, a one-word answer ("3", "Paris") counts in them only
     supporting_indexes = frozenset(j for j, i in enumerate(order) if supporting is not None and i < supporting)
     gold = []
     for names in e.gold:
         indexes = supporting_indexes if supporting is not None and all(" " not in n for n in names) else None
-        occurring = _occurring(names, [p for j, p in enumerate(passages) if indexes is None or j in indexes])
-        if occurring:
-            gold.append((names, occurring, indexes))
+        present = occurring(names, [p for j, p in enumerate(passages) if indexes is None or j in indexes])
+        if present:
+            gold.append((names, present, indexes))
     if not gold:
         return None if e.gold else Item(e.question, tuple(passages), (), ())
     rng.shuffle(gold)
     n_previous = len(gold) if rng.random() < eoi_share else rng.randrange(len(gold))
-    previous = [rng.choice(occurring) for _, occurring, _ in gold[:n_previous]]
+    previous = [rng.choice(present) for _, present, _ in gold[:n_previous]]
     wrong = [b for b in (*e.bad, *e.extra.get("pseudo", ())) if not shares_words(b, [a for names, _, _ in gold for a in names])]
     if wrong and rng.random() < 0.2:  # previous answers may be wrong, and the rest must still be found
         previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
@@ -289,9 +290,8 @@ def single_examples(reading: Sequence[ReadingExample], miner: Miner, context: in
     usable = [e for e in reading if e.title and e.source not in ("qamr", "policyqa") and len(e.question.split()) >= 5]
     sampled = rng.sample(usable, min(limit, len(usable)))
     say(f"mining neighbours of {len(sampled)} questions")
-    neighbours_of = miner.neighbours([e.question for e in sampled], 12)
     out = []
-    for e, neighbours in zip(sampled, neighbours_of):
+    for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
         own_passage = (e.title, crop(e.passage, e.answers, mixtures.PASSAGE_WORDS, rng))
         others = miner.without(neighbours, e.answers, [e.passage], context - 1)
         out.append(MultiExample(e.question, (own_passage, *others), (e.answers,), e.source))
@@ -338,29 +338,29 @@ def add_pseudo_answers(
     return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
 
 
-def build(
-    args: AnswererOptions | Seq2SeqOptions, settings: Settings, config: SpanConfig, elsewhere: Elsewhere | None = None
-) -> AnswererTask:
-    """The task of `train answerer` from the command line's arguments.  Raises InputError, FormatError, CheckpointError."""
-    rng = random.Random(args.seed)
-    excluded = excluded_questions(args.exclude)
-    reading = excluded.without(mixtures.load_reading(args.reading, seed=args.seed))
-    index = miner(args, settings, reading)
-    annotated, held_out = mixtures.load_annotated(args.annotated, rng, HELD_OUT)
+def build(options: Stepwise, settings: Settings, config: SpanConfig, elsewhere: Elsewhere | None = None) -> AnswererTask:
+    """The task of `train answerer` from the options of the command line.  Raises InputError, FormatError, CheckpointError."""
+    rng = random.Random(options.seed)
+    excluded = excluded_questions(options.exclude)
+    reading = excluded.without(mixtures.load_reading(options.reading, seed=options.seed))
+    index = miner(options, settings, reading)
+    annotated, held_out = mixtures.load_annotated(options.annotated, rng, HELD_OUT)
     annotated = excluded.without(annotated)
-    multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
+    multi_dev = [e for e in mixtures.load_multi(options.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
     held_out.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
-    if args.stage == "pretrain":
-        singles = single_examples(reading, index, args.context, args.limit or 6000, args.seed)
-        singles = add_pseudo_answers(singles, str(args.reader), settings.device, settings.home / "cache", say, elsewhere)
-        return AnswererTask([(singles, 1.0)], held_out, config, "pretrain", args.context, args.eoi_share, args.batch_tokens)
-    limit = args.limit or 4000
-    singles = single_examples(reading, index, args.context, limit, args.seed + 1)
-    conflicts = conflicting_examples(reading, index, args.context, limit, args.seed)
-    namesakes = namesake_examples(reading, index, args.context, limit, args.seed)
-    statements = mixtures.statement_examples(args.ambignq, index, args.context, args.seed) if args.ambignq else []
+    if options.stage == "pretrain":
+        singles = single_examples(reading, index, options.context, options.limit or 6000, options.seed)
+        singles = add_pseudo_answers(singles, str(options.reader), settings.device, settings.home / "cache", say, elsewhere)
+        return AnswererTask(
+            [(singles, 1.0)], held_out, config, "pretrain", options.context, options.eoi_share, options.batch_tokens
+        )
+    limit = options.limit or 4000
+    singles = single_examples(reading, index, options.context, limit, options.seed + 1)
+    conflicts = conflicting_examples(reading, index, options.context, limit, options.seed)
+    namesakes = namesake_examples(reading, index, options.context, limit, options.seed)
+    statements = mixtures.statement_examples(options.ambignq, index, options.context, options.seed) if options.ambignq else []
     statements = excluded.without(statements)
-    multi = excluded.without(mixtures.load_multi(args.multi, negatives=True))
+    multi = excluded.without(mixtures.load_multi(options.multi, negatives=True))
     shares = [
         (annotated, 0.38),
         (mixtures.clarified_examples(annotated), 0.10),
@@ -372,4 +372,4 @@ def build(
         (namesakes, 0.05),
     ]
     say("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
-    return AnswererTask(shares, held_out, config, "tune", args.context, args.eoi_share, args.batch_tokens)
+    return AnswererTask(shares, held_out, config, "tune", options.context, options.eoi_share, options.batch_tokens)

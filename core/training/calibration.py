@@ -123,7 +123,8 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
     """
     answers: Labelled = []
     ends: Labelled = []
-    remaining = _annotation(run)
+    returned = [turn.chosen for turn in run.turns if turn.chosen]
+    remaining = max(run.references, key=lambda gold: f1(gold, returned), default=())
     for number, turn in enumerate(run.turns):
         signals = {"end": log_odds(turn.eoi), "later": float(number > 0)}
         candidates = distinct([t.Candidate(*c) for c in turn.candidates])
@@ -133,12 +134,6 @@ def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, L
         ends.append(({**signals, "odds": log_odds(turn.eoi)}, not remaining))
         remaining = tuple(names for names in remaining if turn.chosen is None or not is_match(names, turn.chosen))
     return answers, ends
-
-
-def _annotation(run: RecordedRun) -> AnswerSet:
-    """The annotation that fits the whole run best."""
-    returned = [turn.chosen for turn in run.turns if turn.chosen]
-    return max(run.references, key=lambda answers: f1(answers, returned), default=())
 
 
 def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:

@@ -21,7 +21,7 @@ from core.models.seq2seq.fid import FidAnswerer
 from core.models.seq2seq.rewriter import MAX_TOKENS, Seq2SeqRewriter, rewriting_job
 from core.settings import Settings
 from core.text import find_spans
-from core.training.answerer import Item
+from core.training.answerer import Item, occurring
 from core.training.data import mixtures
 from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample, crop
@@ -45,8 +45,8 @@ def answer_names(e: MultiExample, rng: random.Random | None = None) -> list[str]
     """One name of each answer, one that occurs in a passage where possible."""
     out = []
     for names in e.gold:
-        standing = [n for n in names if any(find_spans(text, n) for _, text in e.passages)] or list(names)
-        out.append(rng.choice(standing) if rng else standing[0])
+        present = occurring(names, e.passages) or names
+        out.append(rng.choice(present) if rng else present[0])
     return out
 
 

@@ -28,7 +28,7 @@ from core.models.seq2seq.fid import FidAnswerer, Generation
 from core.models.seq2seq.network import IGNORED, FidBatch, collate_fid
 from core.models.span.rows import pad
 from core.text import find_spans
-from core.training.answerer import Item, pseudo_item, sample_item
+from core.training.answerer import Item, occurring, pseudo_item, sample_item
 from core.training.data.chunks import draw, grouped
 from core.training.data.examples import MultiExample
 from core.training.held_out import passages_of, run_f1, with_mean
@@ -49,9 +49,9 @@ def target_text(item: Item, rng: random.Random) -> str:
     if not item.targets:
         return EOI
     aliases, indexes = rng.choice(item.targets)
-    texts = [text for j, (_, text) in enumerate(item.passages) if indexes is None or j in indexes]
-    standing = [a for a in aliases if any(find_spans(text, a) for text in texts)]
-    return rng.choice(standing) if standing else aliases[0]
+    passages = [p for j, p in enumerate(item.passages) if indexes is None or j in indexes]
+    present = occurring(aliases, passages)
+    return rng.choice(present) if present else aliases[0]
 
 
 def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str] | None:

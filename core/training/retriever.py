@@ -191,15 +191,17 @@ def make(options: RetrieverOptions, settings: Settings) -> TrainingParts:
     return network, task, save
 
 
-def _questions(options: RetrieverOptions, settings: Settings, base: str) -> tuple[list[Any], list[Any], Any]:
+def _questions(
+    options: RetrieverOptions, settings: Settings, base: str
+) -> tuple[list[RetrieverExample], list[HeldOut], Corpora]:
     """(training questions, held-out ones, the corpora of both).  `base`: the encoder of the corpora's vectors.
 
     Indexes each folder's corpus if necessary.
     """
     engine = Engine(replace(settings, encoder=base))
     rng = random.Random(options.seed)
-    examples: list[Any] = []
-    held_out: list[Any] = []
+    examples: list[RetrieverExample] = []
+    held_out: list[HeldOut] = []
     texts: list[str] = []
     vectors: list[Any] = []
     starts = [0]
@@ -235,7 +237,7 @@ def _questions(options: RetrieverOptions, settings: Settings, base: str) -> tupl
         passages = read_passages_tsv(options.passages)
         miner = Miner([passages[i] for i in ids], settings.home / "cache")
         for (question, answers), neighbours in zip(questions, miner.neighbours([q for q, _ in questions], DEEP)):
-            answering, silent = [], []
+            answering, silent = list[int](), list[int]()
             for i in neighbours:
                 (answering if has_answer(" ".join(miner.passages[i]), answers) else silent).append(rows[ids[i]])
             examples.append(RetrieverExample(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))

@@ -56,14 +56,8 @@ def start(init: str, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
 
 def check_repeat(network: Any, repeat: int) -> None:
     """Raises InputError if outputs would be kept of an encoder that is being trained."""
-    if repeat and (
-        not isinstance(network, SmallSeq2Seq)
-        or any(
-            p.requires_grad
-            for name, p in network.named_parameters()
-            if name.startswith("encoder.") and ".embeddings." not in name
-        )
-    ):
+    layers = (p for name, p in network.named_parameters() if name.startswith("encoder.") and ".embeddings." not in name)
+    if repeat and (not isinstance(network, SmallSeq2Seq) or any(p.requires_grad for p in layers)):
         raise InputError(
             "--repeat keeps the encoder's states, so all its layers must be frozen: use a small network with --freeze 6"
         )

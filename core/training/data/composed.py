@@ -71,9 +71,8 @@ def conflicting_examples(
             if e.title and e.source != "qamr" and len(e.question.split()) >= 5 and len(e.passage.split()) >= 30:
                 usable.append((e, kind))
     sampled = rng.sample(usable, min(limit, len(usable)))
-    neighbours_of = miner.neighbours([e.question for e, _ in sampled], 12)
     out = []
-    for (e, kind), neighbours in zip(sampled, neighbours_of):
+    for (e, kind), neighbours in zip(sampled, miner.neighbours([e.question for e, _ in sampled], 12)):
         passages = [(e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng))]
         gold = [e.answers]
         n_conflicting = 1 if rng.random() < 0.75 else 2
@@ -113,9 +112,8 @@ def namesake_examples(
     groups = [list(group.items()) for group in by_question.values() if len(group) > 1]
     sets = [rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group))) for group in groups for _ in group]
     sets = rng.sample(sets, min(limit, len(sets)))
-    neighbours_of = miner.neighbours([members[0][1].question for members in sets], 12)
     out = []
-    for members, neighbours in zip(sets, neighbours_of):
+    for members, neighbours in zip(sets, miner.neighbours([members[0][1].question for members in sets], 12)):
         name, first = members[0]
         passages, gold = [], list[tuple[str, ...]]()
         for other_name, e in members:

@@ -56,9 +56,8 @@ def reader_rows(
             by_title[e.title].append(e.passage)
     sampled = [e for e in reading if e.source != "qamr" and rng.random() < 0.45]
     log(f"mining neighbours of {len(sampled)} questions in {len(miner.passages)} passages")
-    neighbours_of = miner.neighbours([e.question for e in sampled], 12)
     rows = [Reading(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
-    for e, neighbours in zip(sampled, neighbours_of):
+    for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
         of_title = by_title[e.title] if e.title and rng.random() < 0.5 else []
         other = next((p for p in rng.sample(of_title, len(of_title)) if not has_answer(p, e.answers)), None)
         if other is not None:
@@ -91,9 +90,8 @@ def statement_examples(path: Path, miner: Miner, context: int = 5, seed: int = 0
     """AmbigNQ's answer sets over passages into which a statement of each pair was set (core.training.data.statements)."""
     rng = random.Random(seed)
     pairs_of = load_pairs(path)
-    neighbours_of = miner.neighbours([question for question, _ in pairs_of], 20)
     out = []
-    for (question, pairs), neighbours in zip(pairs_of, neighbours_of):
+    for (question, pairs), neighbours in zip(pairs_of, miner.neighbours([question for question, _ in pairs_of], 20)):
         pairs = rng.sample(pairs, min(len(pairs), context))
         aliases = [a for _, names in pairs for a in names]
         mined = miner.without(neighbours, aliases, [], 2 * context + len(pairs))
@@ -127,9 +125,8 @@ def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple
     examples, passages = read_annotated(folder)
     ids = list(passages)
     miner = Miner([passages[i] for i in ids])
-    neighbours_of = miner.neighbours([e.question for e in examples], context + 6)
     out = []
-    for e, neighbours in zip(examples, neighbours_of):
+    for e, neighbours in zip(examples, miner.neighbours([e.question for e in examples], context + 6)):
         supporting = set(e.extra["supporting"])
         added = [ids[i] for i in neighbours if ids[i] not in supporting][: max(2, context - len(supporting))]
         out.append(
