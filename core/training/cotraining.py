@@ -138,7 +138,7 @@ def cotrain(
     out.mkdir(parents=True, exist_ok=True)
     ours = {**asdict(config), "full": len(full), "partial": len(partial), **(identity or {})}
     if (file := out / "identity.json").exists():
-        disk.check_same_run(out, json.loads(file.read_text()), ours)
+        disk.check_same_run(out, json.loads(file.read_text(encoding="utf-8")), ours)
     else:
         disk.write_json(file, ours, RESUME_HINT)
     data = list(full)
@@ -155,7 +155,12 @@ def cotrain(
         if held_out:
             rounds[-1]["ensemble"] = ensemble_f1(models, held_out, config.max_answers)
         if number < config.rounds:
-            labels = _labels(folder / "labels.json", lambda models=models: label(models, partial, config.max_answers))  # type: ignore[misc]
+            if (file := folder / "labels.json").exists():
+                row = json.loads(file.read_text(encoding="utf-8"))
+                labels = Labels({int(i): tuple(answers) for i, answers in row["several"].items()}, tuple(row["single"]))
+            else:
+                labels = label(models, partial, config.max_answers)
+                disk.write_json(file, asdict(labels), RESUME_HINT)
             several, single = len(labels.several), len(labels.single)
             rounds[-1] |= {"several": several, "single": single, "left_out": len(partial) - several - single}
             log(f"round {number}: {several} questions with agreed answers, {single} with one answer")
@@ -164,12 +169,3 @@ def cotrain(
     report = {"rounds": rounds, "best": f"round-{config.rounds}/model-{best}", "figure": figures[best]}
     disk.write_json(out / "cotraining.json", report, RESUME_HINT)
     return report
-
-
-def _labels(file: Path, make: Callable[[], Labels]) -> Labels:
-    if file.exists():
-        labels = json.loads(file.read_text())
-        return Labels({int(k): tuple(v) for k, v in labels["several"].items()}, tuple(labels["single"]))
-    labels = make()
-    disk.write_json(file, {"several": labels.several, "single": labels.single}, RESUME_HINT)
-    return labels

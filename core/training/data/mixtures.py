@@ -182,8 +182,7 @@ def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
             others = tuple(a for other in e.gold if other is not names for a in other[:1])
             passages = e.passages
             extra: dict[str, Any] = {"pseudo": others}
-            if supporting_of:
-                pair_passages = list(dict.fromkeys(supporting_of[number]))
+            if supporting_of and (pair_passages := list(dict.fromkeys(supporting_of[number]))):
                 ids = e.extra.get("context", e.extra["supporting"])
                 order = sorted(range(len(ids)), key=lambda i: ids[i] not in pair_passages)  # stable
                 passages = tuple(e.passages[i] for i in order)
