@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import InputError
 from core.models.loading.packaged import MINILM
@@ -75,6 +75,8 @@ def bounds_of(metadata: Mapping[str, Any]) -> str:
 class TrainingOptions:
     """Checks the values of every option.  Raises InputError."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {}  # inputs of which one has to be given, and what their values are
+
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
@@ -87,11 +89,10 @@ class TrainingOptions:
             if not math.isfinite(value) or small or (high is not None and value > high):
                 raise InputError(f"--{f.name.replace('_', '-')} is {value}; it must be {bounds_of(f.metadata)}")
 
-    def need(self, command: str, **alternatives: str) -> None:
-        """Raises InputError unless one of the named inputs is given."""
-        if not any(getattr(self, name) for name in alternatives):
-            words = " or ".join(f"--{name.replace('_', '-')} {hint}" for name, hint in alternatives.items())
-            raise InputError(f"train {command} needs {words}")
+        if self.NEEDS and not any(getattr(self, name) for name in self.NEEDS):
+            command = type(self).__name__.removesuffix("Options").lower()
+            inputs = " or ".join(f"--{name} {value}" for name, value in self.NEEDS.items())
+            raise InputError(f"train {command} needs {inputs}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +197,8 @@ class SpanTraining(ReadingSources):
 class ReaderOptions(SpanTraining):
     """The per-passage reader."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"reading": "FILE"}
     init: str | None = checkpoint(INIT)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("reader", reading="FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,16 +241,13 @@ class AnswererOptions(Stepwise, SpanTraining):
 class CoTrainingOptions(ReadingSources):
     """Several answering models that complete the single-answer data (AmbigQA, section 5)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"reading": "FILE"}
     models: int = option(3, "models that vote", low=2)
     rounds: int = option(1, "rounds of labelling after the first training", low=1)
     limit: int = limit("at most this many questions of --reading", "2000")
     init: str | None = checkpoint("checkpoint that every model starts from (default: the bundled answering model)")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
     eoi_share: float = option(0.35, "share of steps whose target is [EOI]", low=0, high=1, metavar="SHARE")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("cotraining", reading="FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,35 +295,34 @@ class Seq2SeqOptions(EncoderDecoder, Stepwise):
 class DisambiguationOptions(EncoderDecoder):
     """An encoder-decoder that writes disambiguated questions (clarifier=seq2seq)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"ambignq": "FILE", "annotated": "FOLDER"}
     ambignq: Path | None = file(AMBIGNQ)
     annotated: tuple[Path, ...] = folders(ANNOTATED)
     passages: Path | None = file(PASSAGES)
     reading: tuple[Path, ...] = files("JSONL(.gz) files whose passages are searched for context beside --passages")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("disambiguation", ambignq="FILE", annotated="FOLDER")
-
 
 @dataclass(frozen=True, kw_only=True)
 class PassagesOptions(NetworkOptions):
     """The reranker that picks passages which complement one another (jpr)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"annotated": "FOLDER"}
     annotated: tuple[Path, ...] = folders(ANNOTATED)
     limit: int = limit("at most this many questions, drawn evenly from the folders")
     reader: str | None = checkpoint("whose states the decoder reads (default: AMBISCOPE_READER)")
     pool: int = option(20, "passages retrieved for a question", low=2, metavar="N")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("passages", annotated="FOLDER")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetrieverOptions(NetworkOptions):
     """The retriever: which passages answer a question (AMBISCOPE_ENCODER names it)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {
+        "annotated": "FOLDER",
+        "reading": "FILE (with --passages)",
+        "ambignq": "FILE (with --passages)",
+    }
     annotated: tuple[Path, ...] = folders(f"{ANNOTATED}: supporting passages answer")
     reading: tuple[Path, ...] = files(
         "JSONL(.gz) files whose questions are asked of --passages: the best by BM25 that hold an answer are taken as answering"
@@ -347,9 +341,7 @@ class RetrieverOptions(NetworkOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        has_questions = bool(self.reading or self.ambignq)
-        self.need("retriever", annotated="FOLDER", reading="FILE (with --passages)", ambignq="FILE (with --passages)")
-        if has_questions != bool(self.passages):
+        if bool(self.reading or self.ambignq) != bool(self.passages):
             raise InputError("--passages is where the questions of --reading and --ambignq are asked: give both")
 
 
@@ -378,9 +370,6 @@ class CalibrationOptions(OutputOptions):
 class AmbiguityOptions(OutputOptions):
     """The classifier of disambig-first."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"ambignq": "FILE"}
     ambignq: Path | None = file("AmbigNQ light JSON with ambiguous and unambiguous questions")
     ambignq_dev: Path | None = file("a held-out file in the format of --ambignq")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("ambiguity", ambignq="FILE")

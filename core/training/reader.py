@@ -88,7 +88,7 @@ class ReaderTask:
         """
         if not self.held_out:
             return {}
-        right = answered = silent = empty = 0
+        matches, abstentions = list[bool](), list[bool]()
         device = next(network.parameters()).device
         held_out = sorted(self.held_out, key=lambda e: len(e.passage[1]))
         for i in range(0, len(held_out), 32):
@@ -100,11 +100,9 @@ class ReaderTask:
                 best = int(scores.flatten().argmax())
                 s, w = divmod(best, scores.shape[1])
                 if not example.answers:
-                    empty += 1
-                    silent += bool(null > scores.flatten()[best])
+                    abstentions.append(bool(null > scores.flatten()[best]))
                     continue
-                answered += 1
                 text = example.passage[1][rows.offsets[0][s][0] : rows.offsets[0][s + w][1]]
-                right += normalize_answer(text) in {normalize_answer(a) for a in example.answers}
-        exact, abstains = right / max(1, answered), silent / max(1, empty)
+                matches.append(normalize_answer(text) in map(normalize_answer, example.answers))
+        exact, abstains = (sum(values) / max(1, len(values)) for values in (matches, abstentions))
         return {"exact_match": exact, "abstains": abstains, "figure": exact + 0.5 * abstains}
