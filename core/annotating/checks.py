@@ -96,7 +96,7 @@ def doubts(annotation: Annotation, prompt: str, *, reference_date: date | None, 
             message = f"An answer of {alias_words} words or more: is there a shorter one?"
             findings.append(Finding("long-alias", message, number, "answers"))
         if any(_SLASH.search(alias) for alias in pair.answers):
-            findings.append(Finding("slash", "Aliases are parted by |. A / is part of the answer.", number, "answers"))
+            findings.append(Finding("slash", "Separate aliases with |. A / is part of the answer.", number, "answers"))
         if not several:
             continue
         keys = answer_keys(pair.answers)

@@ -27,7 +27,7 @@ class Form:
     labels: Mapping[str, Label] = field(default_factory=dict)
     questions: Mapping[str, QuestionLabel] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
-    missing: str = ""  # one answer a line, its aliases parted by |
+    missing: str = ""  # one answer a line, its aliases separated by |
     preference: Preference | None = None
     note: str = ""
     errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # error labels of the project

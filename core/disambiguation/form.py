@@ -10,7 +10,7 @@ import re
 from core.disambiguation.parts import TWO_PARTS, TWO_WORDS
 from core.text import content_words, question_key, word_tokens
 
-# what stands before a name makes it another name: "the first World Cup"
+# a word before a name that makes it another name: "the first World Cup"
 NOT_BEFORE_A_NAME = frozenset("first second third last latest next new old original current best only very most".split())
 ASKS = re.compile(
     r"^(?:(?:in|on|at|for|from|to|by|with) )?(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can)\b",

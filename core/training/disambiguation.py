@@ -1,7 +1,7 @@
 """Training of question disambiguation: (question, target answer, other answers, passages) -> disambiguated question.
 
 Source: Min et al. 2020, section 5.  AmbigNQ has 14,082 pairs and no passages.  A pair's passages are therefore real
-ones into which its statement was set (core.training.data.statements), so that they hold what tells the meanings apart.
+ones into which its statement was set (core.training.data.statements), so that they contain what distinguishes the meanings.
 Practice questions bring their own passages.
 """
 

@@ -325,13 +325,13 @@ class RetrieverOptions(NetworkOptions):
     }
     annotated: tuple[Path, ...] = folders(f"{ANNOTATED}: supporting passages answer")
     reading: tuple[Path, ...] = files(
-        "JSONL(.gz) files whose questions are asked of --passages: the best by BM25 that hold an answer are taken as answering"
+        "JSONL(.gz) files whose questions are asked of --passages: the best by BM25 that contain an answer count as answering"
     )
     ambignq: Path | None = file("AmbigNQ light JSON, asked of --passages likewise")
     passages: Path | None = file("TSV(.gz) in the DPR format, which the questions of --reading and --ambignq are asked of")
     limit: int = limit("at most this many questions of --passages")
     init: str | None = checkpoint("trained retriever to start from: a folder or a bundled name (default: the untrained base)")
-    base: str = option(MINILM, "encoder to begin with", metavar="NAME")
+    base: str = option(MINILM, "encoder to start from", metavar="NAME")
     side: Literal["question", "both"] = option(
         "question", "what is trained: the encoding of questions, or of passages too, which need a new index then"
     )

@@ -1,6 +1,6 @@
 """Training the reranker of joint passage ranking on pools of passages that the reader has read.
 
-Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix if it holds an answer that no picked
+Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix if it has an answer that no picked
 passage holds.  Each right passage is a target (the mean of their -log P).  Half of the prefixes contain only right
 picks, in random order (an oracle's).  The others are drawn from the reader's own choices with Gumbel noise, so that the
 decoder also learns to continue after a wrong pick.
@@ -53,7 +53,7 @@ class Pool:
     states: np.ndarray
     reader: ReaderScorer
     holds: tuple[frozenset[int], ...]
-    answers: int  # of the question; some may stand in no passage of the pool
+    answers: int  # of the question; some may be in no passage of the pool
 
     @property
     def tensor(self) -> Tensor:

@@ -34,7 +34,7 @@ def network_of(options: Seq2SeqOptions | DisambiguationOptions, target: Any) -> 
 
 
 def start(init: str, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
-    """The (network, tokenizer) to begin with.  Raises InputError, CheckpointError."""
+    """The (network, tokenizer) to start from.  Raises InputError, CheckpointError."""
     name, _, encoder = init.partition(":")
     if name == SMALL and not (BUNDLED / name).exists():
         try:

@@ -38,9 +38,7 @@ def held_out_passages(
         raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
     names = [folder.resolve().name for folder in folders]
     if twice := {n for n in names if names.count(n) > 1}:
-        raise InputError(
-            f"two annotated folders are named {', '.join(sorted(twice))}: their corpora are told apart by that name"
-        )
+        raise InputError(f"two annotated folders are named {', '.join(sorted(twice))}: a corpus has the name of its folder")
     questions: list[MultiExample] = []
     passages: list[Sequence[RetrievedPassage]] = []
     for number, (name, folder) in enumerate(zip(names, folders)):
