@@ -88,8 +88,8 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
     rankings: dict[str, Any] = {
         "as retrieved": lambda p: list(range(len(p.holds))),
         "reader, each passage alone": by_worth,
-        "reader, jointly": lambda p: picks(p, p.reader),
-        "trained, jointly": lambda p: picks(p, TrainedScorer(network, p.tensor, p.reader)),
+        "reader, jointly": lambda p: picks(p.reader),
+        "trained, jointly": lambda p: picks(TrainedScorer(network, p.tensor, p.reader)),
     }
     rows = {name: {f"MRecall@{K}": [mrecall(p, ranking(p)) for p in dev_pools]} for name, ranking in rankings.items()}
     return f"{len(dev_pools)} questions, pools of {args.pool}\n\n{table(rows, [p.answers > 1 for p in dev_pools])}"

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.quality import read_tsv
 from core.disambiguation.edits import WORKS, Edit, propose_edits
-from core.disambiguation.evidence import AnswerPlace, evidence_sentence
+from core.disambiguation.evidence import AnswerPlace
 from core.disambiguation.scoring import signals
 from core.settings import ROOT
 from core.text import content_words, find_spans
@@ -117,7 +117,7 @@ def place_of(pair: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[
     for passage in (passages[i] for i in pair["passages"]):
         for alias in pair["answer"]:
             for begin, end in find_spans(passage.text, alias):
-                shared = len(question_words & set(content_words(evidence_sentence(passage, begin))))
+                shared = len(question_words & set(content_words(AnswerPlace(passage, begin).sentence)))
                 if (shared, len(alias)) > best[:2]:
                     best = (shared, len(alias), passage.text[begin:end], AnswerPlace(passage, begin))
     return (best[2], best[3]) if best[3] else None

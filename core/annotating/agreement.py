@@ -18,7 +18,7 @@ from core.types import Annotation, QAPair
 
 def agree(annotations: Sequence[Annotation]) -> bool:
     """True for two or more annotations that agree, each with every other one."""
-    return _matched(annotations) is not None
+    return _aligned_pairs(annotations) is not None
 
 
 def merged(annotations: Sequence[Annotation]) -> Annotation:
@@ -26,13 +26,13 @@ def merged(annotations: Sequence[Annotation]) -> Annotation:
 
     Raises ValueError for annotations that do not agree.
     """
-    rows = _matched(annotations)
+    rows = _aligned_pairs(annotations)
     if rows is None:
         raise ValueError("these annotations do not agree")
-    return replace(annotations[0], pairs=tuple(_joined(row) for row in rows))
+    return replace(annotations[0], pairs=tuple(_merged_pair(row) for row in rows))
 
 
-def _joined(row: Sequence[QAPair]) -> QAPair:
+def _merged_pair(row: Sequence[QAPair]) -> QAPair:
     first = row[0]
     return QAPair(
         first.question,
@@ -41,19 +41,17 @@ def _joined(row: Sequence[QAPair]) -> QAPair:
     )
 
 
-def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | None:
+def _aligned_pairs(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | None:
     """For each answer of the first annotation, the same answer in each of them; None if they do not agree."""
     if len(annotations) < 2 or len({a.type for a in annotations}) > 1:
         return None
     partners = {}
-    for (i, one), (j, two) in combinations(enumerate(annotations), 2):
-        found = _partners(one, two)
-        if found is None:
+    for (i, a), (j, b) in combinations(enumerate(annotations), 2):
+        if (indexes := _partners(a, b)) is None:
             return None
-        partners[i, j] = found
-    first = partners[0, 1]
+        partners[i, j] = indexes
     for j, k in combinations(range(1, len(annotations)), 2):  # answers must also match between the other annotators
-        if any(partners[j, k][partners[0, j][x]] != partners[0, k][x] for x in range(len(first))):
+        if [partners[j, k][x] for x in partners[0, j]] != partners[0, k]:
             return None
     return [
         (pair, *(annotations[j].pairs[partners[0, j][x]] for j in range(1, len(annotations))))
@@ -61,18 +59,16 @@ def _matched(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | No
     ]
 
 
-def _partners(one: Annotation, two: Annotation) -> list[int] | None:
-    """For each answer of `one`, its index in `two`; None unless all match one to one, with equal questions."""
-    a, b = [answer_keys(p.answers) for p in one.pairs], [answer_keys(p.answers) for p in two.pairs]
-    owners = Counter(key for keys in (*a, *b) for key in keys)
-    near = [[j for j, keys in enumerate(b) if any(owners[key] == 2 for key in own & keys)] for own in a]
-    if len(a) != len(b) or any(len(found) != 1 for found in near):
+def _partners(first: Annotation, second: Annotation) -> list[int] | None:
+    """For each answer of `first`, its index in `second`; None unless all match one to one, with equal questions."""
+    ours, theirs = ([answer_keys(p.answers) for p in annotation.pairs] for annotation in (first, second))
+    owners = Counter(key for keys in (*ours, *theirs) for key in keys)
+    candidates = [[j for j, b in enumerate(theirs) if any(owners[key] == 2 for key in a & b)] for a in ours]
+    partners = [indexes[0] for indexes in candidates if len(indexes) == 1]
+    if not len(set(partners)) == len(ours) == len(theirs):
         return None
-    found = [places[0] for places in near]
-    if len(set(found)) != len(b):
-        return None
-    if one.type == "multiple" and any(
-        question_key(p.question) != question_key(two.pairs[j].question) for p, j in zip(one.pairs, found)
+    if first.type == "multiple" and any(
+        question_key(p.question) != question_key(second.pairs[j].question) for p, j in zip(first.pairs, partners)
     ):
         return None
-    return found
+    return partners

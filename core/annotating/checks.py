@@ -13,15 +13,14 @@ from datetime import date
 from core.text import answer_keys, question_key, word_tokens
 from core.types import Annotation
 
-ALIAS_WORDS = 7
 YEARS_AFTER, YEARS_BEFORE = 3, 5  # authors: 2012-2020 around 2017
-LISTED = 3  # "at most three variants, counting back": the authors' rule for questions that depend on time
+MAX_CASES = 3  # "at most three variants, counting back": the authors' rule for questions that depend on time
 QUESTION_WORDS = ("who", "whom", "whose", "what", "which", "when", "where", "why", "how")
-_SAME = {"whom": "who", "whose": "who"}
+_BASE_FORMS = {"whom": "who", "whose": "who"}
 _RELATIVE = frozenset(
     "last next latest newest current currently now nowadays today present presently recent recently upcoming yet ago".split()
 )
-_THIS = re.compile(r"\bthis (?:year|season|month|week|decade|century)\b", re.IGNORECASE)
+_THIS_PERIOD = re.compile(r"\bthis (?:year|season|month|week|decade|century)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
 _SLASH = re.compile(r"[^\W\d_]\)?\s*/\s*\(?[^\W\d_]")
 
@@ -39,92 +38,79 @@ class Finding:
         return self.message if self.pair is None else f"Pair {self.pair + 1}: {self.message}"
 
 
-def errors(annotation: Annotation, prompt: str, *, opened: int | None, must_read: int = 1) -> tuple[Finding, ...]:
-    """What blocks the submission.  `opened`: how many passages were opened, None where reading is not asked for.
+def errors(annotation: Annotation, prompt: str, *, opened_count: int | None, must_read: int = 1) -> tuple[Finding, ...]:
+    """What blocks the submission.  `opened_count`: how many passages were opened, None where reading is not required.
 
     Codes: few-pairs, many-pairs, empty-question, empty-answer, duplicate-question, same-as-prompt, no-question-mark, nothing-read.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     pairs, several = annotation.pairs, annotation.type == "multiple"
     if several and len(pairs) < 2:
-        found.append(
-            Finding("few-pairs", "Several answers need two pairs or more: add one, or choose 'A single answer' or 'No answer'.")
-        )
+        message = "Several answers need two pairs or more: add one, or choose 'A single answer' or 'No answer'."
+        findings.append(Finding("few-pairs", message))
     if annotation.type == "single" and not pairs:
-        found.append(Finding("empty-answer", "Write the answer.", 0, "answers"))
+        findings.append(Finding("empty-answer", "Write the answer.", 0, "answers"))
     if annotation.type == "single" and len(pairs) > 1:
-        found.append(
-            Finding(
-                "many-pairs",
-                "A single answer was chosen, but there are several: take the others out, or choose 'Several answers'.",
-            )
-        )
+        message = "A single answer was chosen, but there are several: take the others out, or choose 'Several answers'."
+        findings.append(Finding("many-pairs", message))
     if annotation.type == "none" and pairs:
-        found.append(
-            Finding("many-pairs", "'No answer' was chosen, but there are answers: take them out, or choose another kind.")
-        )
-    seen: dict[str, int] = {}
+        message = "'No answer' was chosen, but there are answers: take them out, or choose another kind."
+        findings.append(Finding("many-pairs", message))
+    first_pairs: dict[str, int] = {}
     for number, pair in enumerate(pairs):
         if not any(alias.strip() for alias in pair.answers):
-            found.append(Finding("empty-answer", "Write the answer.", number, "answers"))
+            findings.append(Finding("empty-answer", "Write the answer.", number, "answers"))
         if not several:
             continue
         question = pair.question.strip()
         if not question:
-            found.append(Finding("empty-question", "Write the question that has only this answer.", number, "question"))
+            findings.append(Finding("empty-question", "Write the question that has only this answer.", number, "question"))
             continue
         key = question_key(question)
         if key == question_key(prompt):
             message = "This is the prompt question: say what makes it have this answer only."
-            found.append(Finding("same-as-prompt", message, number, "question"))
-        elif key in seen:
-            message = f"The same question as in pair {seen[key] + 1}: change one, or put its answer there as an alias."
-            found.append(Finding("duplicate-question", message, number, "question"))
+            findings.append(Finding("same-as-prompt", message, number, "question"))
+        elif key in first_pairs:
+            message = f"The same question as in pair {first_pairs[key] + 1}: change one, or put its answer there as an alias."
+            findings.append(Finding("duplicate-question", message, number, "question"))
         if not question.endswith("?"):
-            found.append(Finding("no-question-mark", "End the question with a question mark.", number, "question"))
-        seen.setdefault(key, number)
-    if opened is not None and opened < must_read:
-        what = "a passage" if must_read == 1 else f"{must_read} passages"
-        found.append(Finding("nothing-read", f"Search and open {what} first: an answer must be read, not remembered."))
-    return tuple(found)
+            findings.append(Finding("no-question-mark", "End the question with a question mark.", number, "question"))
+        first_pairs.setdefault(key, number)
+    if opened_count is not None and opened_count < must_read:
+        passages = "a passage" if must_read == 1 else f"{must_read} passages"
+        findings.append(Finding("nothing-read", f"Search and open {passages} first: an answer must be read, not remembered."))
+    return tuple(findings)
 
 
-def doubts(
-    annotation: Annotation, prompt: str, *, reference_date: date | None, alias_words: int = ALIAS_WORDS
-) -> tuple[Finding, ...]:
+def doubts(annotation: Annotation, prompt: str, *, reference_date: date | None, alias_words: int = 7) -> tuple[Finding, ...]:
     """What to look at once more; kept with the annotation and never a reason to refuse it.
 
     Codes: long-alias, slash, shared-answer (answers); time-dependent, question-word, other (questions).  No time-dependent ones
     without a reference date.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     several = annotation.type == "multiple"
     first_with: dict[str, int] = {}
     for number, pair in enumerate(annotation.pairs):
-        for alias in pair.answers:
-            if len(alias.split()) >= alias_words:
-                found.append(
-                    Finding(
-                        "long-alias", f"An answer of {alias_words} words or more: is there a shorter one?", number, "answers"
-                    )
-                )
-                break
+        if any(len(alias.split()) >= alias_words for alias in pair.answers):
+            message = f"An answer of {alias_words} words or more: is there a shorter one?"
+            findings.append(Finding("long-alias", message, number, "answers"))
         if any(_SLASH.search(alias) for alias in pair.answers):
-            found.append(Finding("slash", "Aliases are parted by |. A / is part of the answer.", number, "answers"))
+            findings.append(Finding("slash", "Separate aliases with |. A / is part of the answer.", number, "answers"))
         if not several:
             continue
         keys = answer_keys(pair.answers)
         before = min((first_with[key] for key in keys if key in first_with), default=None)
         if before is not None:
             message = f"The same answer as in pair {before + 1}: does one question cover both?"
-            found.append(Finding("shared-answer", message, number, "answers"))
+            findings.append(Finding("shared-answer", message, number, "answers"))
         for key in keys:
             first_with.setdefault(key, number)
-        found += _question_doubts(pair.question, prompt, number, reference_date)
-    if several and reference_date is not None and _years_listed(annotation, reference_date) > LISTED:
-        message = f"More than {LISTED} pairs name a year close to {reference_date.isoformat()}: keep the {LISTED} latest."
-        found.append(Finding("time-dependent", message))
-    return tuple(found)
+        findings += _question_doubts(pair.question, prompt, number, reference_date)
+    if several and reference_date is not None and _years_listed(annotation, reference_date) > MAX_CASES:
+        message = f"More than {MAX_CASES} pairs name a year close to {reference_date.isoformat()}: keep the {MAX_CASES} latest."
+        findings.append(Finding("time-dependent", message))
+    return tuple(findings)
 
 
 def _years_listed(annotation: Annotation, reference: date) -> int:
@@ -134,27 +120,27 @@ def _years_listed(annotation: Annotation, reference: date) -> int:
 
 
 def _question_doubts(question: str, prompt: str, number: int, reference_date: date | None) -> list[Finding]:
-    found = []
+    findings = []
     tokens = word_tokens(question)
-    if reference_date is not None and (spoken := _time_words(question, tokens, reference_date)):
+    if reference_date is not None and (time_words := _time_words(question, tokens, reference_date)):
         message = (
-            f"'{spoken}' depends on when it is asked. Write the year or date, and give at most the {LISTED} latest cases "
+            f"'{time_words}' depends on when it is asked. Write the year or date, and give at most the {MAX_CASES} latest cases "
             f"up to {reference_date.isoformat()}."
         )
-        found.append(Finding("time-dependent", message, number, "question"))
-    asked, now = question_word(prompt), question_word(question)
-    if asked and now and asked != now:
-        message = f"It asks '{now}', the prompt question '{asked}': keep the question word where you can."
-        found.append(Finding("question-word", message, number, "question"))
+        findings.append(Finding("time-dependent", message, number, "question"))
+    prompt_word, word = question_word(prompt), question_word(question)
+    if prompt_word and word and prompt_word != word:
+        message = f"It asks '{word}', the prompt question '{prompt_word}': keep the question word where you can."
+        findings.append(Finding("question-word", message, number, "question"))
     if other := next((t for t in tokens if t in ("other", "another", "others")), ""):
         message = f"'{other}' cannot be understood without the pairs before it: name what is meant."
-        found.append(Finding("other", message, number, "question"))
-    return found
+        findings.append(Finding("other", message, number, "question"))
+    return findings
 
 
 def _time_words(question: str, tokens: list[str], reference: date) -> str:
     """The first wording that depends on the time of asking, or a year close to the reference date."""
-    if this := _THIS.search(question):
+    if this := _THIS_PERIOD.search(question):
         return this.group().lower()
     if word := next((t for t in tokens if t in _RELATIVE), ""):
         return word
@@ -171,4 +157,4 @@ def question_word(question: str) -> str:
     'which'
     """
     word = next((t for t in word_tokens(question) if t in QUESTION_WORDS), "")
-    return _SAME.get(word, word)
+    return _BASE_FORMS.get(word, word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,7 +54,7 @@ class Form:
     note: str = ""
     next: int = 1
 
-    def shown(self) -> tuple[PairField, ...]:
+    def counted_pairs(self) -> tuple[PairField, ...]:
         """The pairs that count: all of several, the first of a single answer, none of no answer."""
         return {"multiple": self.pairs, "single": self.pairs[:1]}.get(self.kind, ())
 
@@ -65,7 +65,7 @@ class Form:
         several = self.kind == "multiple"
         pairs = (
             QAPair(" ".join(p.question.split()) if several else "", parse_aliases(p.answers), p.passage_ids)
-            for p in self.shown()
+            for p in self.counted_pairs()
         )
         return Annotation(self.kind, tuple(pairs))
 
@@ -89,41 +89,43 @@ def add_pair(form: Form, question: str = "", answers: str = "", passage_ids: Ite
 
 def delete_pair(form: Form, key: int) -> Form:
     """The last one is emptied instead.  A suggestion that it came from counts as rejected."""
-    kept = tuple(p for p in form.pairs if p.key != key)
-    taken = tuple((offer, None if at == key else at) for offer, at in form.taken)
-    form = replace(form, pairs=kept, taken=taken)
-    return form if kept else replace(form, pairs=(PairField(form.next),), next=form.next + 1)
+    pairs = tuple(p for p in form.pairs if p.key != key)
+    taken = tuple((offer, None if pair_key == key else pair_key) for offer, pair_key in form.taken)
+    form = replace(form, pairs=pairs, taken=taken)
+    return form if pairs else replace(form, pairs=(PairField(form.next),), next=form.next + 1)
+
+
+def _change_pair(form: Form, key: int, change: Callable[[PairField], PairField]) -> Form:
+    return replace(form, pairs=tuple(change(p) if p.key == key else p for p in form.pairs))
 
 
 def fill(form: Form, key: int, *, question: str | None = None, answers: str | None = None) -> Form:
     """Sets the text of one field.  A deleted pair stays deleted."""
-    changed = (
-        replace(p, question=p.question if question is None else question, answers=p.answers if answers is None else answers)
-        if p.key == key
-        else p
-        for p in form.pairs
-    )
-    return replace(form, pairs=tuple(changed))
+
+    def change(pair: PairField) -> PairField:
+        if question is not None:
+            pair = replace(pair, question=question)
+        return pair if answers is None else replace(pair, answers=answers)
+
+    return _change_pair(form, key, change)
 
 
 def cite(form: Form, key: int, passage_id: str) -> Form:
     """Adds a passage to a pair's evidence, or removes it again."""
 
-    def change(p: PairField) -> PairField:
-        if p.key != key:
-            return p
-        held = passage_id in p.passage_ids
-        ids = tuple(i for i in p.passage_ids if i != passage_id) if held else (*p.passage_ids, passage_id)
-        return replace(p, passage_ids=ids)
+    def change(pair: PairField) -> PairField:
+        is_cited = passage_id in pair.passage_ids
+        ids = tuple(i for i in pair.passage_ids if i != passage_id) if is_cited else (*pair.passage_ids, passage_id)
+        return replace(pair, passage_ids=ids)
 
-    return replace(form, pairs=tuple(change(p) for p in form.pairs))
+    return _change_pair(form, key, change)
 
 
 def accept(form: Form, offer: OfferedSuggestion) -> Form:
     """Puts a suggestion into the first empty pair, or a new one.  The first makes a single answer, a second one several."""
     form = withdraw(form, offer)
-    counted = [p for p in form.shown() if not p.empty]
-    kind: Kind = "multiple" if counted or form.kind == "multiple" else "single"
+    filled = [p for p in form.counted_pairs() if not p.empty]
+    kind: Kind = "multiple" if filled or form.kind == "multiple" else "single"
     if kind == "single" and not form.pairs[0].empty:  # pairs hidden by 'no answer' go below
         form = replace(form, pairs=(PairField(form.next), *form.pairs), next=form.next + 1)
     empty = next((p for p in form.pairs if p.empty), None)
@@ -131,8 +133,8 @@ def accept(form: Form, offer: OfferedSuggestion) -> Form:
         form = add_pair(form)
         empty = form.pairs[-1]
     full = PairField(empty.key, offer.question, offer.answer, offer.passage_ids)
-    pairs = tuple(full if p.key == empty.key else p for p in form.pairs)
-    return replace(form, kind=kind, pairs=pairs, taken=(*form.taken, (offer.key, empty.key)))
+    form = _change_pair(form, empty.key, lambda _: full)
+    return replace(form, kind=kind, taken=(*form.taken, (offer.key, empty.key)))
 
 
 def reject(form: Form, offer: OfferedSuggestion) -> Form:
@@ -142,24 +144,24 @@ def reject(form: Form, offer: OfferedSuggestion) -> Form:
 
 def withdraw(form: Form, offer: OfferedSuggestion) -> Form:
     """Withdraws a decision; the pair made from the suggestion is deleted."""
-    at = dict(form.taken).get(offer.key)
-    if at is not None:
-        form = delete_pair(form, at)
+    pair_key = dict(form.taken).get(offer.key)
+    if pair_key is not None:
+        form = delete_pair(form, pair_key)
     return replace(form, taken=tuple((k, v) for k, v in form.taken if k != offer.key))
 
 
 def decision_on(form: Form, offer: OfferedSuggestion) -> Action | None:
     """The decision on a suggestion, None if undecided.  A pair that does not count is a rejection."""
-    taken = dict(form.taken)
-    if offer.key not in taken:
+    pair_keys = dict(form.taken)
+    if offer.key not in pair_keys:
         return None
-    pair = next((p for p in form.shown() if p.key == taken[offer.key]), None)
+    pair = next((p for p in form.counted_pairs() if p.key == pair_keys[offer.key]), None)
     if pair is None:
         return "rejected"
-    same = parse_aliases(pair.answers) == parse_aliases(offer.answer)
+    is_unchanged = parse_aliases(pair.answers) == parse_aliases(offer.answer)
     if form.kind == "multiple":
-        same = same and " ".join(pair.question.split()) == " ".join(offer.question.split())
-    return "accepted" if same else "edited"
+        is_unchanged = is_unchanged and " ".join(pair.question.split()) == " ".join(offer.question.split())
+    return "accepted" if is_unchanged else "edited"
 
 
 def from_annotation(annotation: Annotation) -> Form:

@@ -7,7 +7,7 @@ undoes combining.  No alias is lost except by `delete` and by `correct`, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from core.annotating.aliases import distinct
@@ -45,18 +45,18 @@ class Group:
     @property
     def questions(self) -> tuple[Variant, ...]:
         """The distinct wordings; included if any part includes them."""
-        found: dict[str, bool] = {}
+        wordings: dict[str, bool] = {}
         for part in self.parts:
             for variant in part.questions:
-                found[variant.text] = found.get(variant.text, False) or variant.included
-        return tuple(Variant(text, included) for text, included in found.items())
+                wordings[variant.text] = wordings.get(variant.text, False) or variant.included
+        return tuple(Variant(text, included) for text, included in wordings.items())
 
     @property
     def included(self) -> tuple[str, ...]:
         return tuple(v.text for v in self.questions if v.included)
 
     @property
-    def by(self) -> tuple[str, ...]:
+    def annotators(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.by for part in self.parts if part.by))
 
     @property
@@ -66,7 +66,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a validator works on.  `none_by`: who said that there is no answer."""
+    """What a validator works on.  `none_by`: the annotators who found no answer."""
 
     prompt: str
     groups: tuple[Group, ...] = ()
@@ -79,22 +79,22 @@ class Sheet:
 def union(prompt: str, annotations: Sequence[tuple[str, Annotation]]) -> Sheet:
     """All pairs of (annotator, annotation), those with a common alias combined from the start."""
     groups: list[Group] = []
-    for by, annotation in annotations:
+    for annotator, annotation in annotations:
         for pair in annotation.pairs:
             aliases = distinct(pair.answers)
             question = " ".join(pair.question.split())
             variants = (Variant(question),) if question and annotation.type == "multiple" else ()
-            part = Part(by, aliases, variants, pair.passage_ids)
+            part = Part(annotator, aliases, variants, pair.passage_ids)
             keys = answer_keys(aliases)
-            same = [i for i, g in enumerate(groups) if keys & answer_keys(g.aliases)]
-            if not same:
+            matches = [i for i, g in enumerate(groups) if keys & answer_keys(g.aliases)]
+            if not matches:
                 groups.append(Group((part,)))
                 continue
-            first, rest = same[0], same[1:]
-            joined = (*groups[first].parts, *(p for i in rest for p in groups[i].parts), part)
-            groups[first] = Group(joined)
-            groups = [g for i, g in enumerate(groups) if i not in rest]
-    return Sheet(prompt, tuple(groups), tuple(by for by, annotation in annotations if annotation.type == "none"))
+            first, others = matches[0], matches[1:]
+            parts = (*groups[first].parts, *(p for i in others for p in groups[i].parts), part)
+            groups[first] = Group(parts)
+            groups = [g for i, g in enumerate(groups) if i not in others]
+    return Sheet(prompt, tuple(groups), tuple(annotator for annotator, annotation in annotations if annotation.type == "none"))
 
 
 def to_annotation(sheet: Sheet) -> Annotation:
@@ -110,105 +110,100 @@ def to_annotation(sheet: Sheet) -> Annotation:
 # ---------------------------------------------------------------- answers
 
 
-def _check(sheet: Sheet, at: int) -> Group:
-    if not 0 <= at < len(sheet.groups):
-        raise InputError(f"there is no answer {at + 1}; the sheet has {len(sheet.groups)}")
-    return sheet.groups[at]
+def _check(sheet: Sheet, index: int) -> Group:
+    if not 0 <= index < len(sheet.groups):
+        raise InputError(f"there is no answer {index + 1}; the sheet has {len(sheet.groups)}")
+    return sheet.groups[index]
 
 
-def _put(sheet: Sheet, at: int, *groups: Group) -> Sheet:
-    return replace(sheet, groups=(*sheet.groups[:at], *groups, *sheet.groups[at + 1 :]))
+def _put(sheet: Sheet, index: int, *groups: Group) -> Sheet:
+    return replace(sheet, groups=(*sheet.groups[:index], *groups, *sheet.groups[index + 1 :]))
 
 
-def combine(sheet: Sheet, chosen: Collection[int]) -> Sheet:
-    """One group of two or more, at the place of the first.  Raises InputError for fewer."""
-    places = sorted(set(chosen))
-    if len(places) < 2:
+def combine(sheet: Sheet, indexes: Collection[int]) -> Sheet:
+    """One group of two or more, at the position of the first.  Raises InputError for fewer."""
+    first, *others = sorted(set(indexes)) or [0]
+    if not others:
         raise InputError("choose two answers or more to combine")
-    parts = tuple(part for at in places for part in _check(sheet, at).parts)
-    kept = [Group(parts) if i == places[0] else g for i, g in enumerate(sheet.groups) if i == places[0] or i not in places]
-    return replace(sheet, groups=tuple(kept))
+    combined = Group(tuple(part for i in (first, *others) for part in _check(sheet, i).parts))
+    groups = [combined if i == first else g for i, g in enumerate(sheet.groups) if i not in others]
+    return replace(sheet, groups=tuple(groups))
 
 
-def separate(sheet: Sheet, at: int) -> Sheet:
+def separate(sheet: Sheet, index: int) -> Sheet:
     """A group for each of its parts, as the annotators wrote them.  Raises InputError for one part."""
-    group = _check(sheet, at)
+    group = _check(sheet, index)
     if len(group.parts) < 2:
-        raise InputError(f"answer {at + 1} has only one part; there is nothing to separate")
-    return _put(sheet, at, *(Group((part,)) for part in group.parts))
+        raise InputError(f"answer {index + 1} has only one part; there is nothing to separate")
+    return _put(sheet, index, *(Group((part,)) for part in group.parts))
 
 
-def delete(sheet: Sheet, chosen: Collection[int]) -> Sheet:
-    """Raises InputError when nothing is chosen."""
-    if not chosen:
+def delete(sheet: Sheet, indexes: Collection[int]) -> Sheet:
+    """Raises InputError when no answer is chosen."""
+    if not indexes:
         raise InputError("choose an answer to delete")
-    for at in chosen:
-        _check(sheet, at)
-    return replace(sheet, groups=tuple(g for i, g in enumerate(sheet.groups) if i not in set(chosen)))
+    for index in indexes:
+        _check(sheet, index)
+    return replace(sheet, groups=tuple(g for i, g in enumerate(sheet.groups) if i not in set(indexes)))
 
 
-def correct(sheet: Sheet, at: int, part: int, aliases: Sequence[str]) -> Sheet:
+def correct(sheet: Sheet, index: int, part: int, aliases: Sequence[str]) -> Sheet:
     """Replaces the aliases of one part.  Raises InputError for none: use `delete`."""
-    group, wanted = _check(sheet, at), distinct(aliases)
-    if not wanted:
-        raise InputError(f"answer {at + 1} would be empty; write it, or delete the answer")
+    group, names = _check(sheet, index), distinct(aliases)
+    if not names:
+        raise InputError(f"answer {index + 1} would be empty; write it, or delete the answer")
     if not 0 <= part < len(group.parts):
-        raise InputError(f"answer {at + 1} has no part {part + 1}")
-    parts = (*group.parts[:part], replace(group.parts[part], aliases=wanted), *group.parts[part + 1 :])
-    return _put(sheet, at, Group(parts))
+        raise InputError(f"answer {index + 1} has no part {part + 1}")
+    parts = (*group.parts[:part], replace(group.parts[part], aliases=names), *group.parts[part + 1 :])
+    return _put(sheet, index, Group(parts))
 
 
 def add(sheet: Sheet, aliases: Sequence[str], question: str = "", passage_ids: Sequence[str] = ()) -> Sheet:
     """Adds an answer that nobody gave.  Raises InputError without an alias."""
-    wanted, flat = distinct(aliases), " ".join(question.split())
-    if not wanted:
+    names, flat = distinct(aliases), " ".join(question.split())
+    if not names:
         raise InputError("write the answer to add")
-    part = Part("", wanted, (Variant(flat),) if flat else (), tuple(passage_ids))
+    part = Part("", names, (Variant(flat),) if flat else (), tuple(passage_ids))
     return replace(sheet, groups=(*sheet.groups, Group((part,))))
 
 
 # ---------------------------------------------------------------- questions
 
 
-def _questions(group: Group, change: Callable[[Variant], Variant]) -> Group:
-    return Group(tuple(replace(p, questions=tuple(change(v) for v in p.questions)) for p in group.parts))
-
-
-def _known(group: Group, at: int, text: str) -> None:
+def _replace_question(sheet: Sheet, index: int, text: str, variant: Variant) -> Sheet:
+    """Replaces the wording `text` in all parts of an answer.  Raises InputError if the answer does not have it."""
+    group = _check(sheet, index)
     if text not in [v.text for v in group.questions]:
-        raise InputError(f"answer {at + 1} has no question '{text[:80]}'")
+        raise InputError(f"answer {index + 1} has no question '{text[:80]}'")
+    parts = [replace(p, questions=tuple(variant if v.text == text else v for v in p.questions)) for p in group.parts]
+    return _put(sheet, index, Group(tuple(parts)))
 
 
-def exclude(sheet: Sheet, at: int, text: str) -> Sheet:
+def exclude(sheet: Sheet, index: int, text: str) -> Sheet:
     """Excludes one wording.  Raises InputError for the last one of an answer."""
-    group = _check(sheet, at)
-    _known(group, at, text)
-    if group.included == (text,):
-        raise InputError(f"answer {at + 1} would have no question; edit this one, or delete the answer")
-    return _put(sheet, at, _questions(group, lambda v: replace(v, included=False) if v.text == text else v))
+    if _check(sheet, index).included == (text,):
+        raise InputError(f"answer {index + 1} would have no question; edit this one, or delete the answer")
+    return _replace_question(sheet, index, text, Variant(text, included=False))
 
 
-def include(sheet: Sheet, at: int, text: str) -> Sheet:
-    group = _check(sheet, at)
-    _known(group, at, text)
-    return _put(sheet, at, _questions(group, lambda v: replace(v, included=True) if v.text == text else v))
+def include(sheet: Sheet, index: int, text: str) -> Sheet:
+    return _replace_question(sheet, index, text, Variant(text))
 
 
-def edit(sheet: Sheet, at: int, text: str, wanted: str) -> Sheet:
+def edit(sheet: Sheet, index: int, text: str, question: str) -> Sheet:
     """Replaces a wording; the new one is included.  Raises InputError for an empty one."""
-    group, flat = _check(sheet, at), " ".join(wanted.split())
-    _known(group, at, text)
+    flat = " ".join(question.split())
     if not flat:
         raise InputError("the question would be empty; exclude it instead")
-    return _put(sheet, at, _questions(group, lambda v: Variant(flat) if v.text == text else v))
+    return _replace_question(sheet, index, text, Variant(flat))
 
 
-def ask(sheet: Sheet, at: int, question: str) -> Sheet:
+def ask(sheet: Sheet, index: int, question: str) -> Sheet:
     """Adds a wording for an answer.  Raises InputError for an empty one."""
-    group, flat = _check(sheet, at), " ".join(question.split())
+    group, flat = _check(sheet, index), " ".join(question.split())
     if not flat:
         raise InputError("write the question to add")
     if flat in [v.text for v in group.questions]:
-        return include(sheet, at, flat)
+        return include(sheet, index, flat)
     last = group.parts[-1]
-    return _put(sheet, at, Group((*group.parts[:-1], replace(last, questions=(*last.questions, Variant(flat))))))
+    return _put(sheet, index, Group((*group.parts[:-1], replace(last, questions=(*last.questions, Variant(flat))))))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-LONGEST = 200
+MAX_STEPS = 200
 
 
 @dataclass
@@ -22,7 +22,7 @@ class History(Generic[T]):
         if value == self.now:
             return False
         if not (field and field == self._last and self.before):
-            self.before = [*self.before[-LONGEST + 1 :], self.now]
+            self.before = [*self.before[-MAX_STEPS + 1 :], self.now]
         self.now, self._last = value, field
         return True
 

@@ -24,20 +24,16 @@ def unit_key(prediction_id: str, position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    labels: Mapping[str, Label]
-    questions: Mapping[str, QuestionLabel]
-    notes: Mapping[str, str]
-    missing: str = ""  # one answer a line, its aliases parted by |
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    questions: Mapping[str, QuestionLabel] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    missing: str = ""  # one answer a line, its aliases separated by |
     preference: Preference | None = None
     note: str = ""
     errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # error labels of the project
 
     def missing_answers(self) -> tuple[tuple[str, ...], ...]:
         return tuple(aliases for line in self.missing.splitlines() if (aliases := parse_aliases(line)))
-
-
-def empty() -> Form:
-    return Form({}, {}, {})
 
 
 def judge(form: Form, key: str, label: Label | None) -> Form:
@@ -54,16 +50,16 @@ def annotate(form: Form, key: str, note: str) -> Form:
 
 
 def _with(old: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    rest = {k: v for k, v in old.items() if k != key}
-    return rest if value is None else {**rest, key: value}
+    others = {k: v for k, v in old.items() if k != key}
+    return others if value is None else {**others, key: value}
 
 
 def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
     """The missing labels of an answer: "answer", "question"."""
-    left = ["answer"] if unit.key not in form.labels else []
+    missing = ["answer"] if unit.key not in form.labels else []
     if unit.asks and unit.key not in form.questions:
-        left.append("question")
-    return tuple(left)
+        missing.append("question")
+    return tuple(missing)
 
 
 def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
@@ -74,13 +70,10 @@ def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
 
 def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
     """Messages about what blocks the submission."""
-    found = []
-    left = [i + 1 for i, unit in enumerate(units) if "answer" in open_parts(form, unit)]
-    if left:
-        found.append(f"Choose a label for answer {', '.join(map(str, left))}.")
-    left = [i + 1 for i, unit in enumerate(units) if "question" in open_parts(form, unit)]
-    if left:
-        found.append(f"Choose a label for the question of answer {', '.join(map(str, left))}.")
+    messages = []
+    for part, words in (("answer", "answer"), ("question", "the question of answer")):
+        if unlabelled := [str(i) for i, unit in enumerate(units, 1) if part in open_parts(form, unit)]:
+            messages.append(f"Choose a label for {words} {', '.join(unlabelled)}.")
     if sides == 2 and form.preference is None:
-        found.append("Say which of the two sets is better, or that they are equally good.")
-    return tuple(found)
+        messages.append("Say which of the two sets is better, or that they are equally good.")
+    return tuple(messages)

@@ -66,8 +66,8 @@ def add_parser(commands: Any) -> None:
 
 def _add_option(parser: Any, field: Field[Any], hint: Any) -> None:
     info = field.metadata
-    text = info["text"] + (f", {options.allowed(info)}" if info["low"] or info["high"] else "")
-    default = info["shown"] or (field.default if isinstance(field.default, int | float) else field.default or "")
+    text = info["text"] + (f", {options.bounds_of(info)}" if info["low"] or info["high"] else "")
+    default = info["default_text"] or (field.default if isinstance(field.default, int | float) else field.default or "")
     if default != "" and hint is not bool:
         text += f" (default: {default})"
     arguments: dict[str, Any] = {"default": field.default, "help": text.replace("%", "%%")}

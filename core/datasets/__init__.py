@@ -11,8 +11,6 @@ from core.errors import FormatError
 from core.registry import Entry, Registry
 from core.types import ReferenceQuestion
 
-Loader = Callable[[Path], list[ReferenceQuestion]]
-
 LAYOUTS = Registry(
     "question layout",
     {
@@ -99,5 +97,5 @@ def load(path: Path, layout: str | None = None) -> list[ReferenceQuestion]:
 
     Raises FormatError (file, line, field), InputError if it cannot be read, UnknownNameError for another layout.
     """
-    loader: Loader = LAYOUTS.resolve(layout or detect(path))
+    loader: Callable[[Path], list[ReferenceQuestion]] = LAYOUTS.resolve(layout or detect(path))
     return loader(path)

@@ -14,12 +14,12 @@ from core.types import Passage, ReferenceQuestion
 
 def load(path: Path) -> list[ReferenceQuestion]:
     """A pair's `passages` become its `passage_ids`; a question's other fields go to `extra`.  Raises FormatError."""
-    found = parse_references(json_io.read(path), path.name, none_allowed=True)
-    for question in found:
+    questions = parse_references(json_io.read(path), path.name, none_allowed=True)
+    for question in questions:
         for name in ("ambiguity", "domain", "source"):
             if not isinstance(question.extra.get(name), str | None):
                 raise FormatError(f"question '{question.id}': expected text or null", file=path.name, field=name)
-    return [_with_articles(question, path) for question in found]
+    return [_with_articles(question, path) for question in questions]
 
 
 def _with_articles(question: ReferenceQuestion, path: Path) -> ReferenceQuestion:

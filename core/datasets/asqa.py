@@ -22,10 +22,10 @@ def load(path: Path) -> list[ReferenceQuestion]:
     splits = [name for name in SPLITS if isinstance(value, dict) and isinstance(value.get(name), dict)]
     if not splits:
         raise FormatError("expected an object with 'train' or 'dev' (ASQA)", file=path.name)
-    found = [_question(path, split, name, row) for split in splits for name, row in value[split].items()]
-    if not found:
+    questions = [_question(path, split, name, row) for split in splits for name, row in value[split].items()]
+    if not questions:
         raise FormatError("contains no question", file=path.name)
-    return found
+    return questions
 
 
 def _question(path: Path, split: str, name: str, row: Any) -> ReferenceQuestion:
@@ -34,16 +34,13 @@ def _question(path: Path, split: str, name: str, row: Any) -> ReferenceQuestion:
     question = fields.text(row.get("ambiguous_question"), "ambiguous_question")
     pairs = []
     for i, body in enumerate(fields.items(row.get("qa_pairs"), "qa_pairs", dict)):
-        asked = fields.text(body.get("question"), f"qa_pairs[{i}].question")
+        clarified = fields.text(body.get("question"), f"qa_pairs[{i}].question")
         answers = fields.texts(body.get("short_answers"), f"qa_pairs[{i}].short_answers")
-        pairs.append(QAPair(asked, tuple(dict.fromkeys(answers))))
+        pairs.append(QAPair(clarified, tuple(dict.fromkeys(answers))))
     notes = row.get("annotations")
-    long_answers = [n["long_answer"] for n in notes if _written(n)] if isinstance(notes, list) else []
+    texts = [note.get("long_answer") for note in notes if isinstance(note, dict)] if isinstance(notes, list) else []
+    long_answers = [text for text in texts if isinstance(text, str) and text.strip()]
     extra = {"source": "asqa", "split": split, **({"long_answers": long_answers} if long_answers else {})}
     return ReferenceQuestion(
         name, question, (Annotation("multiple" if len(pairs) > 1 else "single", tuple(pairs)),), None, extra
     )
-
-
-def _written(note: Any) -> bool:
-    return isinstance(note, dict) and isinstance(note.get("long_answer"), str) and bool(note["long_answer"].strip())

@@ -14,14 +14,18 @@ from core.registry import did_you_mean
 class RemoteFile:
     """One address and the question files in it.
 
-    `members`: of a zip archive, the end of a member's name -> the file's name here; empty: the file itself is kept as `name`.
+    `members`: the question files in a zip archive, in any folder of it; empty: the file itself is the question file, `name`.
     `sha256`: empty if the authors give none; then the digest of the first download is stored, and a different one is refused.
     """
 
     url: str
     name: str
-    members: Mapping[str, str] | None = None
+    members: tuple[str, ...] = ()
     sha256: str = ""
+
+    @property
+    def question_files(self) -> tuple[str, ...]:
+        return self.members or (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class DataSet:
     @property
     def question_files(self) -> list[str]:
         """Names of the files that can be asked, once downloaded."""
-        return [target for file in self.files for target in (file.members.values() if file.members else [file.name])]
+        return [name for file in self.files for name in file.question_files]
 
 
 _AMBIGQA = "https://nlp.cs.washington.edu/ambigqa/data/"
@@ -58,7 +62,7 @@ DATASETS: Mapping[str, DataSet] = {
                 RemoteFile(
                     f"{_AMBIGQA}ambignq_light.zip",
                     "ambignq_light.zip",
-                    {"train_light.json": "train_light.json", "dev_light.json": "dev_light.json"},
+                    ("train_light.json", "dev_light.json"),
                 ),
             ),
         ),
@@ -69,7 +73,7 @@ DATASETS: Mapping[str, DataSet] = {
             "CC BY-SA 3.0",
             _MIN2020,
             "https://nlp.cs.washington.edu/ambigqa/",
-            (RemoteFile(f"{_AMBIGQA}ambignq.zip", "ambignq.zip", {"train.json": "train.json", "dev.json": "dev.json"}),),
+            (RemoteFile(f"{_AMBIGQA}ambignq.zip", "ambignq.zip", ("train.json", "dev.json")),),
         ),
         DataSet(
             "ambignq-evidence",
@@ -82,10 +86,7 @@ DATASETS: Mapping[str, DataSet] = {
                 RemoteFile(
                     f"{_AMBIGQA}ambignq_with_evidence_articles.zip",
                     "ambignq_with_evidence_articles.zip",
-                    {
-                        "train_with_evidence_articles.json": "train_with_evidence_articles.json",
-                        "dev_with_evidence_articles.json": "dev_with_evidence_articles.json",
-                    },
+                    ("train_with_evidence_articles.json", "dev_with_evidence_articles.json"),
                 ),
             ),
             note="several hundred MB unpacked; a whole file is held in memory when it is loaded",
@@ -116,7 +117,7 @@ DATASETS: Mapping[str, DataSet] = {
                 RemoteFile(
                     "https://download.microsoft.com/download/F/5/0/F5012144-A4FB-4084-897F-CFDA99C60BDF/WebQSP.zip",
                     "WebQSP.zip",
-                    {"WebQSP.train.json": "WebQSP.train.json", "WebQSP.test.json": "WebQSP.test.json"},
+                    ("WebQSP.train.json", "WebQSP.test.json"),
                 ),
             ),
         ),

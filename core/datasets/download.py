@@ -11,8 +11,7 @@ import json
 import shutil
 import time
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,31 +20,24 @@ from filelock import FileLock, Timeout
 
 from core import disk, json_io
 from core.datasets.catalogue import DataSet, folder_of
-from core.disk import write_json
 from core.errors import AmbiscopeError, ConflictError, DownloadError, InputError, StorageError
 
 CHUNK = 1 << 20
 TIMEOUT = 30.0  # seconds without a byte
 TRIES = 4
 PAUSE = 0.5  # seconds before the second try; then twice as long each time
-MOST_BYTES = 20_000_000_000  # of one member of an archive
+MAX_MEMBER_BYTES = 20_000_000_000  # of an archive
+AGAIN = "free some space, then run the same command again"
 _PAGE = "{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept"
-Progress = Callable[[int, int | None], None]  # bytes there, bytes in all (None: the server does not say)
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    path: Path
-    bytes: int
-    sha256: str
+Progress = Callable[[int, int | None], None]  # bytes received, bytes in all (None: the server does not say)
 
 
 class _Broken(Exception):
     """The connection ended early; the partial file is on disk."""
 
 
-def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> Fetched:
-    """Downloads `url` to `target`; interrupted downloads are retried, and partial data stays in `target.part` for the next time.
+def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> str:
+    """Downloads `url` to `target` and returns its SHA-256; interrupted downloads are retried, and partial data stays in `target.part`.
 
     Raises DownloadError (no connection, an error of the server, a web page in place of data, truncated, wrong checksum), StorageError
     (disk full), InputError for an address that is not http or https.
@@ -61,26 +53,20 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
                 break
             except _Broken as broken:
                 if attempt == TRIES - 1:
-                    raise DownloadError(
-                        f"{url}: {broken}; {_size(part)} were kept: run the same command again to resume"
-                    ) from None
+                    size = part.stat().st_size if part.exists() else 0
+                    problem = f"{url}: {broken}; {size:,} bytes were kept: run the same command again to resume"
+                    raise DownloadError(problem) from None
                 time.sleep(pause * 2**attempt)
-        found = _checked(url, part, target, sha256)
+        digest = _checked_digest(url, part, target, sha256)
         part.replace(target)
         _notes(part).unlink(missing_ok=True)
-        return found
+        return digest
     except OSError as e:
-        raise StorageError(
-            f"{target} cannot be written ({disk.why(e, target)}); free some space, then run the same command again"
-        ) from e
+        raise StorageError(f"{target} cannot be written ({disk.why(e, target)}); {AGAIN}") from e
 
 
 def _notes(part: Path) -> Path:
     return part.with_name(part.name + ".json")
-
-
-def _size(path: Path) -> str:
-    return f"{path.stat().st_size:,} bytes" if path.exists() else "no bytes"
 
 
 def _receive(url: str, part: Path, progress: Progress | None) -> None:
@@ -99,7 +85,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
             httpx.Client(follow_redirects=True, timeout=TIMEOUT, event_hooks={"request": [check]}) as client,
             client.stream("GET", url, headers=headers) as response,
         ):
-            code, said = response.status_code, response.headers
+            code, fields = response.status_code, response.headers
             if code == 416:  # nothing is left, or the file is shorter now: start again
                 part.unlink(missing_ok=True)
                 raise _Broken("the server has no further part")
@@ -107,16 +93,16 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
                 raise _Broken(f"the server answered {code} {response.reason_phrase}")
             if not response.is_success:
                 raise DownloadError(f"{url}: the server answered {code} {response.reason_phrase}; the address may have moved")
-            if said.get("Content-Type", "").lower().startswith("text/html"):
+            if fields.get("Content-Type", "").lower().startswith("text/html"):
                 part.unlink(missing_ok=True)
                 raise DownloadError(_PAGE.format(url=url))
-            start = have if code == 206 and said.get("Content-Range", "").startswith(f"bytes {have}-") else 0
-            length = said.get("Content-Length", "")
+            start = have if code == 206 and fields.get("Content-Range", "").startswith(f"bytes {have}-") else 0
+            length = fields.get("Content-Length", "")
             total = start + int(length) if length.isdigit() else None
             disk.need(part.parent, (total or 0) - start)
-            noted = {"url": url, "validator": said.get("ETag") or said.get("Last-Modified") or ""}
-            _notes(part).write_text(json.dumps(noted), encoding="utf-8")
-            tell = progress or (lambda done, total: None)
+            notes = {"url": url, "validator": fields.get("ETag") or fields.get("Last-Modified") or ""}
+            _notes(part).write_text(json.dumps(notes), encoding="utf-8")
+            tell = progress or (lambda received, total: None)
             tell(start, total)
             with part.open("ab" if start else "wb") as stream:
                 for block in response.iter_raw():
@@ -134,57 +120,52 @@ def _validator(part: Path, url: str) -> str:
         notes = json.loads(_notes(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ""
-    known = isinstance(notes, dict) and notes.get("url") == url and isinstance(notes.get("validator"), str)
-    return notes["validator"] if known and not notes["validator"].startswith("W/") else ""
+    is_usable = isinstance(notes, dict) and notes.get("url") == url and isinstance(notes.get("validator"), str)
+    return notes["validator"] if is_usable and not notes["validator"].startswith("W/") else ""
 
 
-def _checked(url: str, part: Path, target: Path, sha256: str) -> Fetched:
-    digest, size = hashlib.sha256(), 0
+def _checked_digest(url: str, part: Path, target: Path, sha256: str) -> str:
+    """The SHA-256 of a complete download.  Raises DownloadError for a web page, an empty file and another digest than `sha256`."""
     with part.open("rb") as stream:
         head = stream.read(CHUNK)
         if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
             part.unlink()
             raise DownloadError(_PAGE.format(url=url))
-        while head:
-            digest.update(head)
-            size += len(head)
-            head = stream.read(CHUNK)
-    found = digest.hexdigest()
-    if not size or (sha256 and found != sha256):
+        stream.seek(0)
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if not head or (sha256 and digest != sha256):
         part.unlink()
-        what = f"its SHA-256 is {found}, expected was {sha256}" if size else "it is empty"
+        problem = f"its SHA-256 is {digest}, expected was {sha256}" if head else "it is empty"
         raise DownloadError(
-            f"{url} is not the file that was expected: {what}; nothing was kept, and {target.name} is as it was"
+            f"{url} is not the file that was expected: {problem}; nothing was kept, and {target.name} is as it was"
         )
-    return Fetched(target, size, found)
+    return digest
 
 
-def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path]:
-    """Extracts archive members under new names, each atomically.  Raises DownloadError, StorageError."""
-    made = []
+def unpack(archive: Path, members: Sequence[str], folder: Path) -> None:
+    """Extracts the members of these names, in any folder of the archive, each atomically.  Raises DownloadError, StorageError."""
     try:
-        with zipfile.ZipFile(archive) as opened:
-            for wanted, name in members.items():
-                found = [m for m in opened.infolist() if m.filename == wanted or m.filename.endswith(f"/{wanted}")]
-                if not found:
-                    raise DownloadError(f"{archive.name} has no '{wanted}'; the authors may have changed it")
-                if found[0].file_size > MOST_BYTES:
+        with zipfile.ZipFile(archive) as contents:
+            for name in members:
+                member = next((m for m in contents.infolist() if f"/{m.filename}".endswith(f"/{name}")), None)
+                if member is None:
+                    raise DownloadError(f"{archive.name} has no '{name}'; the authors may have changed it")
+                if member.file_size > MAX_MEMBER_BYTES:
                     raise DownloadError(
-                        f"{archive.name}: '{wanted}' would have {found[0].file_size:,} bytes; that is not a question file"
+                        f"{archive.name}: '{name}' would have {member.file_size:,} bytes; that is not a question file"
                     )
-                target, again = folder / name, "free some space, then run the same command again"
-                disk.need(folder, found[0].file_size)
-                with disk.replacing(target, again) as draft, opened.open(found[0]) as source, draft.open("wb") as stream:
+                disk.need(folder, member.file_size)
+                with (
+                    disk.replacing(folder / name, AGAIN) as draft,
+                    contents.open(member) as source,
+                    draft.open("wb") as stream,
+                ):
                     shutil.copyfileobj(source, stream, CHUNK)
-                made.append(target)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as e:
         archive.unlink(missing_ok=True)
         raise DownloadError(f"{archive.name} is damaged ({e}); it was deleted: run the same command again") from None
     except OSError as e:
-        raise StorageError(
-            f"{folder} cannot be written ({disk.why(e, folder)}); free some space, then run the same command again"
-        ) from e
-    return made
+        raise StorageError(f"{folder} cannot be written ({disk.why(e, folder)}); {AGAIN}") from e
 
 
 def obtain(
@@ -197,39 +178,35 @@ def obtain(
 ) -> list[Path]:
     """The question files of a data set, downloaded if missing (or `again`).
 
-    `progress`: address, bytes there, bytes in all.  Recorded in `manifest.json`.  Without a checksum from the authors, that of the first download is stored and required later.  Raises DownloadError, StorageError,
-    ConflictError if another process is downloading the same set.
+    `progress`: address, bytes received, bytes in all.  Checksums are stored in `manifest.json`; without one from the authors, that of the
+    first download is required later.  Raises DownloadError, StorageError, ConflictError if another process is downloading the same set.
     """
     folder = folder_of(home, data.name)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / ".lock", timeout=0):
-            known = _known(folder)
+            digests = _stored_digests(folder)
             for file in data.files:
-                targets = [folder / name for name in (file.members.values() if file.members else [file.name])]
-                if not again and file.name in known and all(t.is_file() for t in targets):
+                if not again and file.name in digests and all((folder / name).is_file() for name in file.question_files):
                     continue
-                tell = None if progress is None else (lambda done, total, url=file.url: progress(url, done, total))
-                got = fetch(
-                    file.url, folder / file.name, sha256=file.sha256 or known.get(file.name, ""), progress=tell, pause=pause
-                )
+                tell = None if progress is None else (lambda received, total, url=file.url: progress(url, received, total))
+                target, expected = folder / file.name, file.sha256 or digests.get(file.name, "")
+                digests[file.name] = fetch(file.url, target, sha256=expected, progress=tell, pause=pause)
                 if file.members:
-                    unpack(got.path, file.members, folder)
-                    got.path.unlink()
-                known[file.name] = got.sha256
-                write_json(
+                    unpack(target, file.members, folder)
+                    target.unlink()
+                disk.write_json(
                     folder / "manifest.json",
-                    {"name": data.name, "licence": data.licence, "homepage": data.homepage, "sha256": known},
+                    {"name": data.name, "licence": data.licence, "homepage": data.homepage, "sha256": digests},
                 )
             return [folder / name for name in data.question_files]
     except Timeout:
         raise ConflictError(f"another process is downloading '{data.name}'; wait for it") from None
 
 
-def _known(folder: Path) -> dict[str, str]:
+def _stored_digests(folder: Path) -> dict[str, str]:
     """File name -> SHA-256 of the first download; empty if there is none."""
     try:
-        found = json_io.read(folder / "manifest.json")["sha256"]
-    except (AmbiscopeError, KeyError, TypeError):
+        return {str(k): str(v) for k, v in json_io.read(folder / "manifest.json")["sha256"].items()}
+    except (AmbiscopeError, KeyError, TypeError, AttributeError):
         return {}
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

@@ -19,17 +19,17 @@ class Line(FieldReader):
         super().__init__(path.name, line=number)
         self.path, self.number, self.row = path, number, row
 
-    def id(self, taken: Mapping[str, int]) -> str:
+    def id(self, line_of: Mapping[str, int]) -> str:
         """The row's id, or one made of the file's name and the line.  Raises FormatError for a duplicate."""
         if "id" not in self.row:
             stem = self.path.name.removesuffix(".gz").rpartition(".")[0] or self.path.name
             name = f"{stem}-{self.number}"
-            while name in taken:  # an earlier row may have this id
+            while name in line_of:  # an earlier row may have this id
                 name += "'"
             return name
         name = self.text(self.row["id"], "id")
-        if name in taken:
-            raise self.error(f"'{name[:80]}' is also the id of line {taken[name]}; ids must differ", "id")
+        if name in line_of:
+            raise self.error(f"'{name[:80]}' is also the id of line {line_of[name]}; ids must differ", "id")
         return name
 
 
@@ -46,13 +46,13 @@ def _rows_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def load_lines(path: Path, question_of: Callable[[Line, str], ReferenceQuestion]) -> list[ReferenceQuestion]:
     """A question for each row, `question_of(row, id)`.  Raises FormatError with the line, also when there is none."""
-    taken: dict[str, int] = {}
-    found = []
+    line_of: dict[str, int] = {}
+    questions = []
     for number, row in _rows_of(path):
         line = Line(path, number, row)
-        name = line.id(taken)
-        taken[name] = number
-        found.append(question_of(line, name))
-    if not found:
+        name = line.id(line_of)
+        line_of[name] = number
+        questions.append(question_of(line, name))
+    if not questions:
         raise FormatError("contains no question", file=path.name)
-    return found
+    return questions

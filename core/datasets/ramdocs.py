@@ -26,16 +26,16 @@ def _question(line: Line, name: str) -> ReferenceQuestion:
     documents = line.items(line.row.get("documents"), "documents", dict)
     passages, support = [], dict[str, list[str]]()
     for i, body in enumerate(documents):
-        where = f"documents[{i}]"
-        kind = line.text(body.get("type"), f"{where}.type")
+        field = f"documents[{i}]"
+        kind = line.text(body.get("type"), f"{field}.type")
         if kind not in TYPES:
-            raise line.error(f"the type '{kind[:40]}' is unknown; expected {', '.join(TYPES)}", f"{where}.type")
-        passage = Passage(f"{name}#{i + 1}", "", line.text(body.get("text"), f"{where}.text"))
+            raise line.error(f"the type '{kind[:40]}' is unknown; expected {', '.join(TYPES)}", f"{field}.type")
+        passage = Passage(f"{name}#{i + 1}", "", line.text(body.get("text"), f"{field}.text"))
         passages.append(passage)
         if kind == "correct" and isinstance(body.get("answer"), str):
             support.setdefault(answer_key(body["answer"]), []).append(passage.id)
     pairs = tuple(QAPair(question if len(gold) == 1 else "", (a,), tuple(support.get(answer_key(a), ()))) for a in gold)
-    kept = ("id", "question", "documents", "gold_answers", "wrong_answers")
-    extra = {"source": "ramdocs", **{k: v for k, v in line.row.items() if k not in kept}, "wrong_answers": wrong}
+    used_fields = ("id", "question", "documents", "gold_answers", "wrong_answers")
+    extra = {"source": "ramdocs", **{k: v for k, v in line.row.items() if k not in used_fields}, "wrong_answers": wrong}
     note = Annotation("single" if len(pairs) == 1 else "multiple", pairs)
     return ReferenceQuestion(name, question, (note,), tuple(passages), extra)

@@ -45,11 +45,13 @@ def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
     row = line.row
     question = line.text(row.get("question"), "question")
     aliases = _answers(line, flat)
-    bodies = _bodies(line)
-    passages = None if bodies is None else _passages(line, name, bodies)
-    asked = _disambiguated(line, len(aliases))
+    field = "passages" if row.get("passages") is not None else CTXS
+    # an empty list stays one: such a question has nothing to read, and fails instead of being asked over a corpus
+    bodies = None if row.get(field) is None else line.items(row[field], field, dict, empty=True)
+    passages = None if bodies is None else _passages(line, name, field, bodies)
+    clarified = _disambiguated(line, len(aliases))
     pairs = tuple(
-        QAPair(asked[i] if asked else "", group, _support(group, passages or (), bodies or ()))
+        QAPair(clarified[i] if clarified else "", group, _support(group, passages or (), bodies or ()))
         for i, group in enumerate(aliases)
     )
     if len(pairs) == 1:
@@ -90,53 +92,37 @@ def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
     return [(text,) for text in texts] if flat == "answers" else [line.aliases(list(texts), field)]
 
 
-def _bodies(line: Line) -> list[dict[str, Any]] | None:
-    """The row's own passages; None if it has no such field.
-
-    An empty list is kept: such a question has nothing to read and fails instead of being asked over a corpus.
-    """
-    field = _field(line)
-    value = line.row.get(field)
-    return None if value is None else line.items(value, field, dict, empty=True)
-
-
-def _field(line: Line) -> str:
-    """The field of the row's passages."""
-    return "passages" if line.row.get("passages") is not None else CTXS
-
-
-def _passages(line: Line, name: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
-    found: dict[str, Passage] = {}
-    field = _field(line)
+def _passages(line: Line, name: str, field: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
+    passages: dict[str, Passage] = {}
     for i, body in enumerate(bodies):
-        where = f"{field}[{i}]"
+        place = f"{field}[{i}]"
         key, title = f"{name}#{i + 1}", body.get("title", "")
         if field == CTXS:  # ids may be numbers, be missing, or be there twice
-            own = str(body.get("id") or "").strip()
-            key, title = own if own and own not in found else key, title or ""
+            passage_id = str(body.get("id") or "").strip()
+            key, title = passage_id if passage_id and passage_id not in passages else key, title or ""
         elif "id" in body:
-            key = line.text(body["id"], f"{where}.id")
-        if key in found:
-            raise line.error(f"the id '{key[:80]}' occurs twice", f"{where}.id")
-        text = line.text(body.get("text"), f"{where}.text")
-        found[key] = Passage(key, line.text(title, f"{where}.title", empty=True), text)
-    return tuple(found.values())
+            key = line.text(body["id"], f"{place}.id")
+        if key in passages:
+            raise line.error(f"the id '{key[:80]}' occurs twice", f"{place}.id")
+        text = line.text(body.get("text"), f"{place}.text")
+        passages[key] = Passage(key, line.text(title, f"{place}.title", empty=True), text)
+    return tuple(passages.values())
 
 
 def _support(aliases: tuple[str, ...], passages: tuple[Passage, ...], bodies: Any) -> tuple[str, ...]:
     """The passages that the row names for this answer."""
-    wanted = {answer_key(a) for a in aliases}
+    keys = {answer_key(a) for a in aliases}
     return tuple(
         passage.id
         for passage, body in zip(passages, bodies, strict=True)
         if isinstance(body.get("answer"), str)
         and body.get("origin", "gold") in _SUPPORTING
-        and answer_key(body["answer"]) in wanted
+        and answer_key(body["answer"]) in keys
     )
 
 
 def _disambiguated(line: Line, count: int) -> list[str] | None:
-    """One question an answer, from ASQA's `qa_pairs`, which stand in the order of `answers`."""
+    """One question an answer, from ASQA's `qa_pairs`, which are in the order of `answers`."""
     value = line.row.get("qa_pairs")
     if value is None:
         return None

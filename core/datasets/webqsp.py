@@ -22,33 +22,33 @@ def load(path: Path) -> list[ReferenceQuestion]:
     value = json_io.read(path)
     if not isinstance(value, dict) or not isinstance(value.get("Questions"), list):
         raise FormatError("expected an object with 'Questions' (WebQSP)", file=path.name)
-    found: dict[str, ReferenceQuestion] = {}
+    questions: dict[str, ReferenceQuestion] = {}
     for i, row in enumerate(value["Questions"]):
         question = _question(path, i, row)
         if question is None:
             continue
-        if question.id in found:
+        if question.id in questions:
             raise FormatError(f"the id '{question.id[:80]}' occurs twice", file=path.name, field=f"Questions[{i}].QuestionId")
-        found[question.id] = question
-    if not found:
+        questions[question.id] = question
+    if not questions:
         raise FormatError("contains no question with an answer", file=path.name)
-    return list(found.values())
+    return list(questions.values())
 
 
 def _question(path: Path, i: int, row: Any) -> ReferenceQuestion | None:
     fields = FieldReader(path.name, parent=f"Questions[{i}].")
     row = fields.items([row], "row", dict)[0]
     name = fields.text(row.get("QuestionId"), "QuestionId")
-    asked = fields.text(row.get("RawQuestion") or row.get("ProcessedQuestion"), "RawQuestion")
+    text = fields.text(row.get("RawQuestion") or row.get("ProcessedQuestion"), "RawQuestion")
     notes = []
     for j, parse in enumerate(fields.items(row.get("Parses"), "Parses", dict, empty=True)):
         answers = fields.items(parse.get("Answers"), f"Parses[{j}].Answers", dict, empty=True)
         texts = dict.fromkeys(_text(fields, a, f"Parses[{j}].Answers[{k}]") for k, a in enumerate(answers))
         if texts:
-            pairs = tuple(QAPair(asked if len(texts) == 1 else "", (text,)) for text in texts)
+            pairs = tuple(QAPair(text if len(texts) == 1 else "", (answer,)) for answer in texts)
             notes.append(Annotation("single" if len(pairs) == 1 else "multiple", pairs))
     unique = tuple(dict.fromkeys(notes))
-    return ReferenceQuestion(name, asked, unique, None, {"source": "webqsp"}) if unique else None
+    return ReferenceQuestion(name, text, unique, None, {"source": "webqsp"}) if unique else None
 
 
 def _text(fields: FieldReader, answer: Mapping[str, Any], field: str) -> str:

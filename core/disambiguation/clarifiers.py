@@ -32,9 +32,9 @@ def by_round_trip(ask: AskAgain, judge: Judge) -> Clarifier:
 
 def by_copying(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> Iterator[Clarification]:
     """AmbigQA's baseline: the prompt question for every answer.  Nothing is verified, so only a single answer counts as clear."""
-    why = "the prompt question is copied" if len(answers) > 1 else ONLY_ANSWER
+    reason = "the prompt question is copied" if len(answers) > 1 else ONLY_ANSWER
     for answer in answers:
-        yield Clarification(answer.text, "", len(answers) == 1, 0, (), why)
+        yield Clarification(answer.text, "", len(answers) == 1, 0, (), reason)
 
 
 def by_rewriting(rewriter: Rewriter, ask: AskAgain | None) -> Clarifier:
@@ -67,5 +67,5 @@ def _verified(
     for candidate, answers in zip(candidates, returned):
         if returns_alone(answers, text, others):
             return Clarification(text, candidate, True, len(candidates), tuple(dict.fromkeys(answers)), "")
-    why = "for this question, the reader does not return only this answer"
-    return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), why)
+    reason = "for this question, the reader does not return only this answer"
+    return Clarification(text, candidates[0], False, len(candidates), tuple(dict.fromkeys(returned[0])), reason)

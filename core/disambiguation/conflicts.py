@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from core.disambiguation.evidence import MONTHS, YEAR, AnswerPlace, split_title
 from core.disambiguation.labels import place_of
 from core.text import comparable, content_words, has_answer, overlapping, word_tokens
-from core.types import Answer, Passage, Prediction
+from core.types import Answer, Passage
 
 MIN_SPECIFIC_WORDS = 6  # content words of a question that can have one meaning where no title says what a passage is about
 MIN_COVERAGE = 0.6  # of those words in each of two passages under unrelated titles
@@ -67,15 +67,11 @@ def answer_form(answer: str) -> str:
     return next((name for name, pattern in FORMS if pattern.fullmatch(answer)), "")
 
 
-def conflicts_of(prediction: Prediction) -> tuple[Conflict, ...]:
-    return conflicts(prediction.question.text, prediction.answers, [p.passage for p in prediction.passages])
-
-
 def conflicts(question: str, answers: Sequence[Answer], passages: Sequence[Passage]) -> tuple[Conflict, ...]:
     """The conflicts among a question's answers, in the order of the answers.
 
     Two answers disagree if the question asks for one value, both are of one type (a time, a number, a name, a short phrase) and neither contains the
-    other, if they are read from two passages neither of which has another answer (one that has tells them apart), and if nothing says that these are about
+    other, if they are read from two passages neither of which has another answer (one that has distinguishes them), and if nothing says that these are about
     different things (`_same_thing`) or different times: years in both sentences, of which none is the same.
     """
     if _ASKS_FOR_SEVERAL.match(question):
@@ -87,11 +83,10 @@ def conflicts(question: str, answers: Sequence[Answer], passages: Sequence[Passa
         others = [a.text for a in answers if not overlapping(a.text, answer.text)]
         if place is None or has_answer(place.passage.text, others):
             continue
-        same = (g for g in groups if all(_disagree(question, a.text, p, answer.text, place) for a, p in g))
-        if (group := next(same, None)) is None:
-            groups.append([(answer, place)])
-        else:
-            group.append((answer, place))
+        matches = (g for g in groups if all(_disagree(question, a.text, p, answer.text, place) for a, p in g))
+        if (group := next(matches, None)) is None:
+            groups.append(group := [])
+        group.append((answer, place))
     return tuple(Conflict(tuple(c for a, _ in g for c in _claims(a, by_id))) for g in groups if len(g) > 1)
 
 
@@ -106,10 +101,10 @@ def _disagree(question: str, a: str, first: AnswerPlace, b: str, second: AnswerP
 
 def _type(answer: str) -> str:
     """Empty for an answer that cannot be compared."""
-    found = _TYPES.get(answer_form(answer), "number")
-    if found == "prose" and any(c.isdigit() for c in answer):
+    kind = _TYPES.get(answer_form(answer), "number")
+    if kind == "prose" and any(c.isdigit() for c in answer):
         return "number"
-    return "" if found == "prose" and len(word_tokens(answer)) > MAX_PROSE_WORDS else found
+    return "" if kind == "prose" and len(word_tokens(answer)) > MAX_PROSE_WORDS else kind
 
 
 def _same_thing(question: str, a: Passage, b: Passage) -> bool:
@@ -126,8 +121,8 @@ def _same_thing(question: str, a: Passage, b: Passage) -> bool:
         return specific
     for x, y in ((a, b), (b, a)):
         base, qualifier = split_title(x.title)
-        named = has_answer(question, [base]) and set(content_words(qualifier)) <= set(words)
-        if named and not set(content_words(base)) & set(content_words(y.title)) and has_answer(y.text, [base]):
+        is_named = has_answer(question, [base]) and set(content_words(qualifier)) <= set(words)
+        if is_named and not set(content_words(base)) & set(content_words(y.title)) and has_answer(y.text, [base]):
             return True
     unrelated = not set(content_words(a.title)) & set(content_words(b.title))
     return specific and unrelated and min(_coverage(words, a), _coverage(words, b)) >= MIN_COVERAGE
@@ -135,8 +130,8 @@ def _same_thing(question: str, a: Passage, b: Passage) -> bool:
 
 def _coverage(words: Sequence[str], passage: Passage) -> float:
     """The share of the words in the passage, by their first five letters."""
-    wanted = {w[:5] for w in words}
-    return len(wanted & {w[:5] for w in content_words(f"{passage.title} {passage.text}")}) / len(wanted)
+    stems = {w[:5] for w in words}
+    return len(stems & {w[:5] for w in content_words(f"{passage.title} {passage.text}")}) / len(stems)
 
 
 def _claims(answer: Answer, passages: dict[str, Passage]) -> list[Claim]:
@@ -147,7 +142,7 @@ def _claims(answer: Answer, passages: dict[str, Passage]) -> list[Claim]:
             places.setdefault(e.passage_id, AnswerPlace(passages[e.passage_id], e.start))
     claims = []
     for place in places.values():
-        found = [m.group() for text in (place.passage.title, place.sentence) for m in _DATE.finditer(text)]
-        dates = tuple(dict.fromkeys(d for d in found if not overlapping(d, answer.text)))[:MAX_DATES]
+        mentions = [m.group() for text in (place.passage.title, place.sentence) for m in _DATE.finditer(text)]
+        dates = tuple(dict.fromkeys(d for d in mentions if not overlapping(d, answer.text)))[:MAX_DATES]
         claims.append(Claim(answer.text, place.passage.id, place.passage.title, place.sentence, dates))
     return claims

@@ -57,11 +57,11 @@ class Consolidation:
 
 @dataclass(frozen=True)
 class Consolidated:
-    """`placed[i]` is interpretation i on the map.  `kept`: indexes of the final interpretations, those of the larger clusters first;
-    `dropped`: unclustered ones that were not kept, each with the reason."""
+    """`placed[i]` is interpretation i on the map.  `final`: indexes of the final interpretations, those of the larger clusters first;
+    `dropped`: unclustered ones that were left out, each with the reason."""
 
     placed: tuple[InterpretationPlaced, ...]
-    kept: tuple[int, ...]
+    final: tuple[int, ...]
     dropped: tuple[tuple[int, str], ...] = ()
 
 
@@ -70,13 +70,13 @@ def text_of(interpretation: Interpretation, embed: EmbeddedText) -> str:
     return interpretation.question if embed == "question" else f"{interpretation.question} {interpretation.answer}"
 
 
-def consolidate(interpretations: Sequence[Interpretation], vectors: MeaningVectors, how: Consolidation) -> Consolidated:
-    """The interpretations (none abstained or failed) with their vectors (n, d) in the same order.  Raises ValueError if the numbers differ."""
+def consolidate(interpretations: Sequence[Interpretation], vectors: MeaningVectors, options: Consolidation) -> Consolidated:
+    """Clusters interpretations, none of which abstained or failed, by their vectors (n, d).  Raises ValueError if the numbers differ."""
     if len(interpretations) != len(vectors):
         raise ValueError(f"{len(interpretations)} interpretations have {len(vectors)} vectors")
     vectors = _unit(vectors)
-    labels = cluster(vectors, CLUSTERING[how.clustering])
-    if how.same_answer == "decides":
+    labels = cluster(vectors, CLUSTERING[options.clustering])
+    if options.same_answer == "decides":
         labels = by_answer(labels, [i.answer for i in interpretations])
     groups = {int(label): np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {NOISE})}
     prefer = [i.probability for i in interpretations]
@@ -84,18 +84,15 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: MeaningVecto
     dropped: list[tuple[int, str]] = []
     alone: list[int] = []
     for i in np.flatnonzero(labels == NOISE).tolist():
-        if how.unclustered == "drop":
+        if options.unclustered == "drop":
             dropped.append((i, "no other interpretation is similar, and unclustered ones are dropped"))
-        elif how.unclustered == "verified" and interpretations[i].verified is False:
+        elif options.unclustered == "verified" and interpretations[i].verified is False:
             dropped.append((i, "no other interpretation is similar, and its verification failed"))
         else:
             alone.append(i)
-    final = [*medoids, *alone]
-    final.sort(key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
-    xy = project(vectors)
-    chosen = set(final)
+    final = sorted([*medoids, *alone], key=lambda i: (-medoids.get(i, 1), -prefer[i], i))
     placed = tuple(
-        InterpretationPlaced(i, float(xy[i, 0]), float(xy[i, 1]), int(labels[i]), i in chosen) for i in range(len(labels))
+        InterpretationPlaced(i, float(x), float(y), int(labels[i]), i in final) for i, (x, y) in enumerate(project(vectors))
     )
     return Consolidated(placed, tuple(final), tuple(dropped))
 
@@ -178,15 +175,15 @@ def by_answer(labels: ClusterLabels, answers: Sequence[str]) -> ClusterLabels:
     for i in sorted(first.values()):
         if labels[i] != NOISE:
             members.setdefault(int(labels[i]), []).append(i)
-    for together in members.values():
-        for position, i in enumerate(together):
-            for j in together[:position]:
+    for indexes in members.values():
+        for position, i in enumerate(indexes):
+            for j in indexes[:position]:
                 if root(i) != root(j) and overlapping(keys[i], keys[j]):
                     parent[max(root(i), root(j))] = min(root(i), root(j))
                     break
     roots = np.array([root(i) for i in range(len(keys))], np.int64)
-    sizes = np.bincount(roots, minlength=len(keys)) if len(keys) else np.zeros(0, np.int64)
-    return _in_order(np.where(sizes[roots] > 1, roots, NOISE)) if len(keys) else labels
+    sizes = np.bincount(roots)
+    return _in_order(np.where(sizes[roots] > 1, roots, NOISE))
 
 
 def medoid(vectors: MeaningVectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:

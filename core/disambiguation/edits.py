@@ -9,6 +9,7 @@ object at the end.  Where documents and not names differ, "According to HEADING"
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,7 +30,9 @@ WORKS = frozenset(
 )
 _A_WORK = rf"\bthe (?:\w+ )?(?:{'|'.join(sorted(WORKS))})s?\b"
 _VERSIONS = frozenset("edition production version adaptation revival remake recording translation staging arrangement".split())
-_OF = _VERSIONS | frozenset("launch performance tour building tower country city state town county province kingdom".split())
+_WITH_OF = _VERSIONS | frozenset(
+    "launch performance tour building tower country city state town county province kingdom".split()
+)
 # a noun of the question, and what its instances are called in a title's qualifier or in the passage
 _INSTANCES = (
     {
@@ -84,7 +87,7 @@ class Edit:
     question: str
     kind: str  # one of KINDS
     size: int  # tokens deleted plus tokens added, as AmbigQA's EDIT counts them
-    own: int  # content words of the edit that the other answers' evidence lacks
+    distinctive: int  # content words of the edit that the other answers' evidence lacks
     label: str  # what distinguishes the answer, in a few words: "1961 film", "in Japan"
     offset: int | None = None
     probability: float = 0.0  # core.disambiguation.scoring
@@ -96,14 +99,8 @@ def edit_size(before: str, after: str) -> int:
     >>> edit_size("Who played Maria?", "Who played Maria in 1961?")
     2
     """
-    rest = word_tokens(after)
-    deleted = 0
-    for token in word_tokens(before):
-        if token in rest:
-            rest.remove(token)
-        else:
-            deleted += 1
-    return deleted + len(rest)
+    deleted, added = Counter(word_tokens(before)), Counter(word_tokens(after))
+    return ((deleted - added) + (added - deleted)).total()
 
 
 def propose_edits(question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> list[Edit]:
@@ -115,19 +112,21 @@ def propose_edits(question: str, answer: str, place: AnswerPlace, others: Sequen
     begin, end = sentence_bounds(place.passage.text, place.start)
     theirs = {w for o in others if not (o.passage.id == place.passage.id and begin <= o.start < end) for w in o.words}
     titles = {w for o in others for w in content_words(o.passage.title)}
-    secret, spoken = set(content_words(normalize_answer(answer))), word_tokens(answer)
+    answer_words, answer_tokens = set(content_words(normalize_answer(answer))), word_tokens(answer)
     halves = parts(question, answer)
-    seen: dict[str, Edit] = {half.lower(): Edit(half, "half", edit_size(question, half), 1, _asking(half)) for half in halves}
+    edits: dict[str, Edit] = {half.lower(): Edit(half, "half", edit_size(question, half), 1, _asking(half)) for half in halves}
     for text, kind, offset, label in () if halves else _candidates(question, answer, place, others):
         text = " ".join(text.split())
         text = text[:1].upper() + text[1:] if question[:1].isupper() else text
-        have = word_tokens(text)
-        added = [w for w in have if w not in tokens]
-        rare = [w for w in content_words(" ".join(added)) if w not in (titles if kind in OF_TITLES else theirs)]
-        told = secret & set(added) or (contains_tokens(have, spoken) and not contains_tokens(tokens, spoken))
-        if rare and not told and len(added) <= MAX_ADDED and well_formed(question, text):
-            seen.setdefault(text.lower(), Edit(text, kind, edit_size(question, text), len(rare), label, offset))
-    return list(seen.values())
+        text_tokens = word_tokens(text)
+        added = [w for w in text_tokens if w not in tokens]
+        distinctive = [w for w in content_words(" ".join(added)) if w not in (titles if kind in OF_TITLES else theirs)]
+        gives_answer_away = answer_words & set(added) or (
+            contains_tokens(text_tokens, answer_tokens) and not contains_tokens(tokens, answer_tokens)
+        )
+        if distinctive and not gives_answer_away and len(added) <= MAX_ADDED and well_formed(question, text):
+            edits.setdefault(text.lower(), Edit(text, kind, edit_size(question, text), len(distinctive), label, offset))
+    return list(edits.values())
 
 
 def _belongs(sentence: str, offset: int, answer: int, rivals: Sequence[int]) -> bool:
@@ -148,10 +147,10 @@ def _belongs(sentence: str, offset: int, answer: int, rivals: Sequence[int]) -> 
     return answer == (before[-1] if before else (inside or answers)[0])
 
 
-def _together(sentence: str, answer: int, rival: int, text: str) -> bool:
+def _shares_statement(sentence: str, answer: int, rival: int, text: str) -> bool:
     """True if the sentence says the same of the answer `text` and of another one, which begins at `rival`.
 
-    >>> _together("Ada and Eve won in 2011.", 0, 8, "Ada"), _together("Ada won in 2011 and Eve in 2012.", 20, 0, "Eve")
+    >>> _shares_statement("Ada and Eve won in 2011.", 0, 8, "Ada"), _shares_statement("Ada won in 2011 and Eve in 2012.", 20, 0, "Eve")
     (True, False)
     """
     between = sentence[answer + len(text) : rival] if answer < rival else sentence[rival:answer]
@@ -174,12 +173,12 @@ def _candidates(
     if year and not any(year.group() in edit for edit, _ in names) and _takes_a_time(question) and (past := in_past(question)):
         yield _append(past, f"in {year.group()}"), "dated", None, f"in {year.group()}"
     begin, end = sentence_bounds(passage.text, place.start)
-    sentence, at = passage.text[begin:end], place.start - begin
+    sentence, answer_start = passage.text[begin:end], place.start - begin
     inside = [o.start - begin for o in others if o.passage.id == passage.id and begin <= o.start < end]
-    if not any(_together(sentence, at, rival, answer) for rival in inside):
+    if not any(_shares_statement(sentence, answer_start, rival, answer) for rival in inside):
         for pattern, kind in ((_times, "time"), (_places, "place")):
             for offset, edit, phrase in pattern(question, sentence):
-                if _belongs(sentence, offset, at, inside):
+                if _belongs(sentence, offset, answer_start, inside):
                     yield edit, kind, begin + offset, phrase
     heading = own_heading(place, others)
     # an article has its name in its text, a section its heading above it
@@ -243,8 +242,8 @@ def _names(question: str, title: str, text: str) -> Iterator[tuple[str, str]]:
 
 def _names_a_work_as_a_part(question: str, edit: str, text: str) -> bool:
     """True for "Who played Batman Begins?"."""
-    same = next((i for i, (a, b) in enumerate(zip(question, edit)) if a != b), len(question) - 1)
-    played = re.search(r"\b(?:play(?:s|ed)?|voice[sd]?|portray(?:s|ed)?)\b", question[:same], re.IGNORECASE)
+    difference = next((i for i, (a, b) in enumerate(zip(question, edit)) if a != b), len(question) - 1)
+    played = re.search(r"\b(?:play(?:s|ed)?|voice[sd]?|portray(?:s|ed)?)\b", question[:difference], re.IGNORECASE)
     return played is not None and re.search(rf"\b(?:{'|'.join(WORKS)})\b", text[:250]) is not None
 
 
@@ -253,12 +252,12 @@ def _qualified(question: str, span: tuple[int, int], base: str, qualifier: str, 
     before, name, after = question[: span[0]], question[span[0] : span[1]], question[span[1] :]
     last = qualifier.split()[-1]
     article = re.search(r"\b(the|a|an)\s+$", before, re.IGNORECASE)
-    bare = before[: article.start()] if article else before
+    without_article = before[: article.start()] if article else before
     if article and (article[1].lower() != "the" or (not base.lower().startswith("the ") and last in WORKS)):
         return  # "a martini" is not one cocktail, "the Joker" not the film Joker
     if article and base.lower().startswith("the ") and not name.lower().startswith("the "):
         name = f"The {name}"
-    noun, behind = re.search(r"\b(?:the\s+)?(\w+)\s+$", bare), re.match(r"\s+(\w+)", after)
+    noun, behind = re.search(r"\b(?:the\s+)?(\w+)\s+$", without_article), re.match(r"\s+(\w+)", after)
     if (noun and noun[1] in WORKS and noun[1] != last) or (behind and behind[1] in WORKS):
         return  # "the game Mortal Kombat" is not the film, and "the film Thor movie" says it twice
     kind = (
@@ -268,17 +267,17 @@ def _qualified(question: str, span: tuple[int, int], base: str, qualifier: str, 
         and last not in ("disambiguation", "mythology", "cuisine", "generation", "century", "comics")
     )
     if re.fullmatch(r"(?:season|series|volume|part|book|act|episode) \d+", qualifier):
-        yield f"{bare}{qualifier} of {name}{after}", "name"
+        yield f"{without_article}{qualifier} of {name}{after}", "name"
     elif kind and noun and noun[1] == last:
-        yield f"{bare[: noun.start()]}the {qualifier} {name}{after}", "name"
+        yield f"{without_article[: noun.start()]}the {qualifier} {name}{after}", "name"
     elif kind and last in WORKS | _VERSIONS and _PLAYED.search(before):  # a part, not the work
         yield f"{before}{name} in the {qualifier}{after}", "name"
-    elif kind and last in _OF:
-        yield f"{bare}the {qualifier} of {article[0] if article else ''}{name}{after}", "name"
+    elif kind and last in _WITH_OF:
+        yield f"{without_article}the {qualifier} of {article[0] if article else ''}{name}{after}", "name"
     elif kind:
-        yield f"{bare}the {qualifier} {name}{after}", "name"
-    elif not kind and (where := re.search(rf"\b(in|at|on)\s+(the\s+)?{re.escape(qualifier)}\b", text)):
-        yield f"{before}{name} {where.group()}{after}", "name"
+        yield f"{without_article}the {qualifier} {name}{after}", "name"
+    elif not kind and (location := re.search(rf"\b(in|at|on)\s+(the\s+)?{re.escape(qualifier)}\b", text)):
+        yield f"{before}{name} {location.group()}{after}", "name"
     elif after == "?" and len(qualifier.split()) < 3:
         yield f"{before}{name} ({qualifier}){after}", "brackets"
 

@@ -28,7 +28,9 @@ class AnswerPlace(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        return evidence_sentence(self.passage, self.start)
+        """The sentence of the passage that contains the answer."""
+        begin, end = sentence_bounds(self.passage.text, self.start)
+        return self.passage.text[begin:end]
 
     @property
     def words(self) -> set[str]:
@@ -45,12 +47,6 @@ def sentences(text: str) -> list[tuple[int, int]]:
 def sentence_bounds(text: str, start: int) -> tuple[int, int]:
     """The (start, end) of the sentence that contains offset `start`."""
     return next(((a, b) for a, b in sentences(text) if a <= start < b), (0, len(text)))
-
-
-def evidence_sentence(passage: Passage, start: int) -> str:
-    """The sentence of the passage that contains offset `start`."""
-    begin, end = sentence_bounds(passage.text, start)
-    return passage.text[begin:end]
 
 
 def clauses_between(sentence: str, a: int, b: int) -> int:

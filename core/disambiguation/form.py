@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from core.disambiguation.parts import BOTH, PART
+from core.disambiguation.parts import TWO_PARTS, TWO_WORDS
 from core.text import content_words, question_key, word_tokens
 
-# what stands before a name makes it another name: "the first World Cup"
+# a word before a name that makes it another name: "the first World Cup"
 NOT_BEFORE_A_NAME = frozenset("first second third last latest next new old original current best only very most".split())
 ASKS = re.compile(
     r"^(?:(?:in|on|at|for|from|to|by|with) )?(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can)\b",
@@ -39,7 +39,7 @@ ON_A_DAY = re.compile(r"\bon (?:\d{1,2} )?[A-Z][a-z]+ (?:\d{1,2}, )?\d{4}\?$")
 def can_append(question: str) -> bool:
     """True if a phrase can be appended: the question does not end in a preposition and asks one thing."""
     body = question.rstrip().rstrip("?").rstrip()
-    return not _AT_END.search(body) and not PART.match(body) and not BOTH.match(body) and "," not in body[-12:]
+    return not _AT_END.search(body) and not TWO_PARTS.match(body) and not TWO_WORDS.match(body) and "," not in body[-12:]
 
 
 def in_past(question: str) -> str | None:

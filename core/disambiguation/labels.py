@@ -45,19 +45,19 @@ def label_answers(
     question: str, answers: Sequence[Answer], places: Sequence[AnswerPlace | None], edits: Sequence[Sequence[Edit]]
 ) -> list[str]:
     """`labels` of answers whose places and ranked edits (core.disambiguation.scoring) are known."""
-    telling = [p and _telling_place(question, a.text, p) for a, p in zip(answers, places)]
-    others = [[p for m, p in enumerate(telling) if m != n and p is not None] for n in range(len(answers))]
+    telling_places = [p and _telling_place(question, a.text, p) for a, p in zip(answers, places)]
+    others = [[p for m, p in enumerate(telling_places) if m != n and p is not None] for n in range(len(answers))]
     edits = [
         edits[n]
-        if there is None or there == places[n]
+        if place is None or place == places[n]
         else sorted(
-            ranked(question, a.text, there, others[n]), key=lambda e: 0 if e.offset is None else abs(e.offset - there.start)
+            ranked(question, a.text, place, others[n]), key=lambda e: 0 if e.offset is None else abs(e.offset - place.start)
         )
-        for n, (a, there) in enumerate(zip(answers, telling))
+        for n, (a, place) in enumerate(zip(answers, telling_places))
     ]
-    options = [_options(question, answers, telling, n, edits) for n in range(len(answers))]
-    owners = Counter(key for found in options for key in {comparable(o) for o in found})
-    return [next((o for o in found if owners[comparable(o)] == 1), "") for found in options]
+    options = [_options(question, answers, telling_places, n, edits) for n in range(len(answers))]
+    owners = Counter(key for candidates in options for key in {comparable(o) for o in candidates})
+    return [next((o for o in candidates if owners[comparable(o)] == 1), "") for candidates in options]
 
 
 def differing_parts(questions: Sequence[str]) -> list[str]:
@@ -74,8 +74,8 @@ def differing_parts(questions: Sequence[str]) -> list[str]:
     end = next(
         (i for i in range(shortest - begin) if len({comparable(words[-1 - i]) for words in split}) > 1), shortest - begin
     )
-    found = [re.sub(r"^(?:the|an?)\s+", "", " ".join(words[begin : len(words) - end])) for words in split]
-    return found if all(content_words(part) and len(part) <= MAX_CHARS for part in found) else []
+    parts = [re.sub(r"^(?:the|an?)\s+", "", " ".join(words[begin : len(words) - end])) for words in split]
+    return parts if all(content_words(p) and len(p) <= MAX_CHARS for p in parts) else []
 
 
 def _telling_place(question: str, answer: str, place: AnswerPlace) -> AnswerPlace:
@@ -83,13 +83,15 @@ def _telling_place(question: str, answer: str, place: AnswerPlace) -> AnswerPlac
     passage = place.passage
     if not overlapping(answer, split_title(passage.title)[0]):
         return place
-    asked = set(content_words(question)) - set(content_words(answer))
-    here = sentence_bounds(passage.text, place.start)
-    there = max(sentences(passage.text), key=lambda b: (len(asked & set(word_tokens(passage.text[slice(*b)]))), b == here))
-    if there == here:
+    question_words = set(content_words(question)) - set(content_words(answer))
+    bounds = sentence_bounds(passage.text, place.start)
+    best_bounds = max(
+        sentences(passage.text), key=lambda b: (len(question_words & set(word_tokens(passage.text[slice(*b)]))), b == bounds)
+    )
+    if best_bounds == bounds:
         return place
-    words = re.finditer(r"\w+", passage.text[slice(*there)])
-    return AnswerPlace(passage, there[0] + max(m.start() for m in words if m.group().lower() in asked))
+    words = re.finditer(r"\w+", passage.text[slice(*best_bounds)])
+    return AnswerPlace(passage, best_bounds[0] + max(m.start() for m in words if m.group().lower() in question_words))
 
 
 def _options(
@@ -112,37 +114,40 @@ def _options(
     }
     base, qualifier = split_title(place.passage.title)
     heading = own_heading(place, others)
-    asked = set(word_tokens(question))
-    apart = " > " not in base and all(base != split_title(o.passage.title)[0] for o in others)
+    question_words = set(word_tokens(question))
+    has_own_title = " > " not in base and all(base != split_title(o.passage.title)[0] for o in others)
     if not all(any(e.kind == "time" for e in edits_of[m]) for m in beside):  # one time in a sentence is that of all its answers
         edits = [e for e in edits if e.kind != "time"]
     clause, description = clause_label(question, answer.text, place), _description(place)
-    found = [e.label for e in edits if e.kind in ("name", "brackets")]
-    found += [qualifier if qualifier[:1].isdigit() or qualifier.islower() else ""]
-    found += [f"in {heading}"] if heading else []
-    found += [base] if apart and asked & set(content_words(base)) else []
-    found += [_nested(question, answer.text, place.start, [(answers[m].text, start) for m, start in beside.items()], place)]
-    found += [_modified(question, place, others), description if asked & set(content_words(base)) else ""]
-    found += [e.label for e in edits if e.probability >= MIN_PROBABILITY]
-    found += [clause] if any(o.passage.title == place.passage.title for o in others) else []
-    found += [e.label for e in edits]
-    found += [description, base if apart else "", clause if clause.split(" ")[0] in _PREPOSITIONS else ""]
+    options = [e.label for e in edits if e.kind in ("name", "brackets")]
+    options += [qualifier if qualifier[:1].isdigit() or qualifier.islower() else ""]
+    options += [f"in {heading}"] if heading else []
+    options += [base] if has_own_title and question_words & set(content_words(base)) else []
+    options += [_nested(question, answer.text, place, [(answers[m].text, start) for m, start in beside.items()])]
+    options += [_modified(question, place, others), description if question_words & set(content_words(base)) else ""]
+    options += [e.label for e in edits if e.probability >= MIN_PROBABILITY]
+    options += [clause] if any(o.passage.title == place.passage.title for o in others) else []
+    options += [e.label for e in edits]
+    options += [description, base if has_own_title else "", clause if clause.split(" ")[0] in _PREPOSITIONS else ""]
     texts = [a.text for a in answers]
     halves = [e.label for e in edits if e.kind == "half"]
     return halves + [
-        o
-        for o in found
-        if len(o) <= MAX_CHARS
-        and set(content_words(o)) - asked
-        and not shares_words(re.sub(r"^(?:at|in|on) (?:the )?", "", o), texts)
+        label
+        for label in options
+        if len(label) <= MAX_CHARS
+        and set(content_words(label)) - question_words
+        and not shares_words(re.sub(r"^(?:at|in|on) (?:the )?", "", label), texts)
     ]
 
 
-def _nested(question: str, answer: str, start: int, beside: Sequence[tuple[str, int]], place: AnswerPlace) -> str:
-    """Of a place and the area that it is in ("at the Astrodome in Houston"), which of the two the answer is."""
+def _nested(question: str, answer: str, place: AnswerPlace, beside: Sequence[tuple[str, int]]) -> str:
+    """Of a place and the area that it is in ("at the Astrodome in Houston"), which of the two the answer is.
+
+    `beside`: (text, start) of the other answers in the sentence.
+    """
     if not re.search(r"\bwhere\b", question, re.IGNORECASE):
         return ""
-    text, end = place.passage.text, start + len(answer)
+    text, start, end = place.passage.text, place.start, place.start + len(answer)
     if any(end <= s and _WITHIN.fullmatch(text[end:s]) for _, s in beside):
         return EXACT_PLACE
     return WIDER_AREA if any(s + len(a) <= start and _WITHIN.fullmatch(text[s + len(a) : start]) for a, s in beside) else ""
@@ -150,10 +155,10 @@ def _nested(question: str, answer: str, start: int, beside: Sequence[tuple[str, 
 
 def _modified(question: str, place: AnswerPlace, others: Sequence[AnswerPlace]) -> str:
     """A noun of the question with the adjective that only this answer's passage has before it: "handheld game console"."""
-    asked = [w for w in content_words(question) if len(w) > 2]
-    if not asked:
+    words = [w for w in content_words(question) if len(w) > 2]
+    if not words:
         return ""
-    noun = "|".join(map(re.escape, asked))
+    noun = "|".join(map(re.escape, words))
     pattern = rf"\b(?:the|an?|this)\s+(?:[\w-]+\s+)??(?P<label>(?P<adjective>[a-z]{{3,}})\s+(?i:{noun})(?:\s+(?i:{noun}))*)\b"
     for text in (place.sentence, place.passage.text):
         for match in re.finditer(pattern, text, re.IGNORECASE):
@@ -161,7 +166,7 @@ def _modified(question: str, place: AnswerPlace, others: Sequence[AnswerPlace]) 
             plain = (
                 word.islower()
                 and content_words(word)
-                and word not in {*asked, *NOT_BEFORE_A_NAME}
+                and word not in {*words, *NOT_BEFORE_A_NAME}
                 and not _NO_ADJECTIVE.search(word)
             )
             theirs = rf"\b{word}\s+(?:{noun})\b"
@@ -213,9 +218,9 @@ def clause_label(question: str, answer: str, place: AnswerPlace) -> str:
 
 def _trimmed(phrase: str, question: str, answer: str) -> str:
     """Without words at its ends that say nothing new, but with a preposition before the first that does."""
-    known = {w[:4] for w in word_tokens(f"{question} {answer}")}
+    stems = {w[:4] for w in word_tokens(f"{question} {answer}")}
     words = phrase.split()
-    new = [i for i, w in enumerate(words) if any(c[:4] not in known for c in content_words(w))]
+    new = [i for i, w in enumerate(words) if any(c[:4] not in stems for c in content_words(w))]
     if not new:
         return ""
     first, last = new[0], new[-1]
@@ -225,13 +230,12 @@ def _trimmed(phrase: str, question: str, answer: str) -> str:
         first -= 1
         words[first] = words[first].lower()
     if last - first >= MAX_CLAUSE_WORDS:  # ends before a phrase that says more
-        cuts = [
+        breaks = [
             i
             for i in range(first + 1, first + MAX_CLAUSE_WORDS + 1)
             if words[i].lower() in _PREPOSITIONS or (words[i].endswith("ing") and words[i - 1].lower() not in _ARTICLES)
         ]
-        cut = max(cuts, default=0)
-        last = max((i for i in new if i < cut), default=last)
+        last = max((i for i in new if i < max(breaks, default=0)), default=last)
     if last + 1 < len(words) and len(words[last + 1]) == 1 and words[last + 1].isupper():
         last += 1  # "studio A"
     label = " ".join(words[first : last + 1]).strip(" :,")

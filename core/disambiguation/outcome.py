@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from core.disambiguation.conflicts import Conflict, conflicts_of
+from core.disambiguation.conflicts import Conflict, conflicts
 from core.disambiguation.labels import differing_parts
 from core.types import Prediction
 
@@ -60,13 +60,13 @@ def result_of(prediction: Prediction) -> Result:
     A meaning is labelled with what distinguishes it, else with what its rewritten question has and the others do not, else with that question, else
     with its answer; they are in the order of the answers.
     """
-    conflicts = conflicts_of(prediction)
-    others = {c.answers[0]: c.answers[1:] for c in conflicts}
-    repeated = {text for rest in others.values() for text in rest}
+    disagreements = conflicts(prediction.question.text, prediction.answers, [p.passage for p in prediction.passages])
+    others = {c.answers[0]: c.answers[1:] for c in disagreements}
+    repeated = {answer for texts in others.values() for answer in texts}
     answers = [a for a in prediction.answers if a.text not in repeated]
-    found = [prediction.clarification_of(a.text) for a in answers]
-    asked = [c.question for c in found if c and c.question]
-    parts = dict(zip(asked, differing_parts(asked) or asked))
+    clarifications = [prediction.clarification_of(a.text) for a in answers]
+    questions = [c.question for c in clarifications if c and c.question]
+    parts = dict(zip(questions, differing_parts(questions) or questions))
     options = [
         Meaning(
             (c and (c.label or parts.get(c.question))) or a.text,
@@ -74,11 +74,11 @@ def result_of(prediction: Prediction) -> Result:
             a.text,
             others.get(a.text, ()),
         )
-        for a, c in zip(answers, found)
+        for a, c in zip(answers, clarifications)
     ]
     outcome = outcome_of(len(options))
     asked_back = ClarifyingQuestion(WHICH_ONE, tuple(options)) if outcome == "ambiguous" else None
-    return Result(outcome, asked_back, conflicts)
+    return Result(outcome, asked_back, disagreements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +97,18 @@ def outcome_scores(pairs: Iterable[tuple[Outcome, Outcome]]) -> OutcomeScores | 
     >>> outcome_scores([("answered", "answered"), ("ambiguous", "answered")]).macro_f1
     0.3333333333333333
     """
-    counted = Counter(pairs)
-    if not (n := sum(counted.values())):
+    pair_counts = Counter(pairs)
+    if not (n := sum(pair_counts.values())):
         return None
     f1 = []
     for outcome in OUTCOMES:
-        right = counted[outcome, outcome]
-        wanted = sum(counted[outcome, other] for other in OUTCOMES)
-        given = sum(counted[other, outcome] for other in OUTCOMES)
-        if wanted or given:
-            f1.append(2 * right / (wanted + given))
-    counts = {a: {b: counted[a, b] for b in OUTCOMES} for a in OUTCOMES}
-    return OutcomeScores(n, sum(counted[o, o] for o in OUTCOMES) / n, sum(f1) / len(f1), counts)
+        correct = pair_counts[outcome, outcome]
+        references = sum(pair_counts[outcome, other] for other in OUTCOMES)
+        predictions = sum(pair_counts[other, outcome] for other in OUTCOMES)
+        if references or predictions:
+            f1.append(2 * correct / (references + predictions))
+    counts = {a: {b: pair_counts[a, b] for b in OUTCOMES} for a in OUTCOMES}
+    return OutcomeScores(n, sum(pair_counts[o, o] for o in OUTCOMES) / n, sum(f1) / len(f1), counts)
 
 
 def reference_outcome(pairs_of_annotations: Sequence[int]) -> Outcome | None:

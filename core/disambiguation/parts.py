@@ -7,13 +7,13 @@ import re
 from core.disambiguation.evidence import MONTHS, YEAR
 
 # a double question: "Who found penicillin and when?", "When and where did Napoleon die?"
-PART = re.compile(
+TWO_PARTS = re.compile(
     r"^(?P<first>.+?),?\s+and\s+(?P<second>(?:when|where|who|what|which|how|why|(?:at|in|on) (?:what|which))\b.*)$",
     re.IGNORECASE,
 )
-BOTH = re.compile(r"^(?P<a>when|where|who|how|why)\s+and\s+(?P<b>when|where|who|how|why)\s+(?P<rest>.+)$", re.IGNORECASE)
+TWO_WORDS = re.compile(r"^(?P<a>when|where|who|how|why)\s+and\s+(?P<b>when|where|who|how|why)\s+(?P<rest>.+)$", re.IGNORECASE)
 
-_DONE = {
+_PARTICIPLES = {
     "wrote": "written", "made": "made", "found": "found", "built": "built", "sang": "sung", "won": "won", "shot": "shot", "stole": "stolen",
     "took": "taken", "gave": "given", "began": "begun", "drew": "drawn", "led": "led", "held": "held", "sent": "sent", "cut": "cut",
 }  # fmt: skip
@@ -31,7 +31,7 @@ _HAPPENED = re.compile(
     r"^the (?:founding|foundation|birth|death|invention|discovery|building) of ", re.IGNORECASE
 )  # it is not what "it" is
 _PRONOUN = re.compile(r"\b(?:it|they|he|she)\b")
-_OWN = re.compile(r"\b(?:its|their|his|her) (?P<what>[a-z]+)\b")
+_POSSESSIVE = re.compile(r"\b(?:its|their|his|her) (?P<what>[a-z]+)\b")
 _ASKS_A_THING = re.compile(
     r"(?:(?:in|on|at|from) )?(?:which|what) (?!year|day|date|month|century|decade|season|time|is|was|are|were|did|does)\w+"
 )
@@ -56,10 +56,10 @@ def parts(question: str, answer: str) -> list[str]:
     ['When was penicillin found?']
     """
     body = question.strip().rstrip("?").rstrip()
-    both = BOTH.match(body)
-    if both:
-        split = [f"{both['a']} {both['rest']}", f"{both['b']} {both['rest']}"]
-    elif match := PART.match(body):
+    double = TWO_WORDS.match(body)
+    if double:
+        split = [f"{double['a']} {double['rest']}", f"{double['b']} {double['rest']}"]
+    elif match := TWO_PARTS.match(body):
         first, second = match["first"], match["second"]
         split = [first]
         agent = re.match(
@@ -68,25 +68,25 @@ def parts(question: str, answer: str) -> list[str]:
             re.IGNORECASE,
         )
         thing = agent["thing"] if agent else ""
-        for asks in _ASKED_OF:
-            if not thing and (other := asks.match(first)):
-                thing = other["thing"]
+        for pattern in _ASKED_OF:
+            if not thing and (subject := pattern.match(first)):
+                thing = subject["thing"]
         question_of_thing = re.match(r"^(?:which|what) (?P<thing>.+?) (?P<aux>was|were|is) (?P<rest>.+)$", first, re.IGNORECASE)
         alone = re.fullmatch(r"when|where|(?:at|in|on) (?:what|which) \w+", second, re.IGNORECASE)
         if alone and question_of_thing:
             split.append(f"{second} {question_of_thing['aux']} the {question_of_thing['thing']} {question_of_thing['rest']}")
         elif alone and agent:
             verb = agent["verb"].lower()
-            participle = _DONE.get(verb) or (verb if verb.endswith("ed") else "")
+            participle = _PARTICIPLES.get(verb) or (verb if verb.endswith("ed") else "")
             split += [f"{second} was {thing} {participle}"] if participle else []
-        elif pronoun := _PRONOUN.search(second) or _OWN.search(second):
+        elif pronoun := _PRONOUN.search(second) or _POSSESSIVE.search(second):
             if thing and not (
                 agent and pronoun[0].split()[0] in ("he", "she", "his", "her")
             ):  # who did it, which is the answer
-                meant = _HAPPENED.sub("", thing)
+                name = _HAPPENED.sub("", thing)
                 split.append(
                     pronoun.re.sub(
-                        lambda reference: f"the {reference['what']} of {meant}" if pronoun.re is _OWN else meant,
+                        lambda reference: f"the {reference['what']} of {name}" if pronoun.re is _POSSESSIVE else name,
                         second,
                         count=1,
                     )

@@ -26,17 +26,17 @@ class AskAgain(Protocol):
     def __call__(
         self,
         pairs: Sequence[tuple[str, Sequence[Passage]]],
-        most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
-        """For each (question, passages) the answers that it returns, the likeliest first.  Iterative implementations may stop after
-        `most` answers, or after one for which `ends` is true."""
+        """For each (question, passages) the answers, the likeliest first.  Iterative implementations may stop after an answer for which
+        `ends` is true."""
         ...
 
 
 # (question, passage) pairs -> for each pair the text that a reader finds, or None if it abstains, with its probability
 ReadAgain = Callable[[Sequence[tuple[str, Passage]]], list[tuple[str | None, float]]]
 CONFIRMED = 0.0  # log odds of the answer, by the reader, from which on it agrees
+MAX_ANSWERS = 4
 ONLY_ANSWER = "one answer: the question stays as it is"
 
 
@@ -55,27 +55,22 @@ def returns_alone(returned: Sequence[str], answer: str, others: Sequence[str]) -
     return any(same_answer(r, answer) for r in returned) and not confused(returned, answer, others)
 
 
-def ask_with(model: BatchAnsweringModel, most: int = 4) -> AskAgain:
-    """Asks an answering model until [EOI], all passages in one softmax; at most `most` answers, because a question with more is not clear."""
-    limit = most
+def ask_with(model: BatchAnsweringModel) -> AskAgain:
+    """Asks an answering model until [EOI], all passages in one softmax; at most MAX_ANSWERS, because a question with more is not clear."""
 
-    def ask(
-        pairs: Sequence[tuple[str, Sequence[Passage]]], most: int | None = None, ends: Callable[[str], bool] | None = None
-    ) -> list[list[str]]:
-        seen = [[RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)] for _, passages in pairs]
+    def ask(pairs: Sequence[tuple[str, Sequence[Passage]]], ends: Callable[[str], bool] | None = None) -> list[list[str]]:
+        retrieved = [[RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)] for _, passages in pairs]
         questions = [question for question, _ in pairs]
-        return run_answers(model, questions, seen, min(most or limit, limit), batch=max(1, len(pairs)), ends=ends)
+        return run_answers(model, questions, retrieved, MAX_ANSWERS, batch=max(1, len(pairs)), ends=ends)
 
     return ask
 
 
-def ask_each_passage(read: ReadAgain) -> AskAgain:
+def ask_each_passage(read_pairs: ReadAgain) -> AskAgain:
     """Asks a reader passage by passage; every answer counts unless it abstains."""
 
-    def ask(
-        pairs: Sequence[tuple[str, Sequence[Passage]]], most: int | None = None, ends: Callable[[str], bool] | None = None
-    ) -> list[list[str]]:
-        readings = iter(read([(question, p) for question, passages in pairs for p in passages]))
+    def ask(pairs: Sequence[tuple[str, Sequence[Passage]]], ends: Callable[[str], bool] | None = None) -> list[list[str]]:
+        readings = iter(read_pairs([(question, p) for question, passages in pairs for p in passages]))
         return [_returned([next(readings) for _ in passages]) for _, passages in pairs]
 
     return ask
@@ -86,7 +81,8 @@ def clarify(
 ) -> Iterator[Clarification]:
     """One clarification per answer, in order.  With a single answer the question is already clear.
 
-    `passed` means: over the same passages the reader returned this answer and none of the others, and the judge is sure of it.  The question is empty where no edit is good enough, with the reason in `why`; no two answers have the same.
+    `passed` means: over the same passages the reader returned this answer and none of the others, and the judge is sure of it.  The
+    question is empty where no edit is good enough, with the reason in `why`; no two answers have the same question.
     """
     by_id = {p.id: p for p in passages}
     if len(answers) == 1:
@@ -101,16 +97,15 @@ def clarify(
         others = [(a, p) for m, (a, p) in enumerate(zip(answers, places)) if m != n and a.text != answer.text]
         place = places[n]
         if place is None:
-            clear = Clarification(answer.text, "", False, why="no passage contains this answer, so there is no edit to propose")
+            reason = "no passage contains this answer, so there is no edit to propose"
         elif not edits[n]:
-            clear = Clarification(
-                answer.text, "", False, why="nothing in the evidence distinguishes this answer from the others"
-            )
+            reason = "nothing in the evidence distinguishes this answer from the others"
+        elif edits[n][0].probability < MIN_PROBABILITY:
+            reason = "no rewritten question is good enough"
         else:
-            clear = Clarification(answer.text, "", False, why="no rewritten question is good enough")
-            if edits[n][0].probability >= MIN_PROBABILITY:
-                clear = _asked_again(edits[n][0].question, answer, place, others, passages, ask, judge)
-        yield replace(clear, label=labels[n])
+            yield replace(_asked_again(edits[n][0].question, answer, place, others, passages, ask, judge), label=labels[n])
+            continue
+        yield Clarification(answer.text, "", False, why=reason, label=labels[n])
 
 
 def _asked_again(
@@ -125,14 +120,14 @@ def _asked_again(
     """The rewritten question, and whether reader and judge confirm it; without a label."""
     texts = [a.text for a, _ in others]
     (returned,) = ask([(question, passages)], ends=lambda text: confused([text], answer.text, texts))
-    why = ""
+    reason = ""
     if not returns_alone(returned, answer.text, texts):
-        why = "asked again, the question returns another answer, or more than one"
+        reason = "asked again, the question returns another answer, or more than one"
     else:
-        own, *rivals = judge(question, [span(answer, place), *(span(a, p) for a, p in others if p is not None)])
-        if own < CONFIRMED or own <= max(rivals, default=-CONFIRMED):
-            why = "the reader is not sure of the answer"
-    return Clarification(answer.text, question, not why, 1, tuple(dict.fromkeys(returned)), why)
+        log_odds, *rivals = judge(question, [span(answer, place), *(span(a, p) for a, p in others if p is not None)])
+        if log_odds < CONFIRMED or log_odds <= max(rivals, default=-CONFIRMED):
+            reason = "the reader is not sure of the answer"
+    return Clarification(answer.text, question, not reason, 1, tuple(dict.fromkeys(returned)), reason)
 
 
 def span(answer: Answer, place: AnswerPlace) -> tuple[Passage, int, int]:

@@ -22,7 +22,7 @@ from core.types import Passage
 Judge = Callable[[str, Sequence[tuple[Passage, int, int]]], list[float]]
 WEIGHTS = {
     "bias": 1.08, "half": 3.83, "name": 0.51, "instance": 0.82, "brackets": -0.06, "dated": 0.42, "time": -1.62, "place": -2.66, "document": -0.54,
-    "size": -1.94, "own": 0.74, "clauses": -0.48, "superlative": -1.06, "state": 1.13, "day": -3.28, "shared passage": 1.0,
+    "size": -1.94, "distinctive": 0.74, "clauses": -0.48, "superlative": -1.06, "state": 1.13, "day": -3.28, "shared passage": 1.0,
 }  # fmt: skip
 SUPERLATIVE = re.compile(r"\b(?:first|last|only|\w{3,}est|most|record)\b", re.IGNORECASE)
 STATE = re.compile(r"(?:who|what|which \w+) (?:is|was|are|were) (?!.*ed\b)", re.IGNORECASE)
@@ -30,16 +30,16 @@ MIN_PROBABILITY = 0.55  # nine of ten questions that are shown are right and nat
 
 
 def signals(question: str, edit: Edit, place: AnswerPlace, others: Sequence[AnswerPlace]) -> dict[str, float]:
-    """Of the edit and its evidence."""
+    """The features of the logistic model, of an edit and its evidence."""
     text = place.passage.text
     begin, end = sentence_bounds(text, place.start)
     added = [w for w in content_words(edit.question) if w not in word_tokens(question)]
-    far = 0 if edit.offset is None else clauses_between(text[begin:end], place.start - begin, edit.offset - begin)
+    clauses = 0 if edit.offset is None else clauses_between(text[begin:end], place.start - begin, edit.offset - begin)
     return {
         **{kind: float(edit.kind == kind) for kind in KINDS},
         "size": min(edit.size, 10) / 5,
-        "own": edit.own / max(1, len(added)),
-        "clauses": float(min(3, far)),
+        "distinctive": edit.distinctive / max(1, len(added)),
+        "clauses": float(min(3, clauses)),
         "superlative": float(edit.kind == "time" and bool(SUPERLATIVE.search(question))),
         "state": float(edit.kind == "time" and bool(STATE.match(question))),
         "day": float(edit.kind == "time" and bool(ON_A_DAY.search(edit.question))),
@@ -47,17 +47,17 @@ def signals(question: str, edit: Edit, place: AnswerPlace, others: Sequence[Answ
     }
 
 
-def probability(found: Mapping[str, float]) -> float:
-    """The logistic model's value; signals without a weight count nothing."""
-    z = WEIGHTS["bias"] + sum(WEIGHTS.get(name, 0.0) * value for name, value in found.items())
+def probability(values: Mapping[str, float]) -> float:
+    """The logistic model's value; signals without a weight are ignored."""
+    z = WEIGHTS["bias"] + sum(WEIGHTS.get(name, 0.0) * value for name, value in values.items())
     return 1 / (1 + math.exp(-z))
 
 
 def ranked(question: str, answer: str, place: AnswerPlace, others: Sequence[AnswerPlace], at_least: float = 0.0) -> list[Edit]:
-    """The answer's edits, the best first; those whose probability is `at_least` this."""
+    """The answer's edits with a probability of `at_least` this, the best first."""
     edits = propose_edits(question, answer, place, others)
-    found = [replace(e, probability=probability(signals(question, e, place, others))) for e in edits]
-    return sorted((e for e in found if e.probability >= at_least), key=lambda e: (-e.probability, e.size, e.question))
+    scored = [replace(e, probability=probability(signals(question, e, place, others))) for e in edits]
+    return sorted((e for e in scored if e.probability >= at_least), key=lambda e: (-e.probability, e.size, e.question))
 
 
 def proposals(question: str, answers: Sequence[str], places: Sequence[AnswerPlace | None]) -> list[list[Edit]]:

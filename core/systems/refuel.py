@@ -46,12 +46,11 @@ class FusedReader:
     def ask(
         self,
         pairs: Sequence[tuple[str, Sequence[t.Passage]]],
-        most: int | None = None,
         ends: Callable[[str], bool] | None = None,
     ) -> list[list[str]]:
         """Its answers to each question, in one pass (core.disambiguation.round_trip.AskAgain)."""
         jobs = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)]) for q, passages in pairs]
-        return [[c.text for c in answers][:most] for answers in self.writer.write_many(jobs)]
+        return [[c.text for c in answers] for answers in self.writer.write_many(jobs)]
 
 
 class Refuel(System):

@@ -82,9 +82,9 @@ class Verdict(InterpretationSystem):
         result = consolidate(proposed, self._vectors(proposed), self.consolidation)
         yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
         for i, reason in result.dropped:
-            if not any(equal_for_display(proposed[i].answer, proposed[k].answer) for k in result.kept):
+            if not any(equal_for_display(proposed[i].answer, proposed[k].answer) for k in result.final):
                 yield t.AnswerRejected(proposed[i].answer, reason)
-        final = [proposed[i] for i in result.kept][: self.options.max_answers]
+        final = [proposed[i] for i in result.final][: self.options.max_answers]
         return Interpreted(tuple(final), _note(len(final), len(proposed), abstained, failed), failed)
 
     def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:

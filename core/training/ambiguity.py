@@ -50,12 +50,12 @@ def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Cal
     random.Random(seed).shuffle(order)
     say(f"{len(questions)} questions, {labels.mean():.1%} of them ambiguous; encoding")
     vectors = encoder.encode([normal(q.question) for q in questions], "query")
-    held, rest = order[: max(1, len(order) // 10)], order[max(1, len(order) // 10) :]
+    held_out, fitting = order[: max(1, len(order) // 10)], order[max(1, len(order) // 10) :]
     scores: dict[float, float] = {}
     for c in INVERSE_STRENGTHS:
-        model = LogisticRegression(C=c, max_iter=1000).fit(vectors[rest], labels[rest])
-        scores[c] = float(model.score(vectors[held], labels[held]))
-        say(f"C {c:g}: accuracy {scores[c]:.3f} on {len(held)} held-out training questions")
+        model = LogisticRegression(C=c, max_iter=1000).fit(vectors[fitting], labels[fitting])
+        scores[c] = float(model.score(vectors[held_out], labels[held_out]))
+        say(f"C {c:g}: accuracy {scores[c]:.3f} on {len(held_out)} held-out training questions")
     best = max(scores, key=lambda c: (scores[c], -c))
     model = LogisticRegression(C=best, max_iter=1000).fit(vectors, labels)
     figures: dict[str, Any] = {
@@ -65,15 +65,15 @@ def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Cal
         "held_out_accuracy": round(scores[best], 4),
     }
     if dev is not None:
-        tested = [q for q in load(dev) if q.annotations]
-        truth = np.array([q.ambiguous for q in tested])
-        guesses = model.predict(encoder.encode([normal(q.question) for q in tested], "query"))
+        dev_questions = [q for q in load(dev) if q.annotations]
+        dev_labels = np.array([q.ambiguous for q in dev_questions])
+        predictions = model.predict(encoder.encode([normal(q.question) for q in dev_questions], "query"))
         figures |= {
-            "dev_questions": len(tested),
-            "dev_accuracy": round(float((guesses == truth).mean()), 4),
-            "dev_majority": round(float(max(truth.mean(), 1 - truth.mean())), 4),
-            "dev_ambiguous": round(float(truth.mean()), 4),
-            "dev_said_ambiguous": round(float(guesses.mean()), 4),
+            "dev_questions": len(dev_questions),
+            "dev_accuracy": round(float((predictions == dev_labels).mean()), 4),
+            "dev_majority": round(float(max(dev_labels.mean(), 1 - dev_labels.mean())), 4),
+            "dev_ambiguous": round(float(dev_labels.mean()), 4),
+            "dev_said_ambiguous": round(float(predictions.mean()), 4),
         }
     return Fitted(model.coef_[0].astype(np.float32), float(model.intercept_[0]), figures)
 
@@ -83,6 +83,6 @@ def run(options: AmbiguityOptions, settings: Settings, out: Path) -> dict[str, A
     assert options.ambignq is not None
     encoder = sentence_encoder.load_encoder(replace(settings, encoder=ENCODER))
     fitted = fit(options.ambignq, options.ambignq_dev, encoder, options.seed, say)
-    about = {"arguments": arguments_of("ambiguity", options), "figures": fitted.figures}
-    save_ambiguity(out, fitted.weights, fitted.bias, about)
+    record = {"arguments": arguments_of("ambiguity", options), "figures": fitted.figures}
+    save_ambiguity(out, fitted.weights, fitted.bias, record)
     return fitted.figures

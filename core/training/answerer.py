@@ -8,7 +8,6 @@ is -log of the summed probability of all targets, so their order does not matter
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -26,25 +25,27 @@ from core.models.scheduling.device import bf16_autocast
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import SpanConfig, SpanNetwork
-from core.models.span.rows import Rows, label_spans, passage_rows, prompt_row
+from core.models.span.rows import label_spans, passage_rows, prompt_row
 from core.settings import Settings
 from core.text import find_spans, shares_words
 from core.training.data import mixtures
-from core.training.data.chunks import draw
+from core.training.data.chunks import draw, grouped
 from core.training.data.composed import conflicting_examples, namesake_examples
 from core.training.data.examples import MultiExample, ReadingExample, Titled, crop
 from core.training.data.excluded import excluded_questions
-from core.training.held_out import run_f1
+from core.training.data.mining import Miner
+from core.training.held_out import run_f1, with_mean
 from core.training.objectives import marginal_loss
+from core.training.options import Stepwise
 from core.training.reader import ReaderTask
+from core.training.runs import miner, say
 from core.types import Passage
 
 if TYPE_CHECKING:
     from core.models.span.reader import PassageReader
 
-ANSWER_CHUNKS = (
-    2  # of the answering model in each chunk of a joint stage: about three tokens of its rows to two of the reader's
-)
+# chunks of the answering model in each chunk of a joint stage: about three tokens of its rows to two of the reader's
+ANSWER_CHUNKS = 2
 HELD_OUT = 40  # questions of each held-out set that are run to their end at each evaluation
 PSEUDO_PART = 200  # questions that a reader answers at a time
 # (parts, digest of the reader) -> the `pseudo_answers` of each part, in order, from elsewhere than this process
@@ -61,13 +62,18 @@ class Item:
     question: str
     passages: tuple[Titled, ...]
     previous: tuple[str, ...]
-    targets: tuple[
-        tuple[tuple[str, ...], frozenset[int] | None], ...
-    ]  # aliases, and the passages in which they count (None: all)
+    # aliases, and the passages in which they count (None: all)
+    targets: tuple[tuple[tuple[str, ...], frozenset[int] | None], ...]
     avoid: tuple[str, ...] = ()
 
+    def estimated_tokens(self, max_tokens: int, special: int) -> int:
+        """Of all rows, which are as long as the longest: about four characters a token, and `special` ones in each row."""
+        longest = max(len(title) + len(text) for title, text in self.passages)
+        return (1 + len(self.passages)) * min(max_tokens, special + longest // 4)
 
-def _occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
+
+def occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
+    """The aliases that are in the text of at least one passage."""
     return [a for a in aliases if any(find_spans(text, a) for _, text in passages)]
 
 
@@ -84,31 +90,31 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     order = _with_a_wrong_one(e, order, size, 0 if supporting is None else supporting)
     order = sorted(order, key=lambda _: rng.random())
     passages = []
-    only_wrong = bool(e.extra.get("negatives_only"))
+    has_only_wrong = bool(e.extra.get("negatives_only"))
     for i in order:
         title, text = e.passages[i]
-        hit = [a for names in ((e.bad,) if only_wrong else e.gold) for a in names if find_spans(text, a)]
-        passages.append((title, crop(text, tuple(hit), mixtures.PASSAGE_WORDS, rng)))
-    if only_wrong:  # no previous answers: whether one of these follows a right one is not known
-        avoid = tuple(_occurring(e.bad, passages))
+        answers = [a for names in ((e.bad,) if has_only_wrong else e.gold) for a in names if find_spans(text, a)]
+        passages.append((title, crop(text, tuple(answers), mixtures.PASSAGE_WORDS, rng)))
+    if has_only_wrong:  # no previous answers: whether one of these follows a right one is not known
+        avoid = tuple(occurring(e.bad, passages))
         return Item(e.question, tuple(passages), (), (), avoid) if avoid else None
     # where the supporting passages are known, a one-word answer ("3", "Paris") counts in them only
-    known = frozenset(j for j, i in enumerate(order) if supporting is not None and i < supporting)
+    supporting_indexes = frozenset(j for j, i in enumerate(order) if supporting is not None and i < supporting)
     gold = []
     for names in e.gold:
-        where = known if supporting is not None and all(" " not in n for n in names) else None
-        seen = _occurring(names, [p for j, p in enumerate(passages) if where is None or j in where])
-        if seen:
-            gold.append((names, seen, where))
+        indexes = supporting_indexes if supporting is not None and all(" " not in n for n in names) else None
+        present = occurring(names, [p for j, p in enumerate(passages) if indexes is None or j in indexes])
+        if present:
+            gold.append((names, present, indexes))
     if not gold:
         return None if e.gold else Item(e.question, tuple(passages), (), ())
     rng.shuffle(gold)
-    given = len(gold) if rng.random() < eoi_share else rng.randrange(len(gold))
-    previous = [rng.choice(seen) for _, seen, _ in gold[:given]]
+    n_previous = len(gold) if rng.random() < eoi_share else rng.randrange(len(gold))
+    previous = [rng.choice(present) for _, present, _ in gold[:n_previous]]
     wrong = [b for b in (*e.bad, *e.extra.get("pseudo", ())) if not shares_words(b, [a for names, _, _ in gold for a in names])]
     if wrong and rng.random() < 0.2:  # previous answers may be wrong, and the rest must still be found
         previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
-    return Item(e.question, tuple(passages), tuple(previous), tuple((n, w) for n, _, w in gold[given:]))
+    return Item(e.question, tuple(passages), tuple(previous), tuple((n, indexes) for n, _, indexes in gold[n_previous:]))
 
 
 def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: int) -> list[int]:
@@ -117,11 +123,11 @@ def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: 
     Where none has, the last one is exchanged for such a passage: its spans are then hard negatives in the loss's
     softmax. A supporting passage is never exchanged.
     """
-    chosen = order[:size]
-    tempting = [i for i in order[size:] if any(find_spans(e.passages[i][1], b) for b in e.bad)] if e.bad else []
-    if tempting and chosen[-1] >= supporting and not any(find_spans(e.passages[i][1], b) for i in chosen for b in e.bad):
-        chosen[-1] = tempting[0]
-    return chosen
+    selected = order[:size]
+    wrong = [i for i in order[size:] if any(find_spans(e.passages[i][1], b) for b in e.bad)] if e.bad else []
+    if wrong and selected[-1] >= supporting and not any(find_spans(e.passages[i][1], b) for i in selected for b in e.bad):
+        selected[-1] = wrong[0]
+    return selected
 
 
 def pseudo_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random) -> Item:
@@ -131,15 +137,16 @@ def pseudo_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     data only learns to stop, too (in the paper only tuning teaches it).
     """
     pool = [a for a in e.extra.get("pseudo", ()) if not shares_words(a, e.gold[0])]
+    targets: tuple[tuple[tuple[str, ...], None], ...] = ()
     if rng.random() < eoi_share:
-        given = [*dict.fromkeys(pool), e.gold[0][0]]
-        passages = list(e.passages[:size])
-        rng.shuffle(passages)
-        return Item(e.question, tuple(passages), tuple(rng.sample(given, len(given))), ())
-    count = sum(rng.random() < 0.5 for _ in pool)  # "t is sampled from a Bernoulli distribution"
+        pool = [*dict.fromkeys(pool), e.gold[0][0]]
+        count = len(pool)
+    else:
+        count = sum(rng.random() < 0.5 for _ in pool)  # "t is sampled from a Bernoulli distribution"
+        targets = ((e.gold[0], None),)
     passages = list(e.passages[:size])
     rng.shuffle(passages)
-    return Item(e.question, tuple(passages), tuple(rng.sample(pool, count)), ((e.gold[0], None),))
+    return Item(e.question, tuple(passages), tuple(rng.sample(pool, count)), targets)
 
 
 class AnswererTask:
@@ -170,24 +177,18 @@ class AnswererTask:
 
     def _items(self, seed: int, chunk: int) -> list[Item]:
         rng = random.Random(f"{seed}-{chunk}")
-        items: list[Item] = []
-        for example in draw(self.sources, seed, chunk):
-            size = self.size if rng.random() < 0.6 else rng.randint(2, self.size)
-            item = (
-                pseudo_item(example, size, self.eoi_share, rng)
-                if self.stage == "pretrain"
-                else sample_item(example, size, self.eoi_share, rng)
-            )
-            if item is not None:
-                items.append(item)
-        return items
+        make_item = pseudo_item if self.stage == "pretrain" else sample_item
+        items = (
+            make_item(example, self.size if rng.random() < 0.6 else rng.randint(2, self.size), self.eoi_share, rng)
+            for example in draw(self.sources, seed, chunk)
+        )
+        return [item for item in items if item is not None]
 
     def batch(self, items: Sequence[Item]) -> Any:
         rows_of = []
         for item in items:
             rows = passage_rows(self.tokenizer, item.question, item.passages, self.config.max_tokens)
-            keep = min(len(rows), self.size + 1)
-            rows_of.append(Rows(*(getattr(rows, f)[:keep] for f in Rows.__dataclass_fields__)))
+            rows_of.append(rows.first(self.size + 1))
         prompts = [prompt_row(self.tokenizer, item.question, item.previous, self.config.max_prompt_tokens) for item in items]
         batch = collate(rows_of, prompts)
         batch.steps = torch.tensor([len(item.previous) for item in items])
@@ -197,9 +198,9 @@ class AnswererTask:
         unknown = torch.zeros_like(gold)  # parts of what is to be avoided, and what holds it: neither wrong nor wanted
         for i, (item, rows) in enumerate(zip(items, rows_of)):
             texts = [text for _, text in item.passages]
-            for aliases, where in item.targets:
+            for aliases, indexes in item.targets:
                 for r, s, e in label_spans(rows, texts, aliases, window):
-                    if where is None or rows.passage[r] in where:
+                    if indexes is None or rows.passage[r] in indexes:
                         gold[i, r, s, e - s] = True
             for r, s, e in label_spans(rows, texts, item.avoid, window) if item.avoid else ():
                 gold[i, r, s, e - s] = True
@@ -212,21 +213,15 @@ class AnswererTask:
 
     def groups(self, seed: int, chunk: int) -> list[list[Item]]:
         """The items of each batch of a chunk: items of similar size together, batches in random order."""
-        items = self._items(seed, chunk)
-        size = [
-            (1 + len(i.passages)) * min(self.config.max_tokens, 12 + max(len(t) + len(p) for t, p in i.passages) // 4)
-            for i in items
-        ]
-        order = sorted(
-            range(len(items)), key=lambda k: (max(len(p) for _, p in items[k].passages) // 64, len(items[k].passages))
+
+        def fits(group: list[Item], item: Item) -> bool:
+            largest = max(i.estimated_tokens(self.config.max_tokens, 12) for i in [*group, item])
+            return largest * (len(group) + 1) <= self.batch_tokens
+
+        items = sorted(
+            self._items(seed, chunk), key=lambda i: (max(len(text) for _, text in i.passages) // 64, len(i.passages))
         )
-        groups: list[list[int]] = []
-        for k in order:
-            if not groups or max(size[j] for j in [*groups[-1], k]) * (len(groups[-1]) + 1) > self.batch_tokens:
-                groups.append([])
-            groups[-1].append(k)
-        random.Random(f"{seed}-{chunk}-order").shuffle(groups)
-        return [[items[k] for k in group] for group in groups]
+        return grouped(items, fits, f"{seed}-{chunk}-order")
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """-log of the summed probability of all targets, a mean over the batch's questions."""
@@ -252,8 +247,7 @@ class AnswererTask:
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
         with bf16_autocast(answerer.device):  # a held-out figure, not a result: speed counts
             figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
-        network.train()
-        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+        return with_mean(figures)
 
 
 class JointTask:
@@ -267,13 +261,13 @@ class JointTask:
 
     def groups(self, seed: int, chunk: int) -> list[tuple[str, Any]]:
         """(name of the task, its group) of each batch."""
-        asked = [g for n in range(ANSWER_CHUNKS) for g in self.tasks["answer"].groups(seed, ANSWER_CHUNKS * chunk + n)]
-        groups = [("answer", g) for g in asked] + [("read", g) for g in self.tasks["read"].groups(seed, chunk)]
+        answer_groups = [g for n in range(ANSWER_CHUNKS) for g in self.tasks["answer"].groups(seed, ANSWER_CHUNKS * chunk + n)]
+        groups = [("answer", g) for g in answer_groups] + [("read", g) for g in self.tasks["read"].groups(seed, chunk)]
         random.Random(f"{seed}-{chunk}-joint").shuffle(groups)
         return groups
 
-    def batch(self, named: tuple[str, Any]) -> tuple[str, Any]:
-        name, group = named
+    def batch(self, job: tuple[str, Any]) -> tuple[str, Any]:
+        name, group = job
         return name, self.tasks[name].batch(group)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
@@ -282,28 +276,25 @@ class JointTask:
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
         """The figures of both; the figure to select by is the answerer's F1 plus half the reader's exact match."""
-        answered, read = (task.evaluate(network) for task in self.tasks.values())
-        figure = answered.get("figure", 0.0) + 0.5 * read.get("exact_match", 0.0)
-        return {**answered, **read, "figure": figure} if answered or read else {}
+        answering, reading = (task.evaluate(network) for task in self.tasks.values())
+        figure = answering.get("figure", 0.0) + 0.5 * reading.get("exact_match", 0.0)
+        return {**answering, **reading, "figure": figure} if answering or reading else {}
 
 
-def single_examples(
-    reading: Sequence[ReadingExample], miner: Any, cache: Path, context: int, limit: int, seed: int, log: Callable[[str], None]
-) -> list[MultiExample]:
+def single_examples(reading: Sequence[ReadingExample], miner: Miner, context: int, limit: int, seed: int) -> list[MultiExample]:
     """Single-answer questions, each over its own passage and neighbours that lack the answer: at most `limit` examples.
 
-    `context`: passages per question.  `cache`: folder of the neighbours that were found.
+    `context`: passages per question.
     """
     rng = random.Random(seed)
     usable = [e for e in reading if e.title and e.source not in ("qamr", "policyqa") and len(e.question.split()) >= 5]
-    chosen = rng.sample(usable, min(limit, len(usable)))
-    log(f"mining neighbours of {len(chosen)} questions")
-    found = miner.neighbours([e.question for e in chosen], 12, cache)
+    sampled = rng.sample(usable, min(limit, len(usable)))
+    say(f"mining neighbours of {len(sampled)} questions")
     out = []
-    for e, neighbours in zip(chosen, found):
-        own = (e.title, crop(e.passage, e.answers, mixtures.PASSAGE_WORDS, rng))
+    for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
+        own_passage = (e.title, crop(e.passage, e.answers, mixtures.PASSAGE_WORDS, rng))
         others = miner.without(neighbours, e.answers, [e.passage], context - 1)
-        out.append(MultiExample(e.question, (own, *others), (e.answers,), e.source))
+        out.append(MultiExample(e.question, (own_passage, *others), (e.answers,), e.source))
     return out
 
 
@@ -312,8 +303,8 @@ def pseudo_answers(reader: PassageReader, part: Sequence[MultiExample]) -> list[
     pairs = [(e.question, Passage(str(j), title, text)) for e in part for j, (title, text) in enumerate(e.passages)]
     with bf16_autocast(reader.device):  # samples, not results: speed counts
         readouts = iter(reader.read_pairs(pairs, candidates=1))
-    best = [[next(readouts) for _ in e.passages] for e in part]
-    return [[r.candidates[0].text for r in found if r.candidates and r.abstain_probability < 0.9] for found in best]
+    readouts_of = [[next(readouts) for _ in e.passages] for e in part]
+    return [[r.candidates[0].text for r in row if r.candidates and r.abstain_probability < 0.9] for row in readouts_of]
 
 
 def add_pseudo_answers(
@@ -336,59 +327,49 @@ def add_pseudo_answers(
         pseudo = []
         parts = [examples[i : i + PSEUDO_PART] for i in range(0, len(examples), PSEUDO_PART)]
         if elsewhere:
-            read = elsewhere(parts, digest)
+            pseudo_parts = elsewhere(parts, digest)
         else:
             reader, _ = load_reader(reader_name, device)
-            read = (pseudo_answers(reader, part) for part in parts)
-        for found in read:
-            pseudo += found
+            pseudo_parts = (pseudo_answers(reader, part) for part in parts)
+        for part_answers in pseudo_parts:
+            pseudo += part_answers
             log(f"pseudo answers {len(pseudo)} of {len(examples)}")
         disk.write_text(file, json.dumps(pseudo))  # several processes may make the same file
     return [replace(e, extra={**e.extra, "pseudo": p}) for e, p in zip(examples, pseudo)]
 
 
-def build(
-    args: argparse.Namespace,
-    settings: Settings,
-    config: SpanConfig,
-    make_miner: Callable[..., tuple[Any, Path]],
-    log: Callable[[str], None],
-    elsewhere: Elsewhere | None = None,
-) -> AnswererTask:
-    """The task of `train answerer` from the command line's arguments.  Raises InputError, FormatError, CheckpointError."""
-    rng = random.Random(args.seed)
-    excluded = excluded_questions(args.exclude)
-    reading = excluded.without(mixtures.load_reading(args.reading, seed=args.seed))
-    miner, cache = make_miner(args, settings, reading)
-    held: list[tuple[str, list[MultiExample]]] = []
-    annotated: list[MultiExample] = []
-    for folder in args.annotated:
-        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
-        annotated += excluded.without(train)
-        held.append((folder.name, rng.sample(dev, min(HELD_OUT, len(dev)))))
-    multi_dev = [e for e in mixtures.load_multi(args.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
-    held.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
-    if args.stage == "pretrain":
-        singles = single_examples(reading, miner, cache, args.context, args.limit or 6000, args.seed, log)
-        singles = add_pseudo_answers(singles, args.reader, settings.device, cache, log, elsewhere)
-        return AnswererTask([(singles, 1.0)], held, config, "pretrain", args.context, args.eoi_share, args.batch_tokens)
-    singles = single_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed + 1, log) if reading else []
-    conflicts = conflicting_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed, log) if reading else []
-    namesakes = namesake_examples(reading, miner, cache, args.context, args.limit or 4000, args.seed)
-    statements = mixtures.statement_examples(args.ambignq, miner, cache, args.context, args.seed) if args.ambignq else []
+def build(options: Stepwise, settings: Settings, config: SpanConfig, elsewhere: Elsewhere | None = None) -> AnswererTask:
+    """The task of `train answerer` from the options of the command line.  Raises InputError, FormatError, CheckpointError."""
+    rng = random.Random(options.seed)
+    excluded = excluded_questions(options.exclude)
+    reading = excluded.without(mixtures.load_reading(options.reading, seed=options.seed))
+    index = miner(options, settings, reading)
+    annotated, held_out = mixtures.load_annotated(options.annotated, rng, HELD_OUT)
+    annotated = excluded.without(annotated)
+    multi_dev = [e for e in mixtures.load_multi(options.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
+    held_out.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
+    if options.stage == "pretrain":
+        singles = single_examples(reading, index, options.context, options.limit or 6000, options.seed)
+        singles = add_pseudo_answers(singles, str(options.reader), settings.device, settings.home / "cache", say, elsewhere)
+        return AnswererTask(
+            [(singles, 1.0)], held_out, config, "pretrain", options.context, options.eoi_share, options.batch_tokens
+        )
+    limit = options.limit or 4000
+    singles = single_examples(reading, index, options.context, limit, options.seed + 1)
+    conflicts = conflicting_examples(reading, index, options.context, limit, options.seed)
+    namesakes = namesake_examples(reading, index, options.context, limit, options.seed)
+    statements = mixtures.statement_examples(options.ambignq, index, options.context, options.seed) if options.ambignq else []
     statements = excluded.without(statements)
-    multi = excluded.without(mixtures.load_multi(args.multi, negatives=True))
-    clarified = mixtures.clarified_examples(annotated)
-    clarified_statements = mixtures.clarified_examples(statements)
+    multi = excluded.without(mixtures.load_multi(options.multi, negatives=True))
     shares = [
         (annotated, 0.38),
-        (clarified, 0.10),
+        (mixtures.clarified_examples(annotated), 0.10),
         (multi, 0.18),
         (statements, 0.07),
-        (clarified_statements, 0.03),
+        (mixtures.clarified_examples(statements), 0.03),
         (singles, 0.12),
         (conflicts, 0.07),
         (namesakes, 0.05),
     ]
-    log("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
-    return AnswererTask(shares, held, config, "tune", args.context, args.eoi_share, args.batch_tokens)
+    say("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
+    return AnswererTask(shares, held_out, config, "tune", options.context, options.eoi_share, options.batch_tokens)

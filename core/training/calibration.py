@@ -25,12 +25,12 @@ from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.base.selection import distinct
 
-ENOUGH = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
+MAX_END_PROBABILITY = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
 _RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
 
 AnswerSet = tuple[tuple[str, ...], ...]
-Labelled = list[tuple[dict[str, float], bool]]  # signals, and whether it is so
+Labelled = list[tuple[dict[str, float], bool]]  # signals, and the label
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,16 @@ class RecordedRun:
 
     id: str
     question: str
-    source: str
     references: tuple[AnswerSet, ...]
     turns: tuple[RecordedStep, ...]
 
 
 @dataclass(frozen=True)
 class CalibrationQuestion:
-    """A question to record a run of.  `source`: the file or folder it comes from."""
+    """A question to record a run of."""
 
     id: str
     question: t.Question
-    source: str
     references: tuple[AnswerSet, ...]
 
 
@@ -73,17 +71,17 @@ def record_runs(
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     trim(file)
-    known = {run.id: run for run in read(file)}
-    for number, asked in enumerate(questions, 1):
-        if asked.id in known and known[asked.id].question == asked.question.text:
+    runs = {run.id: run for run in read(file)}
+    for number, question in enumerate(questions, 1):
+        if question.id in runs and runs[question.id].question == question.question.text:
             continue
-        known.pop(asked.id, None)
+        runs.pop(question.id, None)
         try:
-            steps = [e for e in system.run(asked.question) if isinstance(e, t.StepFinished)]
+            steps = [e for e in system.run(question.question) if isinstance(e, t.StepFinished)]
         except AmbiscopeError as error:
-            log(f"{asked.id}: {error}")
+            log(f"{question.id}: {error}")
             continue
-        turns = [
+        recorded = [
             RecordedStep(
                 tuple((c.text, c.probability) for c in e.step.candidates),
                 e.step.eoi_probability,
@@ -92,55 +90,50 @@ def record_runs(
             for e in steps
         ]
         if steps and all(e.step.eoi_probability == 0 for e in steps):
-            turns = [RecordedStep(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
-        known[asked.id] = RecordedRun(asked.id, asked.question.text, asked.source, asked.references, tuple(turns))
+            recorded = [RecordedStep(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
+        runs[question.id] = RecordedRun(question.id, question.question.text, question.references, tuple(recorded))
         with file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(asdict(known[asked.id])) + "\n")
+            out.write(json.dumps(asdict(runs[question.id])) + "\n")
         if number % 50 == 0:
             log(f"{number} of {len(questions)} questions")
-    return [known[a.id] for a in questions if a.id in known]
+    return [runs[question.id] for question in questions if question.id in runs]
 
 
 def read(file: Path) -> list[RecordedRun]:
     """The runs in a file that `record_runs` wrote: of each id the last."""
     if not file.exists():
         return []
-    found = (_followed(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
-    return list({run.id: run for run in found}.values())
+    runs = (_run(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+    return list({run.id: run for run in runs}.values())
 
 
-def _followed(row: Mapping[str, Any]) -> RecordedRun:
-    turns = tuple(
+def _run(row: Mapping[str, Any]) -> RecordedRun:
+    steps = tuple(
         RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
     )
-    references = tuple(tuple(tuple(aliases) for aliases in own) for own in row["references"])
-    return RecordedRun(row["id"], row["question"], row["source"], references, turns)
+    references = tuple(tuple(tuple(aliases) for aliases in answers) for answers in row["references"])
+    return RecordedRun(row["id"], row["question"], references, steps)
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
-    """(for each candidate whether it is right, for each [EOI] whether no answer is left).
+    """(for each candidate whether it is right, for each [EOI] whether no answer remains).
 
     Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each
     step, which is what a loop returns.
     """
-    gold = _annotation(run)
     answers: Labelled = []
     ends: Labelled = []
-    left = list(gold)
+    returned = [turn.chosen for turn in run.turns if turn.chosen]
+    remaining = max(run.references, key=lambda gold: f1(gold, returned), default=())
     for number, turn in enumerate(run.turns):
         signals = {"end": log_odds(turn.eoi), "later": float(number > 0)}
-        found = distinct([t.Candidate(*c) for c in turn.candidates])
-        for c in found if all_candidates else found[:1]:
-            answers.append(({**signals, "odds": log_odds(c.probability)}, any(is_match(names, c.text) for names in left)))
-        ends.append(({**signals, "odds": log_odds(turn.eoi)}, not left))
-        left = [names for names in left if turn.chosen is None or not is_match(names, turn.chosen)]
+        candidates = distinct([t.Candidate(*c) for c in turn.candidates])
+        for c in candidates if all_candidates else candidates[:1]:
+            is_right = any(is_match(names, c.text) for names in remaining)
+            answers.append(({**signals, "odds": log_odds(c.probability)}, is_right))
+        ends.append(({**signals, "odds": log_odds(turn.eoi)}, not remaining))
+        remaining = tuple(names for names in remaining if turn.chosen is None or not is_match(names, turn.chosen))
     return answers, ends
-
-
-def _annotation(run: RecordedRun) -> AnswerSet:
-    """The annotation that fits the whole run best."""
-    given = [turn.chosen for turn in run.turns if turn.chosen]
-    return max(run.references, key=lambda answers: f1(answers, given), default=())
 
 
 def fit_platt(rows: Labelled, signals: Sequence[str]) -> Platt:
@@ -160,13 +153,13 @@ def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: s
     answers: Labelled = []
     ends: Labelled = []
     for run in runs:
-        own, end = labelled(run)
-        answers += own
-        ends += end
+        run_answers, run_ends = labelled(run)
+        answers += run_answers
+        ends += run_ends
     loops = any(values["end"] > log_odds(0.0) for values, _ in answers)
     answer = fit_platt(answers, ("odds", "end", "later") if loops else ("odds",))
-    nothing_left = fit_platt(ends, ("odds", "later")) if loops else None
-    return Calibration(answer, nothing_left, fitted_on, weights)
+    no_answer_left = fit_platt(ends, ("odds", "later")) if loops else None
+    return Calibration(answer, no_answer_left, fitted_on, weights)
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
@@ -174,12 +167,10 @@ def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
 
     Raises InputError.
     """
-    out: dict[int, Calibration] = {}
-    for part in np.array_split(range(len(runs)), FOLDS):
-        held = set(part.tolist())
-        own = fit_calibration(run for i, run in enumerate(runs) if i not in held)
-        out |= dict.fromkeys(held, own)
-    return [out[i] for i in range(len(runs))]
+    out: list[Calibration] = []
+    for fold in np.array_split(range(len(runs)), FOLDS):
+        out += [fit_calibration(run for i, run in enumerate(runs) if i not in fold)] * len(fold)
+    return out
 
 
 def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
@@ -188,22 +179,22 @@ def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -
     Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
     fitted without that run.
     """
-    said: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
+    probabilities: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
     for run, calibration in zip(runs, calibrations, strict=True):
         answers, ends = labelled(run, all_candidates=calibration.end is None)
-        said["answer"] += [(_plain(s["odds"]), calibration.answer(s), so) for s, so in answers]
+        probabilities["answer"] += [(_probability(s["odds"]), calibration.answer(s), so) for s, so in answers]
         if calibration.end is not None:
-            said["[EOI]"] += [(_plain(s["odds"]), calibration.end(s), so) for s, so in ends]
+            probabilities["[EOI]"] += [(_probability(s["odds"]), calibration.end(s), so) for s, so in ends]
     return {
         name: {
-            "n": len(own),
-            "before": reliability([(p, so) for p, _, so in own]).error,
-            "after": reliability([(p, so) for _, p, so in own]).error,
+            "n": len(values),
+            "before": reliability([(p, so) for p, _, so in values]).error,
+            "after": reliability([(p, so) for _, p, so in values]).error,
         }
-        for name, own in said.items()
-        if own
+        for name, values in probabilities.items()
+        if values
     }
 
 
-def _plain(odds: float) -> float:
+def _probability(odds: float) -> float:
     return 1 / (1 + math.exp(-odds))

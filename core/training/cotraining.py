@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from core import disk
 from core.decoding import run_answers
@@ -29,8 +29,11 @@ from core.metrics.answers import f1
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
 from core.training.held_out import passages_of
+from core.training.trainer import RESUME_HINT
 from core.types import BatchAnsweringModel
 
+# (examples, seed, run folder) -> a model that is trained there, or was, and its held-out figure
+Train = Callable[[Sequence[MultiExample], int, Path], tuple[BatchAnsweringModel, float]]
 BATCH = 8
 
 
@@ -65,56 +68,50 @@ class Labels:
 
 
 def further_answers(
-    model: BatchAnsweringModel, examples: Sequence[MultiExample], given: Sequence[Sequence[str]], most: int
+    model: BatchAnsweringModel, examples: Sequence[MultiExample], previous: Sequence[Sequence[str]], max_answers: int
 ) -> list[list[str]]:
-    """The answers that the model gives after `given`, until [EOI]."""
-    return run_answers(model, [e.question for e in examples], [passages_of(e) for e in examples], most, BATCH, given)
+    """The answers that the model gives after the `previous` ones, until [EOI]."""
+    return run_answers(model, [e.question for e in examples], [passages_of(e) for e in examples], max_answers, BATCH, previous)
 
 
-def agreed(answers: Sequence[Sequence[str]], known: Sequence[str]) -> tuple[str, ...]:
-    """Answers that more than half of the models give, without the known answer's names, in the first such model's
-    words.
+def agreed(answers: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[str, ...]:
+    """Answers that more than half of the models give, without the known answer's `names`, in the first such model's words.
 
     >>> agreed([["Rita Moreno", "1961"], ["rita moreno"], ["Natalie Wood"]], ["Wood"])
     ('Rita Moreno',)
     """
-    out: list[str] = []
-    for own in answers:
-        for answer in own:
-            if any(same_answer(answer, name) for name in known) or any(same_answer(answer, a) for a in out):
+    majority: list[str] = []
+    for model_answers in answers:
+        for answer in model_answers:
+            if any(same_answer(answer, name) for name in names) or any(same_answer(answer, a) for a in majority):
                 continue
             votes = sum(any(normalize_answer(answer) == normalize_answer(other) for other in others) for others in answers)
             if 2 * votes > len(answers):
-                out.append(answer)
-    return tuple(out)
+                majority.append(answer)
+    return tuple(majority)
 
 
-def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample], most: int) -> Labels:
+def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample], max_answers: int) -> Labels:
     """The models' vote on the partial data."""
     names = [e.gold[0] for e in partial]
-    after = [further_answers(model, partial, [n[:1] for n in names], most) for model in models]
-    several = {i: found for i, n in enumerate(names) if (found := agreed([a[i] for a in after], n))}
-    rest = [i for i in range(len(partial)) if i not in several]
-    fresh = [further_answers(model, [partial[i] for i in rest], [()] * len(rest), most) for model in models]
+    after = [further_answers(model, partial, [n[:1] for n in names], max_answers) for model in models]
+    several = {i: agreed_answers for i, n in enumerate(names) if (agreed_answers := agreed([a[i] for a in after], n))}
+    undecided = [i for i in range(len(partial)) if i not in several]
+    questions = [partial[i] for i in undecided]
+    from_scratch = [further_answers(model, questions, [()] * len(questions), max_answers) for model in models]
     single = tuple(
-        i for k, i in enumerate(rest) if all(all(any(same_answer(a, n) for n in names[i]) for a in own[k]) for own in fresh)
+        i
+        for i, answers in zip(undecided, zip(*from_scratch))
+        if all(any(same_answer(answer, name) for name in names[i]) for model_answers in answers for answer in model_answers)
     )
     return Labels(several, single)
 
 
-def ensemble_f1(models: Sequence[BatchAnsweringModel], held_out: Sequence[MultiExample], most: int) -> float:
+def ensemble_f1(models: Sequence[BatchAnsweringModel], held_out: Sequence[MultiExample], max_answers: int) -> float:
     """Mean F1 answer, from 0 to 1, of what more than half of the models answer; the first model's answers where they agree on none."""
-    own = [further_answers(model, held_out, [()] * len(held_out), most) for model in models]
-    votes = ((agreed(answers, ()) or answers[0]) for answers in zip(*own))
+    answers_of = [further_answers(model, held_out, [()] * len(held_out), max_answers) for model in models]
+    votes = ((agreed(answers, ()) or answers[0]) for answers in zip(*answers_of))
     return sum(f1(e.gold, answers) for answers, e in zip(votes, held_out)) / len(held_out)
-
-
-class Train(Protocol):
-    """Trains one model on examples in a run folder, and resumes what is there; returns the model and its held-out
-    figure.
-    """
-
-    def __call__(self, examples: Sequence[MultiExample], seed: int, folder: Path) -> tuple[BatchAnsweringModel, float]: ...
 
 
 def cotrain(
@@ -130,68 +127,45 @@ def cotrain(
     """Runs all rounds.  Writes run folders to out/round-R/model-I, labels to out/round-R/labels.json, and the result to
     out/cotraining.json.
 
-    Returns the content of cotraining.json: the rounds with their figures, that of the models' vote on `held_out`, and numbers of labels, and the folder of the
-    best model of the last round.  Raises InputError if there is nothing to label or `out` holds a run with other
-    settings.
+    Returns the content of cotraining.json: each round's figures, that of the models' vote on `held_out` and the numbers
+    of labels, and the folder of the last round's best model.  Raises InputError if there is nothing to label or `out`
+    has a run with other settings.
     """
     if not full or not partial:
         raise InputError("co-training needs multi-answer questions (--multi or --annotated) and single-answer ones (--reading)")
     if any(len(e.gold) != 1 or not e.gold[0] for e in partial):
         raise InputError("the single-answer data hold a question with no answer or several; put it with the multi-answer data")
     out.mkdir(parents=True, exist_ok=True)
-    _claim(out / "identity.json", {**asdict(config), "full": len(full), "partial": len(partial), **(identity or {})})
+    ours = {**asdict(config), "full": len(full), "partial": len(partial), **(identity or {})}
+    if (file := out / "identity.json").exists():
+        disk.check_same_run(out, json.loads(file.read_text(encoding="utf-8")), ours)
+    else:
+        disk.write_json(file, ours, RESUME_HINT)
     data = list(full)
     rounds: list[dict[str, Any]] = []
-    best: tuple[float, Path] | None = None
     for number in range(config.rounds + 1):
         folder = out / f"round-{number}"
         models, figures = [], []
         for i in range(config.models):
-            run = folder / f"model-{i}"
-            model, figure = train(data, config.seed * 1009 + number * 101 + i, run)
+            model, figure = train(data, config.seed * 1009 + number * 101 + i, folder / f"model-{i}")
             models.append(model)
             figures.append(figure)
             log(f"round {number}, model {i}: {len(data)} questions, figure {figure:.3f}")
-        best = max(((f, folder / f"model-{i}") for i, f in enumerate(figures)), key=lambda pair: pair[0])
         rounds.append({"questions": len(data), "figures": figures})
         if held_out:
             rounds[-1]["ensemble"] = ensemble_f1(models, held_out, config.max_answers)
         if number < config.rounds:
-            labels = _labels(folder / "labels.json", lambda models=models: label(models, partial, config.max_answers))  # type: ignore[misc]
-            rounds[-1] |= {"several": len(labels.several), "single": len(labels.single), "left_out": _left(labels, partial)}
-            log(f"round {number}: {len(labels.several)} questions with agreed answers, {len(labels.single)} with one answer")
+            if (file := folder / "labels.json").exists():
+                row = json.loads(file.read_text(encoding="utf-8"))
+                labels = Labels({int(i): tuple(answers) for i, answers in row["several"].items()}, tuple(row["single"]))
+            else:
+                labels = label(models, partial, config.max_answers)
+                disk.write_json(file, asdict(labels), RESUME_HINT)
+            several, single = len(labels.several), len(labels.single)
+            rounds[-1] |= {"several": several, "single": single, "left_out": len(partial) - several - single}
+            log(f"round {number}: {several} questions with agreed answers, {single} with one answer")
             data = [*full, *labels.examples(partial)]  # labels of an earlier round are made again
-    assert best is not None
-    report = {"rounds": rounds, "best": str(best[1].relative_to(out)), "figure": best[0]}
-    _write(out / "cotraining.json", report)
+    best = max(range(config.models), key=lambda i: figures[i])
+    report = {"rounds": rounds, "best": f"round-{config.rounds}/model-{best}", "figure": figures[best]}
+    disk.write_json(out / "cotraining.json", report, RESUME_HINT)
     return report
-
-
-def _left(labels: Labels, partial: Sequence[MultiExample]) -> int:
-    return len(partial) - len(labels.several) - len(labels.single)
-
-
-def _labels(file: Path, make: Callable[[], Labels]) -> Labels:
-    if file.exists():
-        stored = json.loads(file.read_text())
-        return Labels({int(k): tuple(v) for k, v in stored["several"].items()}, tuple(stored["single"]))
-    labels = make()
-    _write(file, {"several": labels.several, "single": labels.single})
-    return labels
-
-
-def _claim(file: Path, identity: dict[str, Any]) -> None:
-    ours = json.loads(json.dumps(identity))
-    if file.exists():
-        theirs = json.loads(file.read_text())
-        if theirs != ours:
-            other = ", ".join(sorted(k for k in {*ours, *theirs} if ours.get(k) != theirs.get(k)))
-            raise InputError(
-                f"{file.parent} holds a run with other settings ({other}); name another folder with --out or delete it"
-            )
-    else:
-        _write(file, ours)
-
-
-def _write(file: Path, value: Any) -> None:
-    disk.write_text(file, json.dumps(value, indent=1) + "\n", "free some space and start again to resume")

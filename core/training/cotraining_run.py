@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,36 +29,32 @@ from core.training.trainer import fit
 PARTIAL = 2000  # single-answer questions that are labelled, where --limit says nothing
 
 
+@dataclass(frozen=True)
 class TrainSpan:
-    """A core.training.cotraining.Train: tunes the span answering model from one checkpoint."""
+    """A core.training.cotraining.Train: tunes the span answering model from one checkpoint.  `arguments`: what the checkpoints record."""
 
-    def __init__(
-        self,
-        init: str,
-        config: TrainConfig,
-        held_out: Sequence[tuple[str, Sequence[MultiExample]]],
-        context: int,
-        eoi_share: float,
-        batch_tokens: int,
-        log: Callable[[str], None],
-        about: dict[str, Any] | None = None,
-    ) -> None:
-        self.init, self.config, self.held_out, self.log = find_checkpoint(init, "answerer"), config, held_out, log
-        self.context, self.eoi_share, self.batch_tokens, self.about = context, eoi_share, batch_tokens, about or {}
+    init: Path
+    config: TrainConfig
+    held_out: Sequence[tuple[str, Sequence[MultiExample]]]
+    context: int
+    eoi_share: float
+    batch_tokens: int
+    log: Callable[[str], None]
+    arguments: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, examples: Sequence[MultiExample], seed: int, folder: Path) -> tuple[SpanAnswerer, float]:
-        done = folder / "last" / "config.json"
-        if not done.exists():
+        finished = folder / "last" / "config.json"
+        if not finished.exists():
             network = load_span_network(self.init)
             task = AnswererTask(
                 [(examples, 1.0)], self.held_out, network.config, "tune", self.context, self.eoi_share, self.batch_tokens
             )
 
-            def save(network: Any, where: Path, row: dict[str, Any]) -> None:
-                save_span_network(network, where, {"arguments": self.about, "figures": row})
+            def save(network: Any, path: Path, row: dict[str, Any]) -> None:
+                save_span_network(network, path, {"arguments": self.arguments, "figures": row})
 
             fit(network, task, replace(self.config, seed=seed), folder, save, self.log, {"examples": len(examples)})
-        figure = json.loads(done.read_text())["about"]["figures"].get("figure", 0.0)
+        figure = json.loads(finished.read_text())["about"]["figures"].get("figure", 0.0)
         return SpanAnswerer(load_span_network(folder / "last"), self.config.device), float(figure)
 
 
@@ -67,28 +63,22 @@ def run(options: CoTrainingOptions, settings: Settings, out: Path) -> dict[str, 
     plan = CoTraining(options.models, options.rounds, seed=options.seed)
     excluded = excluded_questions(options.exclude)
     reading = excluded.without(mixtures.load_reading(options.reading, seed=options.seed))
-    index, cache = miner(options, settings, reading)
-    full = excluded.without(mixtures.load_multi(options.multi))
-    held: list[tuple[str, list[MultiExample]]] = []
-    rng = random.Random(options.seed)
-    for folder in options.annotated:
-        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
-        full += excluded.without(train)
-        held.append((folder.name, rng.sample(dev, min(HELD_OUT, len(dev)))))
+    index = miner(options, settings, reading)
+    annotated, held_out = mixtures.load_annotated(options.annotated, random.Random(options.seed), HELD_OUT)
+    full = mixtures.load_multi(options.multi) + annotated
     if options.ambignq:
-        statements = mixtures.statement_examples(options.ambignq, index, cache, options.context, options.seed)
-        full += excluded.without(statements)
-    partial = single_examples(reading, index, cache, options.context, options.limit or PARTIAL, options.seed, say)
+        full += mixtures.statement_examples(options.ambignq, index, options.context, options.seed)
+    partial = single_examples(reading, index, options.context, options.limit or PARTIAL, options.seed)
     config = replace(TrainConfig(**{f.name: getattr(options, f.name) for f in fields(TrainConfig)}), device=settings.device)
     train_span = TrainSpan(
-        options.init or "default",
+        find_checkpoint(options.init or "default", "answerer"),
         config,
-        held,
+        held_out,
         options.context,
         options.eoi_share,
         options.batch_tokens,
         say,
         arguments_of("cotraining", options),
     )
-    judged = [example for _, examples in held for example in examples]
-    return cotrain(full, partial, train_span, plan, out, say, identity("cotraining", options), judged)
+    judged = [example for _, examples in held_out for example in examples]
+    return cotrain(excluded.without(full), partial, train_span, plan, out, say, identity("cotraining", options), judged)

@@ -1,7 +1,7 @@
 """Training of question disambiguation: (question, target answer, other answers, passages) -> disambiguated question.
 
 Source: Min et al. 2020, section 5.  AmbigNQ has 14,082 pairs and no passages.  A pair's passages are therefore real
-ones into which its statement was set (core.training.data.statements), so that they hold what tells the meanings apart.
+ones into which its statement was set (core.training.data.statements), so that they contain what distinguishes the meanings.
 Practice questions bring their own passages.
 """
 
@@ -21,13 +21,14 @@ from core.models.seq2seq.fid import FidAnswerer
 from core.models.seq2seq.rewriter import MAX_TOKENS, Seq2SeqRewriter, rewriting_job
 from core.settings import Settings
 from core.text import find_spans
-from core.training.answerer import Item
+from core.training.answerer import Item, occurring
 from core.training.data import mixtures
 from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample, crop
 from core.training.fid import FidTask
+from core.training.held_out import with_mean
 from core.training.options import DisambiguationOptions
-from core.training.runs import Made, miner, say
+from core.training.runs import TrainingParts, miner, say
 from core.training.seq2seq import network_of, saver
 from core.types import Passage
 
@@ -44,8 +45,8 @@ def answer_names(e: MultiExample, rng: random.Random | None = None) -> list[str]
     """One name of each answer, one that occurs in a passage where possible."""
     out = []
     for names in e.gold:
-        standing = [n for n in names if any(find_spans(text, n) for _, text in e.passages)] or list(names)
-        out.append(rng.choice(standing) if rng else standing[0])
+        present = occurring(names, e.passages) or names
+        out.append(rng.choice(present) if rng else present[0])
     return out
 
 
@@ -56,33 +57,32 @@ def rewriting_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item
     """
     names = answer_names(e, rng)
     i = rng.randrange(len(names))
-    others = [n for j, n in enumerate(names) if j != i]
+    others = names[:i] + names[i + 1 :]
     rng.shuffle(others)
     order = list(range(len(e.passages)))
     rng.shuffle(order)
     order.sort(
         key=lambda k: (not find_spans(e.passages[k][1], names[i]), not any(find_spans(e.passages[k][1], n) for n in others))
     )
-    chosen = order[:size]
-    rng.shuffle(chosen)
-    passages = tuple((e.passages[k][0], crop(e.passages[k][1], tuple(names), mixtures.PASSAGE_WORDS, rng)) for k in chosen)
-    question, found, previous = rewriting_job(e.question, names[i], others, passages)
-    return Item(question, tuple(found), tuple(previous), ()), e.extra["questions"][i].split("|")[0].strip()
+    selected = order[:size]
+    rng.shuffle(selected)
+    passages = tuple((e.passages[k][0], crop(e.passages[k][1], tuple(names), mixtures.PASSAGE_WORDS, rng)) for k in selected)
+    question, rewriter_passages, previous = rewriting_job(e.question, names[i], others, passages)
+    return Item(question, tuple(rewriter_passages), tuple(previous), ()), e.extra["questions"][i].split("|")[0].strip()
 
 
 class DisambiguationTask(FidTask):
     """A core.training.trainer.Task.  Batches, loss and network are those of FidTask; the target is a question."""
 
-    def __init__(self, sources: Any, held_out: Any, tokenizer: Any, config: Any, **more: Any) -> None:
-        kept = [([e for e in examples if usable(e)], share) for examples, share in sources]
-        if not any(examples for examples, _ in kept):
+    def __init__(self, sources: Any, held_out: Any, tokenizer: Any, config: Any, **options: Any) -> None:
+        sources = [([e for e in examples if usable(e)], share) for examples, share in sources]
+        if not any(examples for examples, _ in sources):
             raise InputError(
                 "no training question has several answers with a disambiguated question each; check --ambignq and --annotated"
             )
-        held = [(name, [e for e in examples if usable(e)][:HELD_OUT]) for name, examples in held_out]
-        super().__init__(
-            kept, held, tokenizer, replace(config, max_answer_tokens=max(config.max_answer_tokens, MAX_TOKENS)), **more
-        )
+        held_out = [(name, [e for e in examples if usable(e)][:HELD_OUT]) for name, examples in held_out]
+        config = replace(config, max_answer_tokens=max(config.max_answer_tokens, MAX_TOKENS))
+        super().__init__(sources, held_out, tokenizer, config, **options)
 
     def items(self, seed: int, chunk: int) -> list[tuple[Item, str]]:
         """The (item, target question) pairs of a chunk: the same for the same seed and chunk."""
@@ -98,8 +98,7 @@ class DisambiguationTask(FidTask):
         device = str(next(network.parameters()).device)
         rewriter = Seq2SeqRewriter(FidAnswerer(network, self.tokenizer, device), 1)
         figures = {name: rewriting_edit_f1(rewriter, examples, self.size) for name, examples in self.held_out if examples}
-        network.train()
-        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+        return with_mean(figures)
 
 
 def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int = 10) -> float:
@@ -112,32 +111,26 @@ def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int
         names = answer_names(e)
         passages = [Passage(str(j), *p) for j, p in enumerate(e.passages[:size])]
         for i, question in enumerate(e.extra["questions"]):
-            jobs.append((e.question, names[i], [n for j, n in enumerate(names) if j != i], passages))
+            jobs.append((e.question, names[i], names[:i] + names[i + 1 :], passages))
             gold.append((e.question, [normal_question(v) for v in question.split("|") if v.strip()]))
     total = 0.0
     for candidates, (prompt, references) in zip(rewriter.rewrite_many(jobs), gold):
-        written = candidates[0] if candidates else prompt
-        total += edit_f1(normal_question(written), references, normal_question(prompt))
+        rewritten = candidates[0] if candidates else prompt
+        total += edit_f1(normal_question(rewritten), references, normal_question(prompt))
     return total / max(1, len(jobs))
 
 
-def make(options: DisambiguationOptions, settings: Settings) -> Made:
+def make(options: DisambiguationOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, CheckpointError."""
     network, tokenizer = network_of(options, "question")
-    held: list[tuple[str, list[MultiExample]]] = []
-    annotated: list[MultiExample] = []
-    for folder in options.annotated:
-        train, dev = mixtures.annotated_examples(folder, held_out=0.2)
-        annotated += train
-        held.append((folder.name, dev))
-    index, cache = miner(options, settings, mixtures.load_reading(options.reading, seed=options.seed))
-    statements = (
-        mixtures.statement_examples(options.ambignq, index, cache, options.context, options.seed) if options.ambignq else []
-    )
+    splits = [(folder.name, mixtures.annotated_examples(folder, held_out=0.2)) for folder in options.annotated]
+    annotated = [e for _, (training, _) in splits for e in training]
+    index = miner(options, settings, mixtures.load_reading(options.reading, seed=options.seed))
+    statements = mixtures.statement_examples(options.ambignq, index, options.context, options.seed) if options.ambignq else []
     say(f"disambiguating {len(annotated)} annotated questions and {len(statements)} of AmbigNQ")
     task = DisambiguationTask(
         [(annotated, 0.5), (statements, 0.5)],
-        held,
+        [(name, dev) for name, (_, dev) in splits],
         tokenizer,
         network.config,
         size=options.context,

@@ -28,10 +28,10 @@ from core.models.seq2seq.fid import FidAnswerer, Generation
 from core.models.seq2seq.network import IGNORED, FidBatch, collate_fid
 from core.models.span.rows import pad
 from core.text import find_spans
-from core.training.answerer import Item, pseudo_item, sample_item
-from core.training.data.chunks import draw
+from core.training.answerer import Item, occurring, pseudo_item, sample_item
+from core.training.data.chunks import draw, grouped
 from core.training.data.examples import MultiExample
-from core.training.held_out import passages_of, run_f1
+from core.training.held_out import passages_of, run_f1, with_mean
 from core.types import EOI, Passage
 
 FidItems = tuple[FidBatch, Tensor]
@@ -48,10 +48,10 @@ def target_text(item: Item, rng: random.Random) -> str:
     """
     if not item.targets:
         return EOI
-    aliases, where = rng.choice(item.targets)
-    texts = [text for j, (_, text) in enumerate(item.passages) if where is None or j in where]
-    standing = [a for a in aliases if any(find_spans(text, a) for text in texts)]
-    return rng.choice(standing) if standing else aliases[0]
+    aliases, indexes = rng.choice(item.targets)
+    passages = [p for j, p in enumerate(item.passages) if indexes is None or j in indexes]
+    present = occurring(aliases, passages)
+    return rng.choice(present) if present else aliases[0]
 
 
 def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, str] | None:
@@ -65,8 +65,8 @@ def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, 
         return None
 
     def place(answer: str) -> tuple[int, int]:
-        found = ((j, spans[0][0]) for j, (_, text) in enumerate(item.passages) if (spans := find_spans(text, answer)))
-        return next(found, (len(item.passages), 0))
+        places = ((j, spans[0][0]) for j, (_, text) in enumerate(item.passages) if (spans := find_spans(text, answer)))
+        return next(places, (len(item.passages), 0))
 
     return replace(item, previous=()), f" {SEPARATOR} ".join(sorted(item.previous, key=place))
 
@@ -78,7 +78,7 @@ class FidTask:
       lambda.
     - `batch_tokens`: tokens of all rows of a batch, padding included.
     - `tokenizer`: one that knows [EOI] (core.models.seq2seq.fid.make_fid adds it).  `collate`: default: FidNetwork's.
-    - `target`: "step" (one answer or [EOI]) or "spliced".  `joined`: the share of batches with spliced targets whose
+    - `target`: "step" (one answer or [EOI]) or "spliced".  `joined_share`: the share of batches with spliced targets whose
       passages are read as one row (SpanSeqGen).
     - `repeat`: the number of first chunks that are trained on repeatedly.  The frozen encoder's output for them stays
       in memory, so that a later pass costs only the decoder.  0: always new chunks, nothing kept.
@@ -96,9 +96,8 @@ class FidTask:
         size: int = 10,
         eoi_share: float = 0.2,
         batch_tokens: int = 8192,
-        max_answers: int = 8,
         target: Literal["step", "spliced"] = "step",
-        joined: float = 0.0,
+        joined_share: float = 0.0,
         collate: Collate | None = None,
         repeat: int = 0,
     ) -> None:
@@ -110,8 +109,8 @@ class FidTask:
         if EOI not in tokenizer.get_vocab():
             raise InputError(f"the tokenizer does not know {EOI}; make the network with core.models.seq2seq.fid.make_fid first")
         self.held_out, self.tokenizer, self.config, self.stage = list(held_out), tokenizer, config, stage
-        self.size, self.eoi_share, self.batch_tokens, self.max_answers = size, eoi_share, batch_tokens, max_answers
-        self.target, self.joined = target, joined if target == "spliced" else 0.0
+        self.size, self.eoi_share, self.batch_tokens = size, eoi_share, batch_tokens
+        self.target, self.joined_share = target, joined_share if target == "spliced" else 0.0
         self.collate = collate or partial(_collate_fid, config)
         self.repeat, self.kept = repeat, dict[tuple[int, int], tuple[Tensor, Tensor]]()
 
@@ -119,24 +118,20 @@ class FidTask:
         """The (item, target) pairs of a chunk: the same for the same seed and chunk."""
         rng = random.Random(f"{seed}-{chunk}")
         out: list[tuple[Item, str]] = []
+        make_item = pseudo_item if self.stage == "pretrain" else sample_item
         for example in draw(self.sources, seed, chunk):
             if self.target == "spliced":
-                if (pair := spliced_item(example, self.size, rng)) is not None:
-                    out.append(pair)
-                continue
-            if self.stage == "pretrain":
-                item: Item | None = pseudo_item(example, self.size, self.eoi_share, rng)
-            else:
-                item = sample_item(example, self.size, self.eoi_share, rng)
-            if item is not None and not item.avoid:  # sequences cannot be trained on wrong answers
-                out.append((item, target_text(item, rng)))
+                pair = spliced_item(example, self.size, rng)
+                out += [pair] if pair is not None else []
+            elif (item := make_item(example, self.size, self.eoi_share, rng)) is not None and not item.avoid:
+                out.append((item, target_text(item, rng)))  # sequences cannot be trained on wrong answers
         return out
 
     def batch(self, group: Group) -> FidItems:
         """(rows, labels): labels (B, T) hold the target and the end of sequence, followed by IGNORED."""
-        key, joined, pairs = group
-        jobs = [(i.question, _joined(i.passages) if joined else i.passages, i.previous) for i, _ in pairs]
-        rows = self.collate(self.tokenizer, jobs, JOINED_TOKENS if joined else None)
+        key, is_joined, pairs = group
+        jobs = [(i.question, _as_one_passage(i.passages) if is_joined else i.passages, i.previous) for i, _ in pairs]
+        rows = self.collate(self.tokenizer, jobs, JOINED_TOKENS if is_joined else None)
         end = int(self.tokenizer.eos_token_id)
         limit = self.config.max_answer_tokens - 1
         labels = [[*self.tokenizer(t, add_special_tokens=False)["input_ids"][:limit], end] for _, t in pairs]
@@ -145,27 +140,23 @@ class FidTask:
     def groups(self, seed: int, chunk: int) -> list[Group]:
         """The pairs of each batch of a chunk: pairs of similar size together, batches in random order."""
         number = chunk % self.repeat if self.repeat else chunk
-        pairs = self.items(seed, number)
-        # a passage's words say enough of its tokens to keep like with like; the exact sizes come with the batch
-        size = [
-            (1 + len(i.passages)) * min(self.config.max_tokens, 16 + max(len(t) + len(p) for t, p in i.passages) // 4)
-            for i, _ in pairs
-        ]
-        groups: list[list[int]] = []
-        for k in sorted(range(len(pairs)), key=lambda k: size[k]):
-            if not groups or size[k] * (len(groups[-1]) + 1) > self.batch_tokens:
-                groups.append([])
-            groups[-1].append(k)
-        random.Random(f"{seed}-{number}-order").shuffle(groups)
-        keyed = [((number, n), [pairs[k] for k in group]) for n, group in enumerate(groups)]
-        return [(key, random.Random(f"{seed}-{key}-joined").random() < self.joined, group) for key, group in keyed]
+
+        def tokens(pair: tuple[Item, str]) -> int:
+            return pair[0].estimated_tokens(self.config.max_tokens, 16)
+
+        pairs = sorted(self.items(seed, number), key=tokens)
+        groups = grouped(
+            pairs, lambda group, pair: tokens(pair) * (len(group) + 1) <= self.batch_tokens, f"{seed}-{number}-order"
+        )
+        keyed = [((number, n), group) for n, group in enumerate(groups)]
+        return [(key, random.Random(f"{seed}-{key}-joined").random() < self.joined_share, group) for key, group in keyed]
 
     def loss(self, network: nn.Module, batch: FidItems, device: torch.device) -> Tensor:
         """The mean of -log p(target) over the batch's questions."""
         rows, labels = batch[0], batch[1].to(device)
         # every weight is reached through `network` itself: with several processes it is a wrapper that adds their gradients up
-        read = (self._states(network, rows.key, rows, device),) if self.repeat and rows.key is not None else ()
-        logits = network(rows.to(device), labels, *read).float()  # (B, T, vocabulary)
+        states = (self._states(network, rows.key, rows, device),) if self.repeat and rows.key is not None else ()
+        logits = network(rows.to(device), labels, *states).float()  # (B, T, vocabulary)
         each = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
         return each.view_as(labels).sum(1).mean()
 
@@ -187,25 +178,21 @@ class FidTask:
             if examples and self.target == "spliced":
                 figures[name] = written_f1(Writer(answerer), examples)
             elif examples:
-                figures[name] = run_f1(answerer, examples, self.max_answers, batch=32)
-        network.train()
-        return {**figures, "figure": sum(figures.values()) / len(figures)} if figures else {}
+                figures[name] = run_f1(answerer, examples, batch=32)
+        return with_mean(figures)
 
 
 def _collate_fid(config: Any, tokenizer: Any, jobs: Any, max_tokens: int | None = None) -> FidBatch:
     return collate_fid(tokenizer, replace(config, max_tokens=max_tokens) if max_tokens else config, jobs)
 
 
-def _joined(passages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    one = join_passages([Passage("", title, text) for title, text in passages])
-    return [(one.title, one.text)]
+def _as_one_passage(passages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    passage = join_passages([Passage("", title, text) for title, text in passages])
+    return [(passage.title, passage.text)]
 
 
 def written_f1(writer: Writer, examples: Sequence[MultiExample], batch: int = 8) -> float:
     """Mean F1 answer, from 0 to 1, of one-pass answer sets over the examples' own passages."""
-    total = 0.0
-    for i in range(0, len(examples), batch):
-        part = examples[i : i + batch]
-        for e, answers in zip(part, writer.write_many([(e.question, passages_of(e)) for e in part])):
-            total += f1(e.gold, [a.text for a in answers])
-    return total / max(1, len(examples))
+    parts = (examples[i : i + batch] for i in range(0, len(examples), batch))
+    answer_sets = (answers for part in parts for answers in writer.write_many([(e.question, passages_of(e)) for e in part]))
+    return sum(f1(e.gold, [a.text for a in answers]) for e, answers in zip(examples, answer_sets)) / max(1, len(examples))

@@ -23,10 +23,10 @@ def freeze(network: Any, layers: int) -> None:
     if not isinstance(network, (SmallSeq2Seq, SpanNetwork)):
         raise InputError("--freeze is for the networks over MiniLM, not for T5 and other encoder-decoders")
     encoder: Any = network.encoder
-    own = encoder.encoder.layer
-    if not 0 <= layers <= len(own):
-        raise InputError(f"--freeze is {layers}; the encoder has {len(own)} layers")
-    for layer in own[:layers]:
+    encoder_layers = encoder.encoder.layer
+    if not 0 <= layers <= len(encoder_layers):
+        raise InputError(f"--freeze is {layers}; the encoder has {len(encoder_layers)} layers")
+    for layer in encoder_layers[:layers]:
         layer.requires_grad_(False)
 
 
@@ -38,12 +38,12 @@ def low_rank(network: SpanNetwork, rank: int, freeze: int = 0) -> None:
         adapt(encoder, len(encoder.encoder.layer) - freeze, rank)
 
 
-def whole(network: SpanNetwork) -> SpanNetwork:
+def merged(network: SpanNetwork) -> SpanNetwork:
     """A copy with the differences merged into the matrices, as every checkpoint has them; the network itself where it has none, or where its
     checkpoint holds them (`SpanConfig.rank`)."""
     if network.config.rank or not any(name.endswith(".down") for name in network.state_dict()):
         return network
-    made = deepcopy(network)
-    encoder: Any = made.encoder
+    copy = deepcopy(network)
+    encoder: Any = copy.encoder
     merge(encoder, len(encoder.encoder.layer))
-    return made
+    return copy

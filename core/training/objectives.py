@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Tensor, weight: Tensor | None = None) -> Tensor:
+def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Tensor, weight: Tensor) -> Tensor:
     """-log of the summed probability of all gold spans, or of "no answer", in one softmax per group.
 
     spans (G, M): scores of a group's spans; nothing (G,): scores of "no answer"; gold (G, M) and want_nothing (G,):
@@ -19,6 +19,4 @@ def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Te
     lowest = torch.finfo(everything.dtype).min
     hit = torch.logsumexp(everything.masked_fill(~target, lowest), dim=1)
     loss = total - hit
-    if weight is None:
-        return loss.mean()
     return (loss * weight).sum() / weight.sum().clamp(min=1e-6)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import InputError
 from core.models.loading.packaged import MINILM
@@ -22,9 +22,6 @@ AMBIGNQ = "AmbigNQ light JSON; its question-answer pairs become statements in pa
 PASSAGES = "TSV(.gz) in the DPR format, to search for context passages"
 INIT = "checkpoint to start from: a folder or a bundled name (default: the untrained base)"
 INIT_SEQ2SEQ = "a folder or hub name of encoder-decoder weights (t5-base), `small` for a new small one, or `small:CHECKPOINT` for one over its encoder"
-OWN_PASSAGES = "JSONL(.gz) files of question, passages, answers, for questions that bring their passages"
-HELD_OUT = "folders with questions.json and passages.tsv, whose held-out questions are asked over their passages"
-SMALL_LR = "learning rate of the encoder of a small network; other encoder-decoders learn at --head-lr"
 
 
 def option(
@@ -34,14 +31,16 @@ def option(
     low: Bound = None,
     above: Bound = None,
     high: Bound = None,
-    shown: str = "",
+    default_text: str = "",
     metavar: str | None = None,
     reads: str = "",
 ) -> Any:
-    """`shown`: the default in words.  `low` and `high` are allowed, `above` is not.  `reads`: an input, as "files", "folders" (of questions and
+    """`default_text`: the default in words.  `low` and `high` are allowed, `above` is not.  `reads`: an input, as "files", "folders" (of questions and
     passages), "excluded" (files that are not trained on), or "checkpoint"."""
-    known = {"text": text, "low": low, "above": above, "high": high, "shown": shown, "metavar": metavar, "reads": reads}
-    return field(default=default, metadata=known)
+    bounds = {"low": low, "above": above, "high": high}
+    return field(
+        default=default, metadata={"text": text, **bounds, "default_text": default_text, "metavar": metavar, "reads": reads}
+    )
 
 
 def files(text: str) -> Any:
@@ -60,11 +59,11 @@ def checkpoint(text: str) -> Any:
     return option(None, text, metavar="CHECKPOINT", reads="checkpoint")
 
 
-def limit(text: str, shown: str = "0, all") -> Any:
-    return option(0, text, low=0, shown=shown, metavar="N")
+def limit(text: str, default_text: str = "0, all") -> Any:
+    return option(0, text, low=0, default_text=default_text, metavar="N")
 
 
-def allowed(metadata: Mapping[str, Any]) -> str:
+def bounds_of(metadata: Mapping[str, Any]) -> str:
     """The bounds of an option in words."""
     low, above, high = metadata["low"], metadata["above"], metadata["high"]
     if high is not None:
@@ -76,6 +75,8 @@ def allowed(metadata: Mapping[str, Any]) -> str:
 class TrainingOptions:
     """Checks the values of every option.  Raises InputError."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {}  # inputs of which one has to be given, and what their values are
+
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
@@ -86,18 +87,17 @@ class TrainingOptions:
                 continue
             small = value < low if low is not None else value <= above
             if not math.isfinite(value) or small or (high is not None and value > high):
-                raise InputError(f"--{f.name.replace('_', '-')} is {value}; it must be {allowed(f.metadata)}")
+                raise InputError(f"--{f.name.replace('_', '-')} is {value}; it must be {bounds_of(f.metadata)}")
 
-    def need(self, command: str, **alternatives: str) -> None:
-        """Raises InputError unless one of the named inputs is given."""
-        if not any(getattr(self, name) for name in alternatives):
-            words = " or ".join(f"--{name.replace('_', '-')} {what}" for name, what in alternatives.items())
-            raise InputError(f"train {command} needs {words}")
+        if self.NEEDS and not any(getattr(self, name) for name in self.NEEDS):
+            command = type(self).__name__.removesuffix("Options").lower()
+            inputs = " or ".join(f"--{name} {value}" for name, value in self.NEEDS.items())
+            raise InputError(f"train {command} needs {inputs}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(TrainingOptions):
-    out: Path | None = option(None, "output folder", shown="a folder in runs/ under AMBISCOPE_HOME", metavar="FOLDER")
+    out: Path | None = option(None, "output folder", default_text="a folder in runs/ under AMBISCOPE_HOME", metavar="FOLDER")
     seed: int = option(0, "random seed")
 
 
@@ -109,7 +109,7 @@ class TrainConfig(TrainingOptions):
     """
 
     steps: int = option(10_000, "training steps", low=1)
-    minutes: float = option(0.0, "maximum training time in minutes", low=0, shown="0.0, no limit")
+    minutes: float = option(0.0, "maximum training time in minutes", low=0, default_text="0.0, no limit")
     evaluate_every: int = option(500, "evaluate every STEPS steps", low=1, metavar="STEPS")
     save_minutes: float = option(
         5.0, "save the state every MINUTES minutes (0: after each step), and at SIGTERM and Ctrl-C", low=0, metavar="MINUTES"
@@ -120,7 +120,7 @@ class TrainConfig(TrainingOptions):
         0,
         "processes that tokenise ahead of the training, for a GPU that would wait for one",
         low=0,
-        shown="0, none",
+        default_text="0, none",
         metavar="N",
     )
     precision: Literal["auto", "bf16", "fp32"] = option("auto", "auto uses bf16 if the device supports it natively")
@@ -189,7 +189,7 @@ class SpanTraining(ReadingSources):
         "train low-rank updates of all layers, of this rank, instead of all weights: few questions change little of what the encoder knows",
         low=0,
         high=256,
-        shown="0, train all weights",
+        default_text="0, train all weights",
     )
 
 
@@ -197,11 +197,8 @@ class SpanTraining(ReadingSources):
 class ReaderOptions(SpanTraining):
     """The per-passage reader."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"reading": "FILE"}
     init: str | None = checkpoint(INIT)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("reader", reading="FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +241,7 @@ class AnswererOptions(Stepwise, SpanTraining):
 class CoTrainingOptions(ReadingSources):
     """Several answering models that complete the single-answer data (AmbigQA, section 5)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"reading": "FILE"}
     models: int = option(3, "models that vote", low=2)
     rounds: int = option(1, "rounds of labelling after the first training", low=1)
     limit: int = limit("at most this many questions of --reading", "2000")
@@ -251,20 +249,18 @@ class CoTrainingOptions(ReadingSources):
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
     eoi_share: float = option(0.35, "share of steps whose target is [EOI]", low=0, high=1, metavar="SHARE")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("cotraining", reading="FILE")
-
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoder(Prompted):
     init: str | None = checkpoint(INIT_SEQ2SEQ)
-    lr: float = option(5e-5, SMALL_LR, above=0)
+    lr: float = option(
+        5e-5, "learning rate of the encoder of a small network; other encoder-decoders learn at --head-lr", above=0
+    )
     repeat: int = option(
         0,
         "with a small network and --freeze 6: train repeatedly on the first CHUNKS chunks of 96 questions; the encoder reads them once",
         low=0,
-        shown="0, off",
+        default_text="0, off",
         metavar="CHUNKS",
     )
 
@@ -299,44 +295,43 @@ class Seq2SeqOptions(EncoderDecoder, Stepwise):
 class DisambiguationOptions(EncoderDecoder):
     """An encoder-decoder that writes disambiguated questions (clarifier=seq2seq)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"ambignq": "FILE", "annotated": "FOLDER"}
     ambignq: Path | None = file(AMBIGNQ)
     annotated: tuple[Path, ...] = folders(ANNOTATED)
     passages: Path | None = file(PASSAGES)
     reading: tuple[Path, ...] = files("JSONL(.gz) files whose passages are searched for context beside --passages")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("disambiguation", ambignq="FILE", annotated="FOLDER")
-
 
 @dataclass(frozen=True, kw_only=True)
 class PassagesOptions(NetworkOptions):
     """The reranker that picks passages which complement one another (jpr)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"annotated": "FOLDER"}
     annotated: tuple[Path, ...] = folders(ANNOTATED)
     limit: int = limit("at most this many questions, drawn evenly from the folders")
     reader: str | None = checkpoint("whose states the decoder reads (default: AMBISCOPE_READER)")
     pool: int = option(20, "passages retrieved for a question", low=2, metavar="N")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("passages", annotated="FOLDER")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetrieverOptions(NetworkOptions):
     """The retriever: which passages answer a question (AMBISCOPE_ENCODER names it)."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {
+        "annotated": "FOLDER",
+        "reading": "FILE (with --passages)",
+        "ambignq": "FILE (with --passages)",
+    }
     annotated: tuple[Path, ...] = folders(f"{ANNOTATED}: supporting passages answer")
     reading: tuple[Path, ...] = files(
-        "JSONL(.gz) files whose questions are asked of --passages: the best by BM25 that hold an answer are taken as answering"
+        "JSONL(.gz) files whose questions are asked of --passages: the best by BM25 that contain an answer count as answering"
     )
     ambignq: Path | None = file("AmbigNQ light JSON, asked of --passages likewise")
     passages: Path | None = file("TSV(.gz) in the DPR format, which the questions of --reading and --ambignq are asked of")
     limit: int = limit("at most this many questions of --passages")
     init: str | None = checkpoint("trained retriever to start from: a folder or a bundled name (default: the untrained base)")
-    base: str = option(MINILM, "encoder to begin with", metavar="NAME")
+    base: str = option(MINILM, "encoder to start from", metavar="NAME")
     side: Literal["question", "both"] = option(
         "question", "what is trained: the encoding of questions, or of passages too, which need a new index then"
     )
@@ -346,9 +341,7 @@ class RetrieverOptions(NetworkOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        asked = bool(self.reading or self.ambignq)
-        self.need("retriever", annotated="FOLDER", reading="FILE (with --passages)", ambignq="FILE (with --passages)")
-        if asked != bool(self.passages):
+        if bool(self.reading or self.ambignq) != bool(self.passages):
             raise InputError("--passages is where the questions of --reading and --ambignq are asked: give both")
 
 
@@ -359,13 +352,11 @@ CALIBRATED = ("ambiscope",)
 class CalibrationOptions(OutputOptions):
     """The calibration of the systems' probabilities."""
 
-    annotated: tuple[Path, ...] = folders(HELD_OUT)
-    multi: tuple[Path, ...] = files(OWN_PASSAGES)
+    annotated: tuple[Path, ...] = folders(f"{ANNOTATED}, whose held-out questions are asked over their passages")
+    multi: tuple[Path, ...] = files("JSONL(.gz) files of question, passages, answers, for questions that bring their passages")
     limit: int = limit("maximum number of questions, drawn at random")
-    systems: tuple[str, ...] = option(CALIBRATED, "systems to calibrate", shown=" ".join(CALIBRATED), metavar="NAME")
-    skip: int = option(
-        0, "skip the questions of --annotated that --limit N draws with the same seed", low=0, shown="0", metavar="N"
-    )
+    systems: tuple[str, ...] = option(CALIBRATED, "systems to calibrate", default_text=" ".join(CALIBRATED), metavar="NAME")
+    skip: int = option(0, "skip the questions of --annotated that --limit N draws with the same seed", low=0, metavar="N")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -379,9 +370,6 @@ class CalibrationOptions(OutputOptions):
 class AmbiguityOptions(OutputOptions):
     """The classifier of disambig-first."""
 
+    NEEDS: ClassVar[Mapping[str, str]] = {"ambignq": "FILE"}
     ambignq: Path | None = file("AmbigNQ light JSON with ambiguous and unambiguous questions")
     ambignq_dev: Path | None = file("a held-out file in the format of --ambignq")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.need("ambiguity", ambignq="FILE")

@@ -1,6 +1,6 @@
 """Training the reranker of joint passage ranking on pools of passages that the reader has read.
 
-Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix if it holds an answer that no picked
+Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix if it has an answer that no picked
 passage holds.  Each right passage is a target (the mean of their -log P).  Half of the prefixes contain only right
 picks, in random order (an oracle's).  The others are drawn from the reader's own choices with Gumbel noise, so that the
 decoder also learns to continue after a wrong pick.
@@ -33,12 +33,13 @@ from core.text import has_answer
 from core.training.data.chunks import like_with_like
 from core.training.data.mixtures import annotated_examples
 from core.training.options import PassagesOptions
-from core.training.runs import Made, say
+from core.training.runs import TrainingParts, say
 from core.types import Candidate
 
 CHUNK = 256
 BATCH = 16  # questions of a step
 PREFIXES = 4  # of a question in a step
+MAX_PREFIX = 9  # passages
 K = 5  # passages picked for the held-out figure
 HELD_OUT = 200  # questions, for the figures of a run
 
@@ -52,7 +53,7 @@ class Pool:
     states: np.ndarray
     reader: ReaderScorer
     holds: tuple[frozenset[int], ...]
-    answers: int  # of the question; some may stand in no passage of the pool
+    answers: int  # of the question; some may be in no passage of the pool
 
     @property
     def tensor(self) -> Tensor:
@@ -60,30 +61,30 @@ class Pool:
         return torch.from_numpy(self.states).float()
 
 
-def mrecall(pool: Pool, picked: Sequence[int], k: int = K) -> float:
-    """MRecall@k of the first k picked passages, 0 or 1 (Min et al. 2021, section 2)."""
-    found: set[int] = set().union(*(pool.holds[j] for j in picked[:k])) if picked else set()
-    return float(len(found) >= min(k, pool.answers))
+def mrecall(pool: Pool, indexes: Sequence[int], k: int = K) -> float:
+    """MRecall@k of the passages at the first k `indexes`, 0 or 1 (Min et al. 2021, section 2)."""
+    covered = frozenset[int]().union(*(pool.holds[j] for j in indexes[:k]))
+    return float(len(covered) >= min(k, pool.answers))
 
 
-def picks(pool: Pool, scorer: Scorer, k: int = K, beta: float = 1.0) -> list[int]:
+def picks(scorer: Scorer, k: int = K) -> list[int]:
     """The indices of the passages that tree decoding picks, in order."""
-    return [p.passage for p in tree_decode(scorer, k, beta)]
+    return [p.passage for p in tree_decode(scorer, k)]
 
 
 class PassageSetTask:
     """A core.training.trainer.Task."""
 
-    def __init__(self, pools: Sequence[Pool], held_out: Sequence[Pool], most: int = 9) -> None:
-        """`most`: passages in a prefix.  Raises InputError if no pool has both right and wrong passages."""
+    def __init__(self, pools: Sequence[Pool], held_out: Sequence[Pool]) -> None:
+        """Raises InputError if no pool has both right and wrong passages."""
         # where every passage answers, or none does, there is nothing to choose
         self.pools = [p for p in pools if any(p.holds) and not all(p.holds)]
-        self.held_out, self.most = list(held_out), most
+        self.held_out = list(held_out)
         if not self.pools:
             raise InputError("no training question has passages that answer it and passages that don't; check --annotated")
 
     def _prefix(self, pool: Pool, rng: random.Random) -> tuple[int, ...]:
-        length = rng.randint(0, min(self.most, len(pool.holds) - 1))
+        length = rng.randint(0, min(MAX_PREFIX, len(pool.holds) - 1))
         if rng.random() < 0.5:
             right: list[int] = []
             covered: set[int] = set()
@@ -116,13 +117,13 @@ class PassageSetTask:
         for pool, prefixes in batch:
             states, unpicked = pool.tensor.to(device), torch.tensor(pool.reader.log_worth(()), device=device)
             for prefix in prefixes:
-                covered = set().union(*(pool.holds[j] for j in prefix)) if prefix else set()
+                covered = frozenset[int]().union(*(pool.holds[j] for j in prefix))
                 targets = [j for j, holds in enumerate(pool.holds) if holds - covered and j not in prefix]
                 if not targets:
                     continue
-                picked = torch.tensor(prefix, dtype=torch.long, device=device)
+                prefix_rows = torch.tensor(prefix, dtype=torch.long, device=device)
                 worth = torch.tensor(pool.reader.log_worth(prefix), device=device)
-                logits = network(states, unpicked, worth, picked).index_fill(0, picked, float("-inf"))
+                logits = network(states, unpicked, worth, prefix_rows).index_fill(0, prefix_rows, float("-inf"))
                 losses.append(-torch.log_softmax(logits, 0)[targets].mean())
         if not losses:  # every answer was picked: nothing to learn, and a gradient all the same
             return torch.stack([p.sum() for p in network.parameters()]).sum() * 0.0
@@ -134,23 +135,23 @@ class PassageSetTask:
         if not self.held_out:
             return {}
         assert isinstance(network, JointNetwork)
-        found = [(mrecall(p, picks(p, TrainedScorer(network, p.tensor, p.reader))), p.answers > 1) for p in self.held_out]
-        several = [v for v, multi in found if multi]
-        every, multi = sum(v for v, _ in found) / len(found), sum(several) / max(1, len(several))
-        return {f"MRecall@{K}": every, f"MRecall@{K} multi": multi, "figure": every + multi}
+        values = [(mrecall(p, picks(TrainedScorer(network, p.tensor, p.reader))), p.answers > 1) for p in self.held_out]
+        multi_values = [value for value, is_multi in values if is_multi]
+        overall, multi = sum(value for value, _ in values) / len(values), sum(multi_values) / max(1, len(multi_values))
+        return {f"MRecall@{K}": overall, f"MRecall@{K} multi": multi, "figure": overall + multi}
 
 
-def make(options: PassagesOptions, settings: Settings) -> Made:
+def make(options: PassagesOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError."""
     reader, digest = load_reader(options.reader or settings.reader, settings.device)
-    train, held = pools(settings, options.annotated, reader, digest, options.pool, options.limit, HELD_OUT, options.seed)
-    say(f"{len(train)} questions, {len(held)} held out")
+    train, held_out = pools(settings, options.annotated, reader, digest, options.pool, options.limit, HELD_OUT, options.seed)
+    say(f"{len(train)} questions, {len(held_out)} held out")
     network = JointNetwork(JointConfig(digest, states=3 * reader.network.head.edges.in_features))
 
-    def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
-        save_weights(network.state_dict(), folder, {"kind": KIND, "config": asdict(network.config), "about": about})
+    def save(network: Any, folder: Path, record: dict[str, Any]) -> None:
+        save_weights(network.state_dict(), folder, {"kind": KIND, "config": asdict(network.config), "about": record})
 
-    return network, PassageSetTask(train, held), save
+    return network, PassageSetTask(train, held_out), save
 
 
 def pools(
@@ -162,12 +163,12 @@ def pools(
     limit: int,
     held_out: int,
     seed: int,
-    whole: bool = False,
+    hold_out_all: bool = False,
 ) -> tuple[list[Pool], list[Pool]]:
     """(pools of training questions with several answers, pools of held-out questions), each question over its folder's
     corpus.
 
-    `whole`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
+    `hold_out_all`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
     in AMBISCOPE_HOME/cache, so that an interrupted run resumes.
     """
     engine = Engine(settings)
@@ -175,16 +176,16 @@ def pools(
     for folder in folders:
         name = folder.resolve().name
         engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])
-        train, held = annotated_examples(folder, held_out=0.2, context=2)
-        if whole:
-            train, held = [], train + held
+        train, dev = annotated_examples(folder, held_out=0.2, context=2)
+        if hold_out_all:
+            train, dev = [], train + dev
         several = [e for e in train if len(e.gold) > 1]
-        for wanted, most, into in ((several, limit, out[0]), (held, held_out, out[1])):
-            size_of_part = min(-(-most // len(folders)) or len(wanted), len(wanted))
-            part = random.Random(f"{seed}-{name}").sample(wanted, size_of_part)
-            found = engine.corpus(name).search_many([e.question for e in part], size)
-            for number, (e, passages) in enumerate(zip(part, found), 1):
-                into.append(_pool(e, passages, reader, settings.home / "cache" / f"pools-{digest}"))
+        for examples, max_count, selected_pools in ((several, limit, out[0]), (dev, held_out, out[1])):
+            count = min(-(-max_count // len(folders)) or len(examples), len(examples))
+            part = random.Random(f"{seed}-{name}").sample(examples, count)
+            passages_of = engine.corpus(name).search_many([e.question for e in part], size)
+            for number, (e, passages) in enumerate(zip(part, passages_of), 1):
+                selected_pools.append(_pool(e, passages, reader, settings.home / "cache" / f"pools-{digest}"))
                 if number % 50 == 0:
                     say(f"{name}: {number} of {len(part)} pools read")
     return out
@@ -195,11 +196,11 @@ def _pool(example: Any, passages: Any, reader: Any, cache: Path) -> Pool:
     file = cache / f"{sha256(key.encode()).hexdigest()[:24]}.npz"
     if not file.exists():
         readouts, states = reader.read_states(example.question, [p.passage for p in passages], CANDIDATES)
-        said = json.dumps([[(c.text, c.probability) for c in r.candidates] for r in readouts])
+        answers = json.dumps([[(c.text, c.probability) for c in r.candidates] for r in readouts])
         with replacing(file) as draft, draft.open("wb") as out:
-            np.savez(out, states=states.numpy().astype(np.float16), said=np.array(said))
-    with np.load(file) as kept:
-        states, said = kept["states"], json.loads(str(kept["said"]))
-    readouts = [Readout(p.passage, tuple(Candidate(t, v) for t, v in own), 0.0) for p, own in zip(passages, said)]
+            np.savez(out, states=states.numpy().astype(np.float16), said=np.array(answers))
+    with np.load(file) as stored:
+        states, answers = stored["states"], json.loads(str(stored["said"]))
+    readouts = [Readout(p.passage, tuple(Candidate(*c) for c in row), 0.0) for p, row in zip(passages, answers)]
     holds = tuple(frozenset(i for i, names in enumerate(example.gold) if has_answer(p.passage.text, names)) for p in passages)
     return Pool(states, ReaderScorer(readouts, [p.similarity for p in passages]), holds, len(example.gold))

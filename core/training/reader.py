@@ -38,10 +38,12 @@ class ReaderTask:
             raise InputError("no training row is left; check --reading and --limit")
         self.tokenizer = load_tokenizer(config.base)
 
+    def _rows(self, examples: Sequence[Reading]) -> list[Rows]:
+        return [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens).first(1) for e in examples]
+
     def batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
         """(rows, gold spans, rows to abstain on, weights)."""
-        parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in examples]
-        parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
+        parts = self._rows(examples)
         batch = collate(parts, None)
         length = batch.input_ids.shape[1]
         window = min(self.config.max_answer_tokens, length)
@@ -86,24 +88,21 @@ class ReaderTask:
         """
         if not self.held_out:
             return {}
-        right = answered = silent = empty = 0
+        matches, abstentions = list[bool](), list[bool]()
         device = next(network.parameters()).device
         held_out = sorted(self.held_out, key=lambda e: len(e.passage[1]))
         for i in range(0, len(held_out), 32):
             group = held_out[i : i + 32]
-            parts = [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens) for e in group]
-            parts = [Rows(*(getattr(r, f)[:1] for f in Rows.__dataclass_fields__)) for r in parts]
+            parts = self._rows(group)
             with bf16_autocast(device):
                 spans, nothing = network(collate(parts, None).to(device))
             for example, rows, scores, null in zip(group, parts, spans[:, 0].float(), nothing[:, 0].float()):
                 best = int(scores.flatten().argmax())
                 s, w = divmod(best, scores.shape[1])
                 if not example.answers:
-                    empty += 1
-                    silent += bool(null > scores.flatten()[best])
+                    abstentions.append(bool(null > scores.flatten()[best]))
                     continue
-                answered += 1
                 text = example.passage[1][rows.offsets[0][s][0] : rows.offsets[0][s + w][1]]
-                right += normalize_answer(text) in {normalize_answer(a) for a in example.answers}
-        exact, abstains = right / max(1, answered), silent / max(1, empty)
+                matches.append(normalize_answer(text) in map(normalize_answer, example.answers))
+        exact, abstains = (sum(values) / max(1, len(values)) for values in (matches, abstentions))
         return {"exact_match": exact, "abstains": abstains, "figure": exact + 0.5 * abstains}

@@ -36,7 +36,7 @@ from core.training.data.chunks import like_with_like
 from core.training.data.examples import read_passages_tsv
 from core.training.data.mining import Miner
 from core.training.options import RetrieverOptions
-from core.training.runs import Made, say
+from core.training.runs import TrainingParts, say
 
 CHUNK = 2048  # questions sorted by length together
 HARD = 4  # hard negatives a question
@@ -45,7 +45,7 @@ TEMPERATURE = 0.05
 K = 10  # of the held-out figures
 HELD_OUT = 600  # questions, for the figures of a run
 DEEP = 30  # passages by BM25 in which those that answer are looked for
-SILENT = 16  # of them that hold no answer, as hard negatives
+SILENT = 16  # of them that have no answer, as hard negatives
 POSITIVES = 3  # of them that are taken as answering: the first that hold an answer (Karpukhin et al. 2020, section 4.1)
 
 
@@ -108,34 +108,36 @@ class RetrieverTask:
         return [(f"{seed}-{chunk}-{n}", group) for n, group in enumerate(groups)]
 
     def batch(self, keyed: tuple[str, list[RetrieverExample]]) -> Any:
-        """The question's ids and mask, the candidates' rows, the place of each question's own candidate, and (B, C) candidates that do not
-        count as negatives."""
+        """The questions' ids and mask, the candidates' rows, the index of each question's own candidate, and (B, C) candidates that do
+        not count as negatives."""
         key, group = keyed
         rng = random.Random(key)
-        own = [rng.choice(e.positives) for e in group]
+        targets = [rng.choice(e.positives) for e in group]
         hard = [i for e in group for i in rng.sample(e.negatives, min(HARD, len(e.negatives)))]
-        rows = list(dict.fromkeys([*own, *hard]))
+        rows = list(dict.fromkeys([*targets, *hard]))
         if self.config.side == "question":
-            drawn = rng.sample(range(len(self.corpora.texts)), min(RANDOM, len(self.corpora.texts)))
-            rows = list(dict.fromkeys([*rows, *drawn]))
-        place = {row: i for i, row in enumerate(rows)}
-        also = torch.zeros(len(group), len(rows), dtype=torch.bool)
+            random_rows = rng.sample(range(len(self.corpora.texts)), min(RANDOM, len(self.corpora.texts)))
+            rows = list(dict.fromkeys([*rows, *random_rows]))
+        index_of = {row: i for i, row in enumerate(rows)}
+        excluded = torch.zeros(len(group), len(rows), dtype=torch.bool)
         for b, e in enumerate(group):
             for row in e.positives:
-                if row in place and row != own[b]:
-                    also[b, place[row]] = True
-        return self._ids([e.question for e in group]), rows, torch.tensor([place[o] for o in own]), also
+                if row in index_of and row != targets[b]:
+                    excluded[b, index_of[row]] = True
+        return self._ids([e.question for e in group]), rows, torch.tensor([index_of[row] for row in targets]), excluded
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Cross-entropy of each question's own passage among all candidates."""
-        (ids, mask), rows, target, also = batch
-        asked = network(ids.to(device), mask.to(device))  # (B, d)
+        (ids, mask), rows, target, excluded = batch
+        question_vectors = network(ids.to(device), mask.to(device))  # (B, d)
         if self.config.side == "question":
             passages = torch.from_numpy(self.corpora.vectors[rows]).to(device)
         else:
             passage_ids, passage_mask = self._ids([self.corpora.texts[r] for r in rows])
             passages = network(passage_ids.to(device), passage_mask.to(device))
-        logits = (asked.float() @ passages.float().T / TEMPERATURE).masked_fill(also.to(device), float("-inf"))  # (B, C)
+        logits = (question_vectors.float() @ passages.float().T / TEMPERATURE).masked_fill(
+            excluded.to(device), float("-inf")
+        )  # (B, C)
         return nn.functional.cross_entropy(logits, target.to(device))
 
     @torch.inference_mode()
@@ -145,36 +147,32 @@ class RetrieverTask:
         """
         if not self.held_out:
             return {}
-        asked = self._vectors(network, [h.question for h in self.held_out])
+        question_vectors = self._vectors(network, [h.question for h in self.held_out])
         vectors = self.corpora.vectors if self.config.side == "question" else self._vectors(network, self.corpora.texts)
-        found: list[tuple[float, float, bool]] = []
-        for h, vector in zip(self.held_out, asked):
+        results: list[tuple[float, float, bool]] = []
+        for h, vector in zip(self.held_out, question_vectors):
             first, end = self.corpora.starts[h.corpus], self.corpora.starts[h.corpus + 1]
             best = first + np.argsort(-(vectors[first:end] @ vector), kind="stable")[:K]
             texts = [self.corpora.texts[i] for i in best]
-            found.append((recall_at_k(texts, h.answers, K), mrecall_at_k(texts, h.answers, K), len(h.answers) > 1))
-        several = [m for _, m, multi in found if multi]
-        recall, joint = (sum(f[i] for f in found) / len(found) for i in (0, 1))
-        multi = sum(several) / max(1, len(several))
+            results.append((recall_at_k(texts, h.answers, K), mrecall_at_k(texts, h.answers, K), len(h.answers) > 1))
+        multi_recalls = [joint for _, joint, is_multi in results if is_multi]
+        recall, joint = (sum(f[i] for f in results) / len(results) for i in (0, 1))
+        multi = sum(multi_recalls) / max(1, len(multi_recalls))
         return {f"R@{K}": recall, f"MRecall@{K}": joint, f"MRecall@{K} multi": multi, "figure": joint + multi}
 
     def _vectors(self, network: nn.Module, texts: Sequence[str]) -> np.ndarray:
         device = next(network.parameters()).device
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        out: np.ndarray | None = None
+        parts = []
         for k in range(0, len(order), 64):
-            part = order[k : k + 64]
-            ids, mask = self._ids([texts[i] for i in part])
+            ids, mask = self._ids([texts[i] for i in order[k : k + 64]])
             with bf16_autocast(device):
-                vectors = network(ids.to(device), mask.to(device)).float().cpu().numpy()
-            if out is None:
-                out = np.empty((len(texts), vectors.shape[1]), np.float32)
-            out[part] = vectors
-        assert out is not None
-        return out
+                parts.append(network(ids.to(device), mask.to(device)).float().cpu().numpy())
+        vectors: np.ndarray = np.concatenate(parts)[np.argsort(order)]
+        return vectors
 
 
-def make(options: RetrieverOptions, settings: Settings) -> Made:
+def make(options: RetrieverOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError."""
     config = RetrieverConfig(options.base, options.side, options.pooling, options.rank)
     if options.init:
@@ -183,30 +181,32 @@ def make(options: RetrieverOptions, settings: Settings) -> Made:
         tokenizer, network = load_retriever(folder)
     else:
         tokenizer, network = base_tokenizer(config.base), RetrieverNetwork(load_base(config.base), config)
-    examples, held, corpora = _questions(options, settings, network.config.untrained)
-    say(f"{len(examples)} questions, {len(held)} held out, {len(corpora.texts)} passages")
-    task = RetrieverTask(examples, held, corpora, tokenizer, network.config, options.batch)
+    examples, held_out, corpora = _questions(options, settings, network.config.untrained)
+    say(f"{len(examples)} questions, {len(held_out)} held out, {len(corpora.texts)} passages")
+    task = RetrieverTask(examples, held_out, corpora, tokenizer, network.config, options.batch)
 
-    def save(network: Any, folder: Path, about: dict[str, Any]) -> None:
-        save_weights(network.trained(), folder, {"kind": KIND, "config": asdict(network.config), "about": about})
+    def save(network: Any, folder: Path, record: dict[str, Any]) -> None:
+        save_weights(network.trained(), folder, {"kind": KIND, "config": asdict(network.config), "about": record})
 
     return network, task, save
 
 
-def _questions(options: RetrieverOptions, settings: Settings, base: str) -> tuple[list[Any], list[Any], Any]:
+def _questions(
+    options: RetrieverOptions, settings: Settings, base: str
+) -> tuple[list[RetrieverExample], list[HeldOut], Corpora]:
     """(training questions, held-out ones, the corpora of both).  `base`: the encoder of the corpora's vectors.
 
     Indexes each folder's corpus if necessary.
     """
     engine = Engine(replace(settings, encoder=base))
     rng = random.Random(options.seed)
-    examples: list[Any] = []
-    held: list[Any] = []
+    examples: list[RetrieverExample] = []
+    held_out: list[HeldOut] = []
     texts: list[str] = []
     vectors: list[Any] = []
     starts = [0]
 
-    def opened(path: Path, name: str) -> dict[str, int]:
+    def open_corpus(path: Path, name: str) -> dict[str, int]:
         """Row of each passage by id."""
         engine.library.create(name, [path])
         corpus = engine.corpus(name)
@@ -217,30 +217,29 @@ def _questions(options: RetrieverOptions, settings: Settings, base: str) -> tupl
         return rows
 
     for number, folder in enumerate(options.annotated):
-        rows = opened(plain_or_gz(folder / "passages.tsv"), folder.resolve().name)
+        rows = open_corpus(plain_or_gz(folder / "passages.tsv"), folder.resolve().name)
         train, dev = mixtures.annotated_examples(folder, held_out=0.2, context=16)
         for e in [*train, *mixtures.clarified_examples(train)]:
             right = tuple(rows[i] for i in e.extra["supporting"])
-            looks = [i for i, p in zip(e.extra["context"], e.passages) if not has_answer(" ".join(p), _names(e.gold))]
-            examples.append(RetrieverExample(e.question, right, tuple(rows[i] for i in looks if rows[i] not in right)))
-        held += [HeldOut(e.question, e.gold, number) for e in dev]
+            names = [name for aliases in e.gold for name in aliases]
+            negatives = [rows[i] for i, p in zip(e.extra["context"], e.passages) if not has_answer(" ".join(p), names)]
+            examples.append(RetrieverExample(e.question, right, tuple(row for row in negatives if row not in right)))
+        held_out += [HeldOut(e.question, e.gold, number) for e in dev]
     if options.passages:
-        rows = opened(options.passages, options.passages.name.split(".")[0])
+        rows = open_corpus(options.passages, options.passages.name.split(".")[0])
         ids = list(rows)
-        asked = [(e.question, e.answers) for e in mixtures.load_reading(options.reading, seed=options.seed)]
+        questions = [(e.question, e.answers) for e in mixtures.load_reading(options.reading, seed=options.seed)]
         if options.ambignq:
-            asked += [(q, tuple(a for _, names in pairs for a in names)) for q, pairs in mixtures.load_pairs(options.ambignq)]
-        asked = rng.sample(asked, min(options.limit or len(asked), len(asked)))
+            questions += [
+                (q, tuple(a for _, names in pairs for a in names)) for q, pairs in mixtures.load_pairs(options.ambignq)
+            ]
+        questions = rng.sample(questions, min(options.limit or len(questions), len(questions)))
         passages = read_passages_tsv(options.passages)
-        miner = Miner([passages[i] for i in ids])
-        for (question, answers), found in zip(asked, miner.neighbours([q for q, _ in asked], DEEP, settings.home / "cache")):
-            holds = {rows[ids[int(i)]]: has_answer(" ".join(miner.passages[int(i)]), answers) for i in found}
-            answering = [row for row, held_there in holds.items() if held_there]
-            silent = [row for row, held_there in holds.items() if not held_there]
+        miner = Miner([passages[i] for i in ids], settings.home / "cache")
+        for (question, answers), neighbours in zip(questions, miner.neighbours([q for q, _ in questions], DEEP)):
+            answering, silent = list[int](), list[int]()
+            for i in neighbours:
+                (answering if has_answer(" ".join(miner.passages[i]), answers) else silent).append(rows[ids[i]])
             examples.append(RetrieverExample(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
-    held = rng.sample(held, min(HELD_OUT, len(held)))
-    return examples, held, Corpora(texts, np.concatenate(vectors), starts)
-
-
-def _names(gold: Any) -> list[str]:
-    return [name for names in gold for name in names]
+    held_out = rng.sample(held_out, min(HELD_OUT, len(held_out)))
+    return examples, held_out, Corpora(texts, np.concatenate(vectors), starts)

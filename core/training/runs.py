@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import itertools
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from core.errors import InputError
 from core.models.loading.finding import named_folder
 from core.models.loading.hub import is_name
 from core.settings import Settings
+from core.training.data.examples import ReadingExample
 from core.training.data.mining import Miner
 from core.training.data.mixtures import context_passages
 from core.training.options import TrainConfig, TrainingOptions
@@ -26,7 +27,7 @@ from core.training.trainer import fit
 STARTER_FILES = ("questions.json", "passages.tsv")
 HELD_BACK = ("starter", "starter_test")  # below data/
 
-Made = tuple[Any, Any, Callable[..., object]]  # (network, task, how to save)
+TrainingParts = tuple[Any, Any, Callable[..., object]]  # (network, task, how to save)
 
 
 def check_files(options: TrainingOptions, settings: Settings) -> None:
@@ -36,13 +37,13 @@ def check_files(options: TrainingOptions, settings: Settings) -> None:
             raise InputError(f"{path}: there is no such file")
     trained_on = _inputs(options, "files", "folders")
     for path, folder in itertools.product(trained_on, (settings.starter_dir.with_name(name) for name in HELD_BACK)):
-        same = any(
-            own.exists()
-            and (f := plain_or_gz(path / own.name) if path.is_dir() else path).is_file()
-            and _unpacked_start(f, own.stat().st_size + 1) == own.read_bytes()
-            for own in (folder / name for name in STARTER_FILES)
+        is_copy = any(
+            original.exists()
+            and (f := plain_or_gz(path / original.name) if path.is_dir() else path).is_file()
+            and _unpacked_start(f, original.stat().st_size + 1) == original.read_bytes()
+            for original in (folder / name for name in STARTER_FILES)
         )
-        if same or folder.resolve() in (path.resolve(), path.resolve().parent):
+        if is_copy or folder.resolve() in (path.resolve(), path.resolve().parent):
             raise InputError(f"{path} contains data/{folder.name}, which must not be used for training")
 
 
@@ -92,14 +93,14 @@ def identity(target: str, options: TrainConfig) -> dict[str, Any]:
 
 def arguments_of(target: str, options: TrainingOptions) -> dict[str, Any]:
     """The options that a checkpoint records: of a file its folder and name (data set and split), of a folder its name, but no paths, which are private."""
-    told = {f.name: f.metadata.get("reads") for f in fields(options) if f.metadata}
+    kinds = {f.name: f.metadata.get("reads") for f in fields(options) if f.metadata and f.name != "ray"}
     values = asdict(options)
-    return {"what": target, **{n: _named(values[n], reads in ("files", "excluded")) for n, reads in told.items() if n != "ray"}}
+    return {"what": target, **{n: _without_path(values[n], kind in ("files", "excluded")) for n, kind in kinds.items()}}
 
 
-def _named(value: Any, is_file: bool) -> Any:
+def _without_path(value: Any, is_file: bool) -> Any:
     if isinstance(value, tuple):
-        return [_named(v, is_file) for v in value]
+        return [_without_path(v, is_file) for v in value]
     if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute()):
         path = Path(value)
         return f"{path.resolve().parent.name}/{path.name}" if is_file else path.name
@@ -107,7 +108,7 @@ def _named(value: Any, is_file: bool) -> Any:
 
 
 def train_network(
-    target: str, options: TrainConfig, settings: Settings, out: Path, make: Callable[[Any, Settings], Made]
+    target: str, options: TrainConfig, settings: Settings, out: Path, make: Callable[[Any, Settings], TrainingParts]
 ) -> dict[str, Any] | None:
     """Trains the network that `make` builds and returns the last log row; None in all processes but the main one.
 
@@ -124,9 +125,9 @@ def train_network(
     return row if PartialState().is_main_process else None
 
 
-def miner(options: Any, settings: Settings, reading: Any) -> tuple[Any, Path]:
-    """(where context passages are mined, the cache folder)."""
-    return Miner(context_passages(options.passages, reading)), settings.home / "cache"
+def miner(options: Any, settings: Settings, reading: Sequence[ReadingExample]) -> Miner:
+    """Where context passages are mined: in those of --passages, or in the reading passages themselves."""
+    return Miner(context_passages(options.passages, reading), settings.home / "cache")
 
 
 def say(text: str) -> None:

@@ -34,7 +34,7 @@ def network_of(options: Seq2SeqOptions | DisambiguationOptions, target: Any) -> 
 
 
 def start(init: str, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
-    """The (network, tokenizer) to begin with.  Raises InputError, CheckpointError."""
+    """The (network, tokenizer) to start from.  Raises InputError, CheckpointError."""
     name, _, encoder = init.partition(":")
     if name == SMALL and not (BUNDLED / name).exists():
         try:
@@ -50,20 +50,14 @@ def start(init: str, prompting: Any, target: Any, seed: int) -> tuple[Any, Any]:
     network, tokenizer = load_network(init)
     # weights of the authors' code are trained on with the paper's attention, as everything here
     paper = {"attention": "paper"} if isinstance(network.config, FidConfig) else {}
-    wanted = replace(network.config, prompting=prompting, target=target, **paper)
-    return (network, tokenizer) if wanted == network.config else load_network(init, wanted)
+    network_config = replace(network.config, prompting=prompting, target=target, **paper)
+    return (network, tokenizer) if network_config == network.config else load_network(init, network_config)
 
 
 def check_repeat(network: Any, repeat: int) -> None:
     """Raises InputError if outputs would be kept of an encoder that is being trained."""
-    if repeat and (
-        not isinstance(network, SmallSeq2Seq)
-        or any(
-            p.requires_grad
-            for name, p in network.named_parameters()
-            if name.startswith("encoder.") and ".embeddings." not in name
-        )
-    ):
+    layers = (p for name, p in network.named_parameters() if name.startswith("encoder.") and ".embeddings." not in name)
+    if repeat and (not isinstance(network, SmallSeq2Seq) or any(p.requires_grad for p in layers)):
         raise InputError(
             "--repeat keeps the encoder's states, so all its layers must be frozen: use a small network with --freeze 6"
         )

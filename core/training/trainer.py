@@ -36,7 +36,7 @@ from core.training.data.chunks import Grouped, batches
 from core.training.options import TrainConfig
 from core.training.trackers import start_tracker, stop_trackers
 
-GO_ON = "free some space and start again to resume"
+RESUME_HINT = "free some space and start again to resume"
 
 
 class Task(Grouped, Protocol):
@@ -72,10 +72,10 @@ def _rate(step: int, elapsed: float, config: TrainConfig) -> float:
 
 def _claim(out: Path, settings: dict[str, Any]) -> None:
     """Writes config.json.  Raises InputError if the folder has the state of a run with other settings."""
-    known = out / "config.json"
-    if known.exists() and any((out / name).exists() for name in ("state", "state-before")):
+    config_file = out / "config.json"
+    if config_file.exists() and any((out / name).exists() for name in ("state", "state-before")):
         try:
-            earlier = dict(json.loads(known.read_text()))
+            earlier = dict(json.loads(config_file.read_text()))
         except (ValueError, TypeError):
             earlier = {}
         # how often it is saved, where it is logged and who makes the batches do not affect training
@@ -83,21 +83,21 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
             name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with", "workers")
         }
         disk.check_same_run(out, {**earlier, **earlier.get("identity", {})}, {**ours, **settings["identity"]})
-    disk.write_json(known, settings, GO_ON)
+    disk.write_json(config_file, settings, RESUME_HINT)
 
 
 def _cut(log_file: Path, step: int) -> None:
     """Truncates the log to the saved step; later steps are repeated and logged again."""
     if not log_file.exists():
         return
-    kept = []
+    lines = []
     for line in log_file.read_text().splitlines():
         try:
             if json.loads(line)["step"] <= step:
-                kept.append(line + "\n")
+                lines.append(line + "\n")
         except (ValueError, KeyError, TypeError):  # an incomplete row
             continue
-    disk.write_text(log_file, "".join(kept), GO_ON)
+    disk.write_text(log_file, "".join(lines), RESUME_HINT)
 
 
 def _load(accelerator: Any, state: Path) -> dict[str, Any]:
@@ -105,9 +105,8 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
     try:
         saved = json.loads((state / "position.json").read_text())
         accelerator.load_state(str(state))
-        own = {"position": int(saved["positions"][accelerator.process_index])}
-        own["judged"] = int(saved.get("judged", saved["step"]))
-        return {**own, **{name: saved[name] for name in ("step", "elapsed", "best", "losses")}}
+        position = int(saved["positions"][accelerator.process_index])
+        return {"position": position, **{name: saved[name] for name in ("step", "elapsed", "best", "losses", "judged")}}
     except (
         OSError,
         RuntimeError,
@@ -148,7 +147,7 @@ class _Signals:
 
     def __enter__(self) -> _Signals:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._heard) for number in (signal.SIGTERM, signal.SIGINT)}
+            self._before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -156,7 +155,7 @@ class _Signals:
             signal.signal(number, before)
         self._before = {}
 
-    def _heard(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         self.name = signal.Signals(number).name
         self.__exit__()
         if self.interruptible:
@@ -256,8 +255,8 @@ class _Run:
         """The main process's elapsed seconds and signal: all processes must agree on rates and on the end."""
         from accelerate.utils import broadcast_object_list
 
-        seconds, heard = broadcast_object_list([self.elapsed_before + monotonic() - self.started, self.signals.name])
-        return float(seconds), str(heard)
+        seconds, name = broadcast_object_list([self.elapsed_before + monotonic() - self.started, self.signals.name])
+        return float(seconds), str(name)
 
     def _elapsed(self) -> float:
         return self._agreed()[0]
@@ -267,7 +266,7 @@ class _Run:
         mean = sum(self.losses) / len(self.losses) if self.losses else None
         entry = {"step": self.step, "minutes": round(now / 60, 2), "loss": mean, **(figures or {})}
         if self.main:
-            disk.append_line(self.log_file, json.dumps(entry) + "\n", GO_ON)
+            disk.append_line(self.log_file, json.dumps(entry) + "\n", RESUME_HINT)
             self.bar.clear()
             self.log(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()))
             self.bar.refresh()
@@ -283,34 +282,30 @@ class _Run:
         """Saves the state next to the old one, then replaces it: a kill leaves one complete state.  Raises StorageError."""
         from accelerate.utils import gather_object
 
-        fresh = self.out / "state-new"
+        new_state = self.out / "state-new"
         if self.main:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(new_state, ignore_errors=True)
         self.accelerator.wait_for_everyone()
-        where: dict[str, Any] = {"step": self.step, "elapsed": now, "best": self.best}
-        where |= {"losses": self.losses, "judged": self.judged, "positions": gather_object([self.position])}
+        position: dict[str, Any] = {"step": self.step, "elapsed": now, "best": self.best}
+        position |= {"losses": self.losses, "judged": self.judged, "positions": gather_object([self.position])}
         try:
-            self.accelerator.save_state(str(fresh))  # each process its random numbers, the main one everything else
+            self.accelerator.save_state(str(new_state))  # each process its random numbers, the main one everything else
             self.accelerator.wait_for_everyone()
             if self.main:
-                disk.write_text(fresh / "position.json", json.dumps(where), GO_ON)  # the best figure may be -inf
+                disk.write_text(new_state / "position.json", json.dumps(position), RESUME_HINT)  # the best figure may be -inf
                 shutil.rmtree(self.aside, ignore_errors=True)
                 if self.state.exists():
                     self.state.rename(self.aside)
-                fresh.rename(self.state)
+                new_state.rename(self.state)
                 shutil.rmtree(self.aside, ignore_errors=True)
-        except (
-            OSError,
-            RuntimeError,
-            SafetensorError,
-            StorageError,
-        ) as error:  # torch and safetensors raise their own errors for a full disk
+        # torch and safetensors raise their own errors for a full disk
+        except (OSError, RuntimeError, SafetensorError, StorageError) as error:
             reason = disk.why(error, self.out)
-            shutil.rmtree(fresh, ignore_errors=True)
-            whole = self.state.exists() or self.aside.exists()
-            kept = "the state saved before is kept" if whole else "no state was saved before"
+            shutil.rmtree(new_state, ignore_errors=True)
+            has_earlier = self.state.exists() or self.aside.exists()
+            consequence = "the state saved before is kept" if has_earlier else "no state was saved before"
             raise StorageError(
-                f"the state of step {self.step} cannot be saved in {self.out} ({reason}); {kept}: {GO_ON}"
+                f"the state of step {self.step} cannot be saved in {self.out} ({reason}); {consequence}: {RESUME_HINT}"
             ) from error
         self.saved_at = now
 
@@ -367,8 +362,8 @@ class _Run:
                 self._judge(self._elapsed())
             elif self.step % 50 == 0:
                 self._record(None, self._elapsed())
-            now, heard = self._agreed()
-            if heard:
+            now, signal_name = self._agreed()
+            if signal_name:
                 raise _StopRequested
             if now - self.saved_at >= 60 * config.save_minutes:
                 self._store(now)

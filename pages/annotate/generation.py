@@ -43,7 +43,7 @@ def findings(work: Work) -> Findings:
 def checked(work: Work, annotation: Annotation, must_read: int) -> Findings:
     """`must_read`: how many passages must have been opened."""
     prompt = work.task.question
-    wrong = checks.errors(annotation, prompt, opened=len(work.opened) if must_read else None, must_read=must_read)
+    wrong = checks.errors(annotation, prompt, opened_count=len(work.opened) if must_read else None, must_read=must_read)
     doubtful = checks.doubts(
         annotation,
         prompt,
@@ -78,7 +78,7 @@ def answers(work: Work) -> Iterator[str]:
 
 def cite_buttons(work: Work, passage: Passage) -> None:
     """Under an opened passage: which of the answers it is evidence for."""
-    pairs = [p for p in work.form.shown() if not p.empty]
+    pairs = [p for p in work.form.counted_pairs() if not p.empty]
     if not pairs:
         return
     st.caption("This passage is evidence for:")
@@ -102,7 +102,7 @@ def draw(work: Work) -> None:
             look = "primary" if work.form.kind == kind else "secondary"
             choose = partial(lambda kind: form_of.choose(work.form, kind), kind)
             work.button(label, ("kind", kind), state.attempt, choose, False, type=look, shortcut=key)
-    pairs = work.form.shown()
+    pairs = work.form.counted_pairs()
     for number, pair in enumerate(pairs):
         _pair(work, number, pair, len(pairs) > 1, found)
     if work.form.kind == "multiple":

@@ -119,7 +119,7 @@ def close() -> None:
 def _empty(work_stage: WorkStage, source: ValidationInput | None) -> Any:
     if source is not None:
         return groups.union(source.question, source.annotations)
-    return judging.empty() if work_stage == "judging" else generation.Form()
+    return judging.Form() if work_stage == "judging" else generation.Form()
 
 
 def begin(project: Project, task: Task, who: str) -> Work:

@@ -39,7 +39,7 @@ def content(work: Work) -> ValidationWork:
 
 
 def blocked(work: Work) -> bool:
-    return bool(checks.errors(groups.to_annotation(work.form), work.task.question, opened=None))
+    return bool(checks.errors(groups.to_annotation(work.form), work.task.question, opened_count=None))
 
 
 # ---------------------------------------------------------------- callbacks
@@ -189,7 +189,7 @@ def _answer(work: Work, at: int, group: Group) -> None:
             type="primary" if chosen else "secondary",
             shortcut=str(at + 1) if at < 9 else None,
         )
-        by = ", ".join(people.get(name, "?") for name in group.by) or "you"
+        by = ", ".join(people.get(name, "?") for name in group.annotators) or "you"
         titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
         st.caption(f"from {by}{f' · :material/menu_book: {titles}' if titles else ''}", width="content")
     for number, part in enumerate(group.parts):

@@ -256,7 +256,7 @@ def _completed(session: Session, place: Place, prompt: str, content: Content, se
     limits = {**THRESHOLDS, **place.project.thresholds}
     opened_passages = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
     wrong = tuple(
-        map(str, checks.errors(content.annotation, prompt, opened=opened_passages, must_read=int(limits["must_read"])))
+        map(str, checks.errors(content.annotation, prompt, opened_count=opened_passages, must_read=int(limits["must_read"])))
     )
     spent = seconds + (place.task.seconds if place.task else 0.0)
     if content.annotation.type != "multiple" and opened_passages is not None and spent < limits["min_seconds_no_pairs"]:

@@ -23,7 +23,7 @@ GOOD = several((FILM, "Natalie Wood | Natasha Gurdin"), (STAGE, "Carol Lawrence"
 
 
 def codes(annotation: Annotation, opened: int | None = 1) -> list[tuple[str, int | None, str]]:
-    return [(f.code, f.pair, f.field) for f in errors(annotation, PROMPT, opened=opened)]
+    return [(f.code, f.pair, f.field) for f in errors(annotation, PROMPT, opened_count=opened)]
 
 
 def doubt_codes(annotation: Annotation, reference: date | None = REFERENCE) -> list[tuple[str, int | None]]:
@@ -58,7 +58,7 @@ def test_errors_name_pair_and_field(annotation: Annotation, expected: list[tuple
 def test_something_must_be_read() -> None:
     assert codes(Annotation("none"), opened=0) == [("nothing-read", None, "")]
     assert codes(Annotation("none"), opened=None) == []
-    assert [f.code for f in errors(GOOD, PROMPT, opened=2, must_read=3)] == ["nothing-read"]
+    assert [f.code for f in errors(GOOD, PROMPT, opened_count=2, must_read=3)] == ["nothing-read"]
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ UNITS = [j.Unit("p1.0", True), j.Unit("p1.1", False), j.Unit("p2.0", True)]
 
 
 def test_the_next_open_answer() -> None:
-    form = j.empty()
+    form = j.Form()
     assert j.next_open(form, UNITS) == 0
     form = j.judge(form, "p1.1", "correct")
     assert j.next_open(form, UNITS, after=0) == 2
@@ -114,12 +114,12 @@ def test_the_next_open_answer() -> None:
 
 
 def test_problems_of_a_judgment() -> None:
-    form = j.judge(j.empty(), "p1.0", "correct")
+    form = j.judge(j.Form(), "p1.0", "correct")
     said = " ".join(j.problems(form, UNITS, 2))
     assert "label for answer 2, 3" in said
     assert "question of answer 1, 3" in said
     assert "which of the two" in said
-    assert j.problems(j.empty(), [], 1) == ()
+    assert j.problems(j.Form(), [], 1) == ()
 
 
 def test_missing_answers_are_lines() -> None:
@@ -127,7 +127,7 @@ def test_missing_answers_are_lines() -> None:
 
 
 def test_drafts_of_judgments_round_trip() -> None:
-    form = j.annotate(j.judge_question(j.judge(j.empty(), "p1.0", "wrong"), "p1.0", "fits"), "p1.0", " why ")
+    form = j.annotate(j.judge_question(j.judge(j.Form(), "p1.0", "wrong"), "p1.0", "fits"), "p1.0", " why ")
     assert from_json(j.Form, to_json(form)) == form
     assert form.notes == {"p1.0": "why"}
     assert j.annotate(form, "p1.0", " ").notes == {}

@@ -25,7 +25,7 @@ SHEET = groups.union(PROMPT, [("Anna", ANNA), ("Ben", BEN), ("Cem", annotation()
 
 
 def test_union_combines_what_shares_an_alias() -> None:
-    assert [g.by for g in SHEET.groups] == [("Anna", "Ben"), ("Anna",), ("Ben",)]
+    assert [g.annotators for g in SHEET.groups] == [("Anna", "Ben"), ("Anna",), ("Ben",)]
     assert SHEET.groups[0].aliases == ("Natalie Wood", "natalie wood", "Natasha Gurdin")
     assert [v.text for v in SHEET.groups[0].questions] == ["Who in the film?", "Who in the 1961 film?"]
     assert SHEET.groups[0].passage_ids == ("p-Natalie Wood", "p-natalie wood")
@@ -35,7 +35,7 @@ def test_union_combines_what_shares_an_alias() -> None:
 def test_union_joins_two_groups_through_a_third_pair() -> None:
     bridge = annotation(("Q1?", ("Natalie Wood", "Rachel Zegler")), ("Q2?", ("other",)))
     sheet = groups.union(PROMPT, [("Anna", ANNA), ("Ben", BEN), ("Dora", bridge)])
-    assert [g.by for g in sheet.groups] == [("Anna", "Ben", "Dora"), ("Anna",), ("Dora",)]
+    assert [g.annotators for g in sheet.groups] == [("Anna", "Ben", "Dora"), ("Anna",), ("Dora",)]
 
 
 def test_separate_combine_delete_correct_add() -> None:
@@ -60,7 +60,7 @@ def test_separate_combine_delete_correct_add() -> None:
     assert [g.aliases for g in combined.groups[1:]] == [("Carol Lawrence", "Lawrence", "Rachel Zegler")]
     assert groups.separate(combined, 1).groups[1:] == SHEET.groups[1:]
     more = groups.add(SHEET, ["Isabella Boylston"], " Who danced? ")
-    assert (more.groups[-1].aliases, more.groups[-1].by, more.groups[-1].included) == (
+    assert (more.groups[-1].aliases, more.groups[-1].annotators, more.groups[-1].included) == (
         ("Isabella Boylston",),
         (),
         ("Who danced?",),

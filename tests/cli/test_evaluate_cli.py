@@ -179,12 +179,11 @@ def test_data_sets_are_listed_with_their_licence(run: Run) -> None:
 
 def test_a_download_says_licence_and_size_first(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from core.datasets import download as module
-    from core.datasets.download import Fetched
 
-    def fetch(url: str, target: Path, *, progress: Any, **_: Any) -> Fetched:
+    def fetch(url: str, target: Path, *, progress: Any, **_: Any) -> str:
         progress(0, 3_100_000)
         target.write_text('{"question": "Who?", "gold_answers": ["x"], "documents": [{"text": "x", "type": "correct"}]}\n')
-        return Fetched(target, 1, "ab")
+        return "ab"
 
     monkeypatch.setattr(module, "fetch", fetch)
     code, text, err = run("download", "ramdocs", "--json")

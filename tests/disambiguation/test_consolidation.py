@@ -42,15 +42,15 @@ def test_every_interpretation_is_placed_and_every_cluster_has_one_medoid(
     answers = [data.draw(st.sampled_from(["Ada", "Bo", "the Ada", "Cy Dee", "?"])) for _ in cloud]
     found = consolidate(said(answers), cloud, how)
     assert [p.index for p in found.placed] == list(range(len(cloud)))
-    assert len(set(found.kept)) == len(found.kept)
-    assert set(found.kept).isdisjoint(i for i, _ in found.dropped)
+    assert len(set(found.final)) == len(found.final)
+    assert set(found.final).isdisjoint(i for i, _ in found.dropped)
     clusters = {p.cluster for p in found.placed} - {NOISE}
     for cluster in clusters:
         members = [p for p in found.placed if p.cluster == cluster]
         assert sum(p.medoid for p in members) == 1
     alone = [p.index for p in found.placed if p.cluster == NOISE]
-    assert set(alone) == {i for i in alone if i in found.kept or i in dict(found.dropped)}
-    assert {p.index for p in found.placed if p.medoid} == set(found.kept)
+    assert set(alone) == {i for i in alone if i in found.final or i in dict(found.dropped)}
+    assert {p.index for p in found.placed if p.medoid} == set(found.final)
     assert all(np.isfinite([p.x, p.y]).all() for p in found.placed)
     assert consolidate(said(answers), cloud, how) == found
 
@@ -81,7 +81,7 @@ def test_two_meanings_and_a_stray_one() -> None:
     for same in ("decides", "ignored"):
         found = consolidate(said(answers, verified=False), vectors, Consolidation(same_answer=same))  # type: ignore[arg-type]
         assert [p.cluster for p in found.placed] == [0, 0, 0, 1, 1, 1, NOISE]
-        assert found.kept == (1, 4)
+        assert found.final == (1, 4)
         assert [i for i, _ in found.dropped] == [6]
 
 
@@ -91,7 +91,7 @@ def test_two_meanings_and_a_stray_one() -> None:
 )
 def test_what_becomes_of_an_unclustered_one(unclustered: str, verified: bool | None, kept: int) -> None:
     found = consolidate(said(["Ada"], verified), rows(0.3), Consolidation(unclustered=unclustered))  # type: ignore[arg-type]
-    assert (len(found.kept), len(found.dropped)) == (kept, 1 - kept)
+    assert (len(found.final), len(found.dropped)) == (kept, 1 - kept)
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -103,14 +103,14 @@ def test_none_one_and_two(how: Consolidation) -> None:
 
 def test_two_of_one_answer_are_one_interpretation() -> None:
     found = consolidate(said(["Ada", "ada"]), rows(0.1, 2.0), Consolidation())
-    assert len(found.kept) == 1
+    assert len(found.final) == 1
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, float("nan")])
 def test_embeddings_that_are_all_equal(value: float) -> None:
     vectors = np.full((30, 8), value, np.float32)
     found = consolidate(said(["Ada"] * 30), vectors, Consolidation(same_answer="ignored"))
-    assert len(found.kept) == 1
+    assert len(found.final) == 1
     assert {(p.x, p.y) for p in found.placed} == {(0.0, 0.0)}
 
 
@@ -119,7 +119,7 @@ def test_conservative_gives_fewer() -> None:
     answers = [f"answer {i}" for i in range(7)]
     many = consolidate(said(answers), vectors, Consolidation(unclustered="drop", same_answer="ignored"))
     few = consolidate(said(answers), vectors, Consolidation("conservative", unclustered="drop", same_answer="ignored"))
-    assert len(few.kept) < len(many.kept) == 3
+    assert len(few.final) < len(many.final) == 3
 
 
 def test_the_map_keeps_distances_of_a_plane() -> None:

@@ -76,12 +76,12 @@ def test_multi_rows(tmp_path: Path) -> None:
     ("read", "row", "says"),
     [
         (read_reading, "{", "line 2: not JSON"),
-        (read_reading, {**READING, "passage": None}, "line 2, field 'passage': must be a str"),
-        (read_reading, {**READING, "answers": "Ada"}, "line 2, field 'answers': must be a list"),
-        (read_reading, {**READING, "answers": ["Ada", 3]}, "line 2, field 'answers': must be a list of texts"),
-        (read_multi, {**MULTI, "passages": [{"title": "A"}]}, "line 2, field 'passages'"),
-        (read_multi, {**MULTI, "answers": ["Red"]}, "line 2, field 'answers': must be a list of alias lists"),
-        (read_multi, {**MULTI, "negatives": [3]}, "line 2, field 'negatives'"),
+        (read_reading, {**READING, "passage": None}, "line 2, field 'passage': expected text, found nothing"),
+        (read_reading, {**READING, "answers": "Ada"}, "line 2, field 'answers': expected a list"),
+        (read_reading, {**READING, "answers": ["Ada", 3]}, "line 2, field 'answers[1]': expected str, found 3"),
+        (read_multi, {**MULTI, "passages": [{"title": "A"}]}, "line 2, field 'passages[0].text': expected text"),
+        (read_multi, {**MULTI, "answers": ["Red"]}, "line 2, field 'answers[0]': expected list, found 'Red'"),
+        (read_multi, {**MULTI, "negatives": [3]}, "line 2, field 'negatives[0]': expected text"),
         (read_multi, {"question": "q"}, "line 2, field 'passages'"),
     ],
 )
@@ -245,7 +245,7 @@ def test_pairs_of_ambignq(tmp_path: Path) -> None:
         ("Who played it?", [("Who played it in 1961?", ("Actor 1961",)), ("Who played it in 2021?", ("Actor 2021",))])
     ]
     miner = Miner([(f"T{i}", f"Who played it number {i} said a long passage about playing.") for i in range(30)])
-    (example,) = statement_examples(path, miner, None, context=3)
+    (example,) = statement_examples(path, miner, context=3)
     assert set(example.gold) == {("Actor 1961",), ("Actor 2021",)}
     for names in example.gold:
         assert any(find_spans(text, names[0]) for _, text in example.passages)
@@ -296,14 +296,14 @@ def test_mining(tmp_path: Path) -> None:
         ("Bergen", "Bergen lies on the coast of Norway."),
         ("Tea", "Tea is a drink."),
     ]
-    miner = Miner(passages)
-    found = miner.neighbours(["What is the capital of Norway?"], 5, tmp_path)
+    miner = Miner(passages, tmp_path)
+    found = miner.neighbours(["What is the capital of Norway?"], 5)
     assert found.shape == (1, 3)
     assert list(found[0][:2]) == [0, 1]
-    assert (miner.neighbours(["What is the capital of Norway?"], 5, tmp_path) == found).all()  # from the cache
+    assert (miner.neighbours(["What is the capital of Norway?"], 5) == found).all()  # from the cache
     assert len(list(tmp_path.iterdir())) == 1
-    later = Miner([*passages[:2], ("Tea", "Tea is what the capital of Norway drinks: capital tea of Norway.")])
-    later.neighbours(["What is the capital of Norway?"], 5, tmp_path)
+    later = Miner([*passages[:2], ("Tea", "Tea is what the capital of Norway drinks: capital tea of Norway.")], tmp_path)
+    later.neighbours(["What is the capital of Norway?"], 5)
     assert len(list(tmp_path.iterdir())) == 2
     assert miner.without(found[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
     assert miner.without(found[0], [], [passages[0][1]], 1) == [passages[1]]
@@ -324,8 +324,8 @@ def test_reader_rows(tmp_path: Path) -> None:
     ]
     reading = load_reading([jsonl(tmp_path / "r.jsonl", *rows)])
     assert context_passages(None, reading)[0] == ("T0", "Ada0 wrote book 0 in the town.")
-    made = reader_rows(reading, Miner(context_passages(None, reading)), None, log=lambda _: None)
-    assert made == reader_rows(reading, Miner(context_passages(None, reading)), None, log=lambda _: None)
+    made = reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
+    assert made == reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
     with_answer = [r for r in made if r.answers]
     without = [r for r in made if not r.answers]
     assert len(with_answer) == 40

@@ -71,7 +71,7 @@ def test_documents_that_disagree() -> None:
         for i, p in enumerate(people)
     ]
     noise = [(f"Other {i}", "A film of that number, of all films, that nobody directed.") for i in range(6)]
-    found = conflicting_examples(reading, Miner(noise), None, 4, 10, 0, lambda _: None)
+    found = conflicting_examples(reading, Miner(noise), 4, 10, 0)
     assert len(found) == 4
     for e in found:
         assert len(e.gold) in (2, 3)
@@ -90,7 +90,7 @@ def test_namesakes_are_asked_about_by_one_name() -> None:
         for t, y in facts.items()
     ]
     noise = [("Other", "A company was founded, nobody knows when.")] * 4
-    found = namesake_examples(reading, Miner(noise), None, 5, 10, 0)
+    found = namesake_examples(reading, Miner(noise), 5, 10, 0)
     assert found
     for e in found:
         name = e.passages[0][0]

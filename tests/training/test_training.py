@@ -71,7 +71,7 @@ def test_the_marginal_loss_by_hand() -> None:
     want = torch.tensor([False, True])
     # first: (2 + 3) of (1 + 2 + 3 + 4); second: 1 of 3
     first, second = -math.log(5 / 10), -math.log(1 / 3)
-    assert float(marginal_loss(spans, nothing, gold, want)) == pytest.approx((first + second) / 2)
+    assert float(marginal_loss(spans, nothing, gold, want, torch.ones(2))) == pytest.approx((first + second) / 2)
     weight = torch.tensor([3.0, 1.0])
     assert float(marginal_loss(spans, nothing, gold, want, weight)) == pytest.approx((3 * first + second) / 4)
     assert float(marginal_loss(spans, nothing, gold, want, torch.zeros(2))) == 0.0

@@ -14,25 +14,25 @@ from core.settings import Settings
 from core.training import seq2seq
 from core.training.answerer import AnswererTask, JointTask, build
 from core.training.fid import FidTask
-from core.training.freezing import low_rank, whole
+from core.training.freezing import low_rank, merged
 from core.training.options import AnswererOptions, Seq2SeqOptions
-from core.training.runs import Made, miner, say
+from core.training.runs import TrainingParts
 
 
-def make(options: AnswererOptions, settings: Settings) -> Made:
+def make(options: AnswererOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError, ClusterError."""
     network = span_network(options, "answerer")
     if options.init:
         low_rank(network, options.rank, options.freeze)
 
     def save(trained: Any, folder: Path, details: dict[str, Any]) -> None:
-        save_span_network(whole(trained), folder, details)
+        save_span_network(merged(trained), folder, details)
 
     task = _task(options, settings, network.config)
     return network, JointTask(task, reader_task(options, settings, network.config)) if options.stage == "joint" else task, save
 
 
-def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> Made:
+def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError, ClusterError."""
     network, tokenizer = seq2seq.network_of(options, options.target)
     examples = _task(options, settings, SpanConfig())  # its examples are used
@@ -46,7 +46,7 @@ def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> Made:
         options.eoi_share,
         options.batch_tokens,
         target=options.target,
-        joined=options.joined,
+        joined_share=options.joined,
         collate=network.collate,
         repeat=options.repeat,
     )
@@ -57,4 +57,4 @@ def _task(options: Any, settings: Settings, config: SpanConfig) -> AnswererTask:
     """The task, with pseudo answers from the cluster of --ray where one is named."""
     with connected(options.ray, settings) as cluster:
         elsewhere = None if cluster is None else reading(cluster, options.reader)
-        return build(options, settings, config, miner, say, elsewhere)
+        return build(options, settings, config, elsewhere)

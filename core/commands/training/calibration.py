@@ -13,7 +13,7 @@ from core.settings import Settings
 from core.systems import SYSTEMS, options_of
 from core.systems.base.options import Options
 from core.training.calibration import (
-    ENOUGH,
+    MAX_END_PROBABILITY,
     CalibrationQuestion,
     cross_fitted,
     fit_calibration,
@@ -59,7 +59,7 @@ def raw_options(name: str) -> Options:
     """Options with which a system continues beyond its normal end, with uncalibrated probabilities."""
     raw = {"calibration": "off"}
     if "loop" in options_of(name).names():
-        return Options(top_k=TOP_K, stop_above=ENOUGH, clarify=False, extra=raw)
+        return Options(top_k=TOP_K, stop_above=MAX_END_PROBABILITY, clarify=False, extra=raw)
     return Options(top_k=TOP_K, max_answers=MAX_ANSWERS, clarify=False, extra={**raw, "threshold": 0.0})
 
 
@@ -69,7 +69,7 @@ def _questions_by_corpus(engine: Engine, options: CalibrationOptions) -> dict[st
         pairs = zip(*own_passages(engine, options.multi, options.limit, options.seed))
         questions = [
             CalibrationQuestion(
-                str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), e.source, (e.gold,)
+                str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), (e.gold,)
             )
             for i, (e, passages) in enumerate(pairs)
         ]
@@ -79,6 +79,6 @@ def _questions_by_corpus(engine: Engine, options: CalibrationOptions) -> dict[st
         name, limit = folder.resolve().name, -(-options.limit // len(options.annotated))
         examples, _ = held_out_passages(engine, [folder], 1, limit, options.seed, options.skip)
         questions_by_corpus[name] = [
-            CalibrationQuestion(f"{name}/{i}", t.Question(e.question), name, (e.gold,)) for i, e in enumerate(examples)
+            CalibrationQuestion(f"{name}/{i}", t.Question(e.question), (e.gold,)) for i, e in enumerate(examples)
         ]
     return questions_by_corpus

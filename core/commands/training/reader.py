@@ -16,7 +16,7 @@ from core.training.data.excluded import excluded_questions
 from core.training.freezing import freeze
 from core.training.options import AnswererOptions, ReaderOptions
 from core.training.reader import ReaderTask
-from core.training.runs import Made, miner, say
+from core.training.runs import TrainingParts, miner, say
 
 # passages without an answer that the reader is shown of each question with several: all of them would be nine tenths of its rows
 EMPTY_PASSAGES = 2
@@ -25,7 +25,7 @@ SIZES: dict[str, Any] = {"mpnet": {"max_tokens": 256, "max_answer_tokens": 24}}
 HELD_OUT_ROWS = 1_500  # of the annotated folders: reading them all would take minutes at each evaluation
 
 
-def make(options: ReaderOptions, settings: Settings) -> Made:
+def make(options: ReaderOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError."""
     network = span_network(options, "reader")
     return network, reader_task(options, settings, network.config), save_span_network
@@ -52,12 +52,12 @@ def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, co
     reading = excluded.without(mixtures.load_reading(options.reading, seed=seed))
     if options.limit:
         reading = random.Random(seed).sample(reading, min(options.limit, len(reading)))
-    index, cache = miner(options, settings, reading)
-    single = mixtures.reader_rows(reading, index, cache, seed, say)
+    index = miner(options, settings, reading)
+    single = mixtures.reader_rows(reading, index, seed, say)
     multi = mixtures.reader_rows_of_multi(excluded.without(mixtures.load_multi(options.multi)), seed, EMPTY_PASSAGES)
     statements: list[Reading] = []
     if options.ambignq:
-        examples = mixtures.statement_examples(options.ambignq, index, cache, context=2, seed=seed)
+        examples = mixtures.statement_examples(options.ambignq, index, context=2, seed=seed)
         statements = mixtures.reader_rows_of_multi(excluded.without(examples))
     annotated: list[Reading] = []
     held_out: list[Reading] = []
@@ -72,6 +72,6 @@ def reader_task(options: ReaderOptions | AnswererOptions, settings: Settings, co
     dev_reading = mixtures.load_reading(options.reading_dev, keep={})
     dev_reading = rng.sample(dev_reading, min(400, len(dev_reading)))
     held_out = rng.sample(held_out, min(HELD_OUT_ROWS, len(held_out)))
-    held_out += mixtures.reader_rows(dev_reading, index, cache, seed, say)
+    held_out += mixtures.reader_rows(dev_reading, index, seed, say)
     say(f"{len(rows)} training rows ({sum(not r.answers for r in rows)} without an answer), {len(held_out)} held out")
     return ReaderTask(rows, held_out, config, options.batch_tokens)

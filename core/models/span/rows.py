@@ -7,7 +7,7 @@ several overlapping rows.  Spans start and end only at word boundaries of the pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -38,6 +38,9 @@ class Rows:
     def select(self, indexes: Sequence[int]) -> Rows:
         """Some of the rows; `passage` still indexes all passages."""
         return Rows(*([column[i] for i in indexes] for column in vars(self).values()))
+    def first(self, count: int) -> Rows:
+        """The first `count` rows, or all of them."""
+        return Rows(*(getattr(self, f.name)[:count] for f in fields(self)))
 
     def edges(self, row: int) -> tuple[dict[int, int], dict[int, int]]:
         """The tokens at which a span may start and end: (by its first character, by its end)."""

@@ -1,13 +1,13 @@
 """Training data in chunks: which examples a chunk holds, and batches that can be resumed after any group of a chunk.
 
-A chunk depends only on (seed, number of the chunk), so a position is the chunk and the number of its groups done.
+A chunk depends only on (seed, number of the chunk), so a position is the chunk and the number of its finished groups.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -32,7 +32,7 @@ def draw(
     total = sum(share for _, share in sources)
     for n, (examples, share) in enumerate(sources):
         count = max(1, round(size * share / total))
-        shuffled, order = -1, list(range(len(examples)))
+        shuffled, order = -1, list[int]()
         for i in range(chunk * count, (chunk + 1) * count):
             epoch, k = divmod(i, len(examples))
             if epoch != shuffled:
@@ -51,13 +51,18 @@ def like_with_like(
     epoch, part = divmod(chunk, max(1, len(examples) // size))
     order = list(range(len(examples)))
     random.Random(f"{seed}-{epoch}").shuffle(order)
-    picked = sorted((examples[i] for i in order[part * size : (part + 1) * size]), key=length)
-    groups: list[list[U]] = [[]]
-    for example in picked:
-        if groups[-1] and not fits(groups[-1], example):
+    selected = sorted((examples[i] for i in order[part * size : (part + 1) * size]), key=length)
+    return grouped(selected, fits, f"{seed}-{chunk}-order")
+
+
+def grouped(examples: Iterable[U], fits: Callable[[list[U], U], bool], seed: str) -> list[list[U]]:
+    """The examples in their order, in groups that are shuffled: a group ends where the next example does not fit."""
+    groups: list[list[U]] = []
+    for example in examples:
+        if not groups or not fits(groups[-1], example):
             groups.append([])
         groups[-1].append(example)
-    random.Random(f"{seed}-{chunk}-order").shuffle(groups)
+    random.Random(seed).shuffle(groups)
     return groups
 
 
@@ -87,7 +92,7 @@ def batches(task: Grouped, seed: int, start: int, workers: int = 0) -> Iterator[
     `workers`: processes that make the chunks ahead of time, in the same order (0: none, this process makes each when it is needed).  A GPU waits
     for one process's tokenising.  Raises InputError after EMPTY chunks without a batch.
     """
-    first, done = divmod(start, GROUPS)
+    first, finished = divmod(start, GROUPS)
     if workers:  # a chunk has dozens of tensors: as many file descriptors would soon be too many
         torch.multiprocessing.set_sharing_strategy("file_system")
     # a generator of its own: the order of a run does not depend on how often it was resumed
@@ -100,10 +105,10 @@ def batches(task: Grouped, seed: int, start: int, workers: int = 0) -> Iterator[
         generator=torch.Generator(),
     )
     empty = 0
-    for chunk, made in zip(itertools.count(first), loader):
-        empty = 0 if made else empty + 1
+    for chunk, tensors in zip(itertools.count(first), loader):
+        empty = 0 if tensors else empty + 1
         if empty == EMPTY:
             raise InputError("no training question has an answer in its passages; check the training files")
-        for n, batch in enumerate(made[done:], done + 1):
-            yield (chunk * GROUPS + n if n < len(made) else (chunk + 1) * GROUPS), batch
-        done = 0
+        for n, batch in enumerate(tensors[finished:], finished + 1):
+            yield (chunk * GROUPS + n if n < len(tensors) else (chunk + 1) * GROUPS), batch
+        finished = 0

@@ -10,8 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from core.disambiguation.conflicts import answer_form
 from core.text import find_spans, has_answer, normalize_answer, shares_words
@@ -56,17 +55,11 @@ def replaced(text: str, answers: Sequence[str], other: str) -> str | None:
 
 
 def conflicting_examples(
-    reading: Sequence[ReadingExample],
-    miner: Miner,
-    cache: Path | None,
-    context: int,
-    limit: int,
-    seed: int,
-    log: Callable[[str], None],
+    reading: Sequence[ReadingExample], miner: Miner, context: int, limit: int, seed: int
 ) -> list[MultiExample]:
     """At most `limit` questions over two or three documents that disagree and neighbours that lack the answers.
 
-    `context`: passages per question.  `cache`: folder of the neighbours that were found.
+    `context`: passages per question.
     """
     rng = random.Random(f"{seed}-conflicts")
     answers_of: dict[str, list[str]] = defaultdict(list)
@@ -77,16 +70,14 @@ def conflicting_examples(
             answers_of[kind].append(answer)
             if e.title and e.source != "qamr" and len(e.question.split()) >= 5 and len(e.passage.split()) >= 30:
                 usable.append((e, kind))
-    chosen = rng.sample(usable, min(limit, len(usable)))
-    log(f"mining neighbours of {len(chosen)} questions whose documents disagree")
-    found = miner.neighbours([e.question for e, _ in chosen], 12, cache)
+    sampled = rng.sample(usable, min(limit, len(usable)))
     out = []
-    for (e, kind), neighbours in zip(chosen, found):
+    for (e, kind), neighbours in zip(sampled, miner.neighbours([e.question for e, _ in sampled], 12)):
         passages = [(e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng))]
         gold = [e.answers]
-        wanted = 1 if rng.random() < 0.75 else 2
+        n_conflicting = 1 if rng.random() < 0.75 else 2
         for other in rng.sample(answers_of[kind], min(12, len(answers_of[kind]))):
-            if len(gold) > wanted or any(shares_words(other, names) for names in gold) or not normalize_answer(other):
+            if len(gold) > n_conflicting or any(shares_words(other, names) for names in gold) or not normalize_answer(other):
                 continue
             if (text := replaced(e.passage, e.answers, other)) is not None:
                 passages.append((e.title, crop(text, (other,), PASSAGE_WORDS, rng)))
@@ -99,7 +90,7 @@ def conflicting_examples(
     return out
 
 
-def _asked_of(e: ReadingExample) -> tuple[str, str] | None:
+def _name_and_pattern(e: ReadingExample) -> tuple[str, str] | None:
     """(what the example's thing is called, the question with the thing left out); None if the question does not name it."""
     name = _IN_BRACKETS.sub("", e.title)
     pattern = re.compile(rf"\b{re.escape(name)}\b", re.I)
@@ -109,27 +100,24 @@ def _asked_of(e: ReadingExample) -> tuple[str, str] | None:
 
 
 def namesake_examples(
-    reading: Sequence[ReadingExample], miner: Miner, cache: Path | None, context: int, limit: int, seed: int
+    reading: Sequence[ReadingExample], miner: Miner, context: int, limit: int, seed: int
 ) -> list[MultiExample]:
     """At most `limit` questions whose name means two to six things, a passage about each, and neighbours without an answer."""
     rng = random.Random(f"{seed}-namesakes")
     by_question: dict[str, dict[str, ReadingExample]] = defaultdict(dict)
     for e in reading:
-        if len(min(e.answers, key=len).split()) <= 2 * MAX_ANSWER_WORDS and (asked := _asked_of(e)):
-            by_question[asked[1]].setdefault(asked[0], e)
+        if len(min(e.answers, key=len).split()) <= 2 * MAX_ANSWER_WORDS and (parts := _name_and_pattern(e)):
+            name, pattern = parts
+            by_question[pattern].setdefault(name, e)
     groups = [list(group.items()) for group in by_question.values() if len(group) > 1]
-    sets: list[list[tuple[str, ReadingExample]]] = []
-    for group in groups:
-        for _ in range(len(group)):
-            sets.append(rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group))))
+    sets = [rng.sample(group, min(rng.randint(2, MAX_NAMESAKES), len(group))) for group in groups for _ in group]
     sets = rng.sample(sets, min(limit, len(sets)))
-    found = miner.neighbours([chosen[0][1].question for chosen in sets], 12, cache)
     out = []
-    for chosen, neighbours in zip(sets, found):
-        name, first = chosen[0]
+    for members, neighbours in zip(sets, miner.neighbours([members[0][1].question for members in sets], 12)):
+        name, first = members[0]
         passages, gold = [], list[tuple[str, ...]]()
-        for own, e in chosen:
-            text = re.sub(rf"\b{re.escape(own)}\b", name.replace("\\", r"\\"), e.passage, flags=re.I)
+        for other_name, e in members:
+            text = re.sub(rf"\b{re.escape(other_name)}\b", name.replace("\\", r"\\"), e.passage, flags=re.I)
             answers = tuple(a for a in e.answers if has_answer(text, [a]) and not shares_words(a, [name]))
             if not answers or any(shares_words(a, names) for a in answers for names in gold):
                 continue
@@ -137,6 +125,6 @@ def namesake_examples(
             gold.append(answers)
         if len(gold) > 1:
             names = [a for answers in gold for a in answers]
-            others = miner.without(neighbours, names, [e.passage for _, e in chosen], max(1, context - len(gold)))
+            others = miner.without(neighbours, names, [e.passage for _, e in members], max(1, context - len(gold)))
             out.append(MultiExample(first.question, (*passages, *others), tuple(gold), "namesakes"))
     return out

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 from core import json_io
 from core.disk import plain_or_gz
 from core.errors import FormatError
+from core.json_io import FieldReader
 from core.text import find_spans, normalize_answer
 
 Titled = tuple[str, str]  # (title, text)
@@ -60,12 +61,6 @@ class Reading:
     answers: tuple[str, ...]
 
 
-def _need(row: dict[str, Any], name: str, kind: type, path: Path, line: int) -> Any:
-    if not isinstance(row.get(name), kind):
-        raise FormatError(f"must be a {kind.__name__}", file=path, line=line, field=name)
-    return row[name]
-
-
 def _clean(text: str) -> str:
     return " ".join(text.split())
 
@@ -76,12 +71,9 @@ def read_reading(path: Path) -> Iterator[ReadingExample]:
     Others are left out: truncated answers would be learned.  Raises FormatError.
     """
     for number, row in json_io.read_lines(path):
-        passage = _clean(_need(row, "passage", str, path, number))
-        question = _clean(_need(row, "question", str, path, number))
-        given = _need(row, "answers", list, path, number)
-        if not all(isinstance(a, str) for a in given):
-            raise FormatError("must be a list of texts", file=path, line=number, field="answers")
-        answers = tuple(a for a in given if find_spans(passage, a))
+        fields = FieldReader(path, line=number)
+        passage, question = (_clean(fields.text(row.get(name), name, empty=True)) for name in ("passage", "question"))
+        answers = tuple(a for a in fields.items(row.get("answers"), "answers", str, empty=True) if find_spans(passage, a))
         source = str(row.get("source", path.stem))
         if "[PAR]" in passage:  # several documents in one string; the title marks are no prose
             continue
@@ -92,33 +84,32 @@ def read_reading(path: Path) -> Iterator[ReadingExample]:
 def read_multi(path: Path) -> Iterator[MultiExample]:
     """The rows of a `multi` file.  Raises FormatError."""
     for number, row in json_io.read_lines(path):
-        passages = _need(row, "passages", list, path, number)
-        answers = _need(row, "answers", list, path, number)
-        if not all(isinstance(p, dict) and isinstance(p.get("text"), str) for p in passages):
-            raise FormatError("each passage must be an object with a text", file=path, line=number, field="passages")
-        if not all(isinstance(a, list) and all(isinstance(x, str) for x in a) for a in answers):
-            raise FormatError("must be a list of alias lists", file=path, line=number, field="answers")
+        fields = FieldReader(path, line=number)
+        passages = fields.items(row.get("passages"), "passages", dict, empty=True)
+        for i, p in enumerate(passages):
+            fields.text(p.get("text"), f"passages[{i}].text", empty=True)
+        answers = fields.items(row.get("answers"), "answers", list, empty=True)
         bad: list[str] = []
-        for field_name in ("negatives", "wrong_answers"):
-            for wrong in row.get(field_name) or ():
+        for name in ("negatives", "wrong_answers"):
+            for i, wrong in enumerate(row.get(name) or ()):
                 first = wrong[0] if isinstance(wrong, list) and wrong else wrong
-                if first and not isinstance(first, str):
-                    raise FormatError("must be a list of texts or alias lists", file=path, line=number, field=field_name)
-                bad += [first] if first else []
+                bad += [fields.text(first, f"{name}[{i}]", empty=True)] if first else []
         wrong_keys = {normalize_answer(b) for b in bad}
         gold: dict[str, tuple[str, ...]] = {}
-        for aliases in answers:  # ASQA repeats an answer for each disambiguated question
-            kept = tuple(a for a in aliases if normalize_answer(a) not in wrong_keys)  # no targets that were judged wrong
-            if kept:
-                gold.setdefault(normalize_answer(kept[0]), kept)
-        passages, extra = _supporting_first(passages, row, path, number)
+        for i, aliases in enumerate(answers):  # ASQA repeats an answer for each disambiguated question
+            names = fields.items(aliases, f"answers[{i}]", str, empty=True)
+            right = tuple(a for a in names if normalize_answer(a) not in wrong_keys)  # no targets that were judged wrong
+            if right:
+                gold.setdefault(normalize_answer(right[0]), right)
+        supporting = fields.items(row.get("supporting", []), "supporting", str, empty=True)
+        passages, extra = _supporting_first(passages, supporting)
         extra |= {"origin": [p.get("origin") for p in passages]}
         if row.get("no_answer") is True and not gold:
             extra["no_answer"] = True
         elif row.get("answers_known") is False and bad and not row["answers"]:
             extra["negatives_only"] = True
         yield MultiExample(
-            _clean(_need(row, "question", str, path, number)),
+            _clean(fields.text(row.get("question"), "question", empty=True)),
             tuple((_clean(str(p.get("title") or "")), _clean(p["text"])) for p in passages),
             tuple(gold.values()),
             str(row.get("source", path.stem)),
@@ -127,22 +118,11 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
         )
 
 
-def _supporting_first(passages: list[Any], row: dict[str, Any], path: Path, line: int) -> tuple[list[Any], dict[str, Any]]:
-    """(passages, extra): passages that people named as evidence come first, as in `read_annotated`.
-
-    `extra` is {} if the row names none.
-    """
-    given = row.get("supporting", [])
-    if not isinstance(given, list) or not all(isinstance(i, str) for i in given):
-        raise FormatError("must be a list of passage ids", file=path, line=line, field="supporting")
-    known = [p.get("id") for p in passages]
-    found = [i for i in dict.fromkeys(given) if i in known]
-    if not found:
-        return passages, {}
-    order = sorted(range(len(passages)), key=lambda k: known[k] not in found)  # stable
-    count = sum(i in found for i in known)  # two corpora may use one id
-    ordered = [passages[k] for k in order]
-    return ordered, {"supporting": [p["id"] for p in ordered[:count]]}
+def _supporting_first(passages: list[Any], supporting: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    """(passages, extra): passages that people named as evidence come first, as in `read_annotated`; `extra` has their ids, if there are any."""
+    ordered = sorted(passages, key=lambda p: p.get("id") not in supporting)
+    ids = [p["id"] for p in passages if p.get("id") in supporting]  # two corpora may use one id
+    return ordered, {"supporting": ids} if ids else {}
 
 
 def read_passages_tsv(path: Path) -> dict[str, Titled]:

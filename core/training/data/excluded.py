@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from core import json_io
 from core.errors import FormatError
 from core.text import normalize_answer
 
@@ -23,27 +22,23 @@ class Excluded:
 
     def without(self, examples: Sequence[Example]) -> list[Example]:
         """The examples (with `question`, and disambiguated questions in `extra["questions"]`) that ask none of the questions."""
-        if not self.questions:
-            return list(examples)
-        return [e for e in examples if self.questions.isdisjoint(map(normalize_answer, _asked(e)))]
+        return [e for e in examples if self.questions.isdisjoint(map(normalize_answer, _example_questions(e)))]
 
 
-def _asked(example: Any) -> Iterator[str]:
+def _example_questions(example: Any) -> Iterator[str]:
     yield example.question
     yield from getattr(example, "extra", {}).get("questions", ())
 
 
 def questions_of(path: Path) -> Iterator[str]:
     """Every question and disambiguated question of a file in one of the documented layouts.  Raises FormatError."""
-    opener = gzip.open if path.suffix == ".gz" else open
+    rows = (row for _, row in json_io.read_lines(path)) if ".jsonl" in path.name else json_io.read(path)
     try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            rows = [json.loads(line) for line in file if line.strip()] if ".jsonl" in path.name else json.load(file)
         for row in rows:
             yield row["question"]
             for pair in [*row.get("qa_pairs", ()), *(p for a in row.get("annotations", ()) for p in a.get("qaPairs", ()))]:
                 yield pair["question"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"not a file of questions: {error}", file=path) from None
 
 

@@ -38,24 +38,22 @@ def held_out_passages(
         raise InputError("no annotated folder is named: --annotated FOLDER (questions.json and passages.tsv)")
     names = [folder.resolve().name for folder in folders]
     if twice := {n for n in names if names.count(n) > 1}:
-        raise InputError(
-            f"two annotated folders are named {', '.join(sorted(twice))}: their corpora are told apart by that name"
-        )
-    chosen: list[MultiExample] = []
-    found: list[Sequence[RetrievedPassage]] = []
+        raise InputError(f"two annotated folders are named {', '.join(sorted(twice))}: a corpus has the name of its folder")
+    questions: list[MultiExample] = []
+    passages: list[Sequence[RetrievedPassage]] = []
     for number, (name, folder) in enumerate(zip(names, folders)):
         _, examples = annotated_examples(folder, held_out=SHARE)
         if limit or skip:
-            most, first = (
+            count, first = (
                 n // len(folders) + (number < n % len(folders)) for n in (limit or len(folders) * len(examples), skip)
             )
             order = list(range(len(examples)))
             random.Random(seed).shuffle(order)
-            examples = [examples[i] for i in sorted(order[first : first + most])]
+            examples = [examples[i] for i in sorted(order[first : first + count])]
         engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])  # left as it is where it was built before
-        found += engine.corpus(name).search_many([e.question for e in examples], top_k)
-        chosen += [replace(e, extra={**e.extra, "folder": name}) for e in examples]
-    return chosen, found
+        passages += engine.corpus(name).search_many([e.question for e in examples], top_k)
+        questions += [replace(e, extra={**e.extra, "folder": name}) for e in examples]
+    return questions, passages
 
 
 def own_passages(
@@ -64,15 +62,12 @@ def own_passages(
     """(questions with an answer, the passages that each brings), in random order, because files list source after
     source.
 
-    Raises FormatError, and InputError if no question is left.
+    Raises FormatError, and InputError if no question remains.
     """
     examples = [e for file in files for e in read_multi(file) if e.passages and e.gold]
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")
     random.Random(seed).shuffle(examples)
     examples = examples[: limit or None]
-    found: list[Sequence[RetrievedPassage]] = []
-    for e in examples:
-        passages = [Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)]
-        found.append(as_retrieved(e.question, passages, engine.similarity))
-    return examples, found
+    passages_of = [[Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)] for e in examples]
+    return examples, [as_retrieved(e.question, passages, engine.similarity) for e, passages in zip(examples, passages_of)]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,13 @@ from core.training.data.examples import Titled
 
 
 class Miner:
-    """BM25 over passages in memory.  For training only: corpora that people search are in core.retrieval."""
+    """BM25 over passages in memory.  For training only: corpora that people search are in core.retrieval.
 
-    def __init__(self, passages: Sequence[Titled]) -> None:
-        self.passages = list(passages)
+    `cache`: folder for the neighbours, under a digest of what they depend on.
+    """
+
+    def __init__(self, passages: Sequence[Titled], cache: Path | None = None) -> None:
+        self.passages, self.cache = list(passages), cache
         self._stemmer = Stemmer.Stemmer("english")
 
     @cached_property
@@ -33,20 +37,20 @@ class Miner:
         index.index(bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False), show_progress=False)
         return index
 
-    def neighbours(self, questions: Sequence[str], k: int, cache: Path | None = None) -> np.ndarray:
-        """Indices (questions, at most k) of passages, best first; cached in `cache` under a digest of the inputs."""
+    def neighbours(self, questions: Sequence[str], k: int) -> np.ndarray:
+        """Indices (questions, at most k) of passages, best first."""
         if not self.passages or not len(questions):
             return np.zeros((len(questions), 0), np.int32)
-        file = cache / f"neighbours-{self._key(questions, k)}.npy" if cache else None
+        file = self.cache / f"neighbours-{self._key(questions, k)}.npy" if self.cache else None
         if file and file.exists():
             return np.asarray(np.load(file))
         tokens = bm25s.tokenize(list(questions), stopwords="en", stemmer=self._stemmer, show_progress=False)
-        found, _ = self._index.retrieve(tokens, k=min(k, len(self.passages)), show_progress=False, n_threads=1)
-        found = np.asarray(found).astype(np.int32)
+        ids, _ = self._index.retrieve(tokens, k=min(k, len(self.passages)), show_progress=False, n_threads=1)
+        indexes = np.asarray(ids).astype(np.int32)
         if file:
             with disk.replacing(file) as draft, draft.open("wb") as out:  # several processes may make the same file
-                np.save(out, found)
-        return found
+                np.save(out, indexes)
+        return indexes
 
     def _key(self, questions: Sequence[str], k: int) -> str:
         """A digest of everything that the neighbours depend on: 16 hexadecimal digits."""
@@ -55,14 +59,8 @@ class Miner:
             digest.update(json.dumps(passage).encode())
         return digest.hexdigest()[:16]
 
-    def without(self, neighbours: np.ndarray, answers: Sequence[str], taken: Sequence[str], limit: int) -> list[Titled]:
-        """The first `limit` neighbours that hold none of the answers and are not among `taken` (texts)."""
-        out: list[Titled] = []
-        heads = {t[:60] for t in taken}
-        for i in neighbours:
-            title, text = self.passages[int(i)]
-            if text[:60] not in heads and not has_answer(f"{title} {text}", answers):
-                out.append((title, text))
-                if len(out) == limit:
-                    break
-        return out
+    def without(self, neighbours: np.ndarray, answers: Sequence[str], excluded: Sequence[str], limit: int) -> list[Titled]:
+        """The first `limit` neighbours that hold none of the answers and are not among the `excluded` texts."""
+        heads = {text[:60] for text in excluded}
+        passages = (self.passages[int(i)] for i in neighbours)
+        return list(islice((p for p in passages if p[1][:60] not in heads and not has_answer(" ".join(p), answers)), limit))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core import json_io
 from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.text import has_answer
@@ -46,7 +46,7 @@ def context_passages(path: Path | None, reading: Sequence[ReadingExample]) -> li
 
 
 def reader_rows(
-    reading: Sequence[ReadingExample], miner: Miner, cache: Path | None, seed: int = 0, log: Callable[[str], None] = print
+    reading: Sequence[ReadingExample], miner: Miner, seed: int = 0, log: Callable[[str], None] = print
 ) -> list[Reading]:
     """Each example once with its passage; a third of them also with a passage that looks right and holds no answer."""
     rng = random.Random(seed)
@@ -54,13 +54,12 @@ def reader_rows(
     for e in reading:
         if e.title and e.passage not in by_title[e.title][-3:]:
             by_title[e.title].append(e.passage)
-    chosen = [e for e in reading if e.source != "qamr" and rng.random() < 0.45]
-    log(f"mining neighbours of {len(chosen)} questions in {len(miner.passages)} passages")
-    found = miner.neighbours([e.question for e in chosen], 12, cache)
+    sampled = [e for e in reading if e.source != "qamr" and rng.random() < 0.45]
+    log(f"mining neighbours of {len(sampled)} questions in {len(miner.passages)} passages")
     rows = [Reading(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
-    for e, neighbours in zip(chosen, found):
-        same = by_title[e.title] if e.title and rng.random() < 0.5 else []
-        other = next((p for p in rng.sample(same, len(same)) if not has_answer(p, e.answers)), None)
+    for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
+        of_title = by_title[e.title] if e.title and rng.random() < 0.5 else []
+        other = next((p for p in rng.sample(of_title, len(of_title)) if not has_answer(p, e.answers)), None)
         if other is not None:
             rows.append(Reading(e.question, (e.title, crop(other, (), PASSAGE_WORDS, rng)), ()))
         elif mined := miner.without(neighbours, e.answers, [e.passage], 3):
@@ -71,11 +70,8 @@ def reader_rows(
 
 def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]]:
     """AmbigNQ light: (prompt question, [(disambiguated question, aliases)]) of annotations with several answers."""
+    rows = json_io.read(path)
     out = []
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # not JSON, or not UTF-8
-        raise FormatError(f"not JSON: {error}", file=path) from None
     number = 0
     try:
         for number, row in enumerate(rows, 1):  # noqa: B007
@@ -90,32 +86,31 @@ def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]
     return out
 
 
-def statement_examples(path: Path, miner: Miner, cache: Path | None, context: int = 5, seed: int = 0) -> list[MultiExample]:
+def statement_examples(path: Path, miner: Miner, context: int = 5, seed: int = 0) -> list[MultiExample]:
     """AmbigNQ's answer sets over passages into which a statement of each pair was set (core.training.data.statements)."""
     rng = random.Random(seed)
     pairs_of = load_pairs(path)
-    found = miner.neighbours([question for question, _ in pairs_of], 20, cache)
     out = []
-    for (question, pairs), neighbours in zip(pairs_of, found):
+    for (question, pairs), neighbours in zip(pairs_of, miner.neighbours([question for question, _ in pairs_of], 20)):
         pairs = rng.sample(pairs, min(len(pairs), context))
         aliases = [a for _, names in pairs for a in names]
         mined = miner.without(neighbours, aliases, [], 2 * context + len(pairs))
         if len(mined) < len(pairs) + 1:
             continue
-        passages, gold, asked = [], [], []
+        passages, gold, questions = [], [], []
         for (clarified, names), (title, text) in zip(pairs, mined):
             sentence = statement(clarified, rng.choice(names), rng)
             if sentence is None or not has_answer(sentence, names):
                 continue
             passages.append((title, insert(sentence, text, rng)))
             gold.append(names)
-            asked.append(clarified)
+            questions.append(clarified)
         if gold:
-            rest = [
+            others = [
                 (t, crop(p, (), PASSAGE_WORDS, rng))
                 for t, p in mined[len(pairs) : len(pairs) + max(1, context - len(passages))]
             ]
-            out.append(MultiExample(question, (*passages, *rest), tuple(gold), "ambignq", extra={"questions": asked}))
+            out.append(MultiExample(question, (*passages, *others), tuple(gold), "ambignq", extra={"questions": questions}))
     return out
 
 
@@ -130,35 +125,46 @@ def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple
     examples, passages = read_annotated(folder)
     ids = list(passages)
     miner = Miner([passages[i] for i in ids])
-    found = miner.neighbours([e.question for e in examples], context + 6)
     out = []
-    for e, neighbours in zip(examples, found):
+    for e, neighbours in zip(examples, miner.neighbours([e.question for e in examples], context + 6)):
         supporting = set(e.extra["supporting"])
-        taken = [ids[i] for i in neighbours if ids[i] not in supporting][: max(2, context - len(supporting))]
+        added = [ids[i] for i in neighbours if ids[i] not in supporting][: max(2, context - len(supporting))]
         out.append(
             MultiExample(
                 e.question,
-                (*e.passages, *(passages[i] for i in taken)),
+                (*e.passages, *(passages[i] for i in added)),
                 e.gold,
                 e.source,
-                extra={**e.extra, "context": [*e.extra["supporting"], *taken]},
+                extra={**e.extra, "context": [*e.extra["supporting"], *added]},
             )
         )
     if held_out and any("split" in e.extra for e in out):
-        split = [e.extra.get("split") for e in out]
-        if odd := next((s for s in split if s not in ("train", "held out")), None) or (None in split and "no split"):
+        splits = [e.extra.get("split") for e in out]
+        if odd := next((s for s in splits if s not in ("train", "held out")), None) or (None in splits and "no split"):
             raise FormatError(
                 f"a question has {odd!r} as its split: each has 'train' or 'held out'",
                 file=plain_or_gz(folder / "questions.json"),
             )
-        return [e for e in out if e.extra["split"] == "train"], [e for e in out if e.extra["split"] == "held out"]
-    # every k-th block of 15 neighbouring questions: a block shares its topic, so whole blocks are held out
-    blocks = [out[i : i + 15] for i in range(0, len(out), 15)]
-    every = round(1 / held_out) if held_out else len(blocks) + 1
+        are_held_out = [split == "held out" for split in splits]
+    else:  # every k-th block of 15 neighbouring questions: a block shares its topic, so whole blocks are held out
+        interval = round(1 / held_out) if held_out else len(out) + 1
+        are_held_out = [(i // 15 + 1) % interval == 0 for i in range(len(out))]
     return (
-        [e for i, b in enumerate(blocks) for e in b if (i + 1) % every],
-        [e for i, b in enumerate(blocks) for e in b if (i + 1) % every == 0],
+        [e for e, is_held_out in zip(out, are_held_out) if not is_held_out],
+        [e for e, is_held_out in zip(out, are_held_out) if is_held_out],
     )
+
+
+def load_annotated(
+    folders: Sequence[Path], rng: random.Random, limit: int
+) -> tuple[list[MultiExample], list[tuple[str, list[MultiExample]]]]:
+    """The training examples of all folders, and (name, at most `limit` held-out examples) of each."""
+    training, held_out = [], []
+    for folder in folders:
+        examples, dev = annotated_examples(folder, held_out=0.2)
+        training += examples
+        held_out.append((folder.name, rng.sample(dev, min(limit, len(dev)))))
+    return training, held_out
 
 
 def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
@@ -169,26 +175,20 @@ def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
     """
     out = []
     for e in examples:
-        questions = e.extra.get("questions", [])
+        questions, supporting_of = e.extra.get("questions", []), e.extra.get("supporting_of")
         if len(e.gold) < 2 or len(questions) != len(e.gold):
             continue
         for number, (question, names) in enumerate(zip(questions, e.gold)):
             others = tuple(a for other in e.gold if other is not names for a in other[:1])
             passages = e.passages
             extra: dict[str, Any] = {"pseudo": others}
-            if own := _own_passages(e, number):
+            if supporting_of and (pair_passages := list(dict.fromkeys(supporting_of[number]))):
                 ids = e.extra.get("context", e.extra["supporting"])
-                order = sorted(range(len(ids)), key=lambda i: ids[i] not in own)  # stable
+                order = sorted(range(len(ids)), key=lambda i: ids[i] not in pair_passages)  # stable
                 passages = tuple(e.passages[i] for i in order)
-                extra |= {"supporting": own, "context": [ids[i] for i in order]}
+                extra |= {"supporting": pair_passages, "context": [ids[i] for i in order]}
             out.append(MultiExample(question, passages, (names,), f"{e.source}-clarified", extra=extra))
     return out
-
-
-def _own_passages(e: MultiExample, number: int) -> list[str]:
-    """The ids of the passages that support one pair; empty if they are not known."""
-    known = e.extra.get("supporting_of")
-    return list(dict.fromkeys(known[number])) if known else []
 
 
 def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty: int | None = None) -> list[Reading]:
@@ -201,7 +201,7 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
     rows = []
     for number, e in enumerate(examples):
         supporting = len(e.extra["supporting"]) if "supporting" in e.extra else len(e.passages)
-        found: list[Reading] = []
+        answering: list[Reading] = []
         silent: list[Reading] = []
         for i, (title, text) in enumerate(e.passages):
             answers = tuple(a for names in e.gold for a in names if has_answer(text, [a]))
@@ -209,10 +209,10 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
                 continue
             if len(text.split()) > PASSAGE_WORDS + 20:
                 text = crop(text, answers, PASSAGE_WORDS, random.Random(f"{seed}{e.question}"))
-            (found if answers else silent).append(Reading(e.question, (title, text), answers))
+            (answering if answers else silent).append(Reading(e.question, (title, text), answers))
         if empty is not None:
             silent = random.Random(f"{seed}-{number}").sample(silent[: 2 * empty], min(empty, len(silent)))
-        rows += found + silent
+        rows += answering + silent
     return rows
 
 
@@ -234,5 +234,5 @@ def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExam
     `negatives`: also those of which only wrong answers are known, for a task that uses nothing else of them
     (`sample_item`).  Raises FormatError.
     """
-    wanted = ("no_answer", "negatives_only") if negatives else ("no_answer",)
-    return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or any(e.extra.get(w) for w in wanted))]
+    flags = ("no_answer", "negatives_only") if negatives else ("no_answer",)
+    return [e for path in paths for e in read_multi(path) if e.passages and (e.gold or any(e.extra.get(w) for w in flags))]

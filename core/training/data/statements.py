@@ -22,45 +22,42 @@ def statement(question: str, answer: str, rng: random.Random) -> str | None:
     match = _WH.match(question.strip().rstrip("?").strip())
     if not match:
         return None
-    wh, rest = match.group(1).lower(), match.group(2).strip()
-    aux = _AUX.match(rest)
+    wh, remainder = match.group(1).lower(), match.group(2).strip()
+    aux = _AUX.match(remainder)
     if wh == "who" and not (aux and aux.group(1).lower() in ("did", "does", "do")):
-        return f"{answer} {rest}."
-    verb, body = (aux.group(1).lower(), aux.group(2).strip()) if aux else ("", rest)
+        return f"{answer} {remainder}."
+    verb, body = (aux.group(1).lower(), aux.group(2).strip()) if aux else ("", remainder)
     if not body:
         return None
+    start = body[:1].upper() + body[1:]
     if wh in ("what", "which") and verb in ("is", "was", "are", "were"):
-        forms = [f"{_capital(body)} {verb} {answer}.", f"{answer} {verb} {body}."]
+        forms = [f"{start} {verb} {answer}.", f"{answer} {verb} {body}."]
     elif wh in ("what", "which") and not aux:  # "which team won ..." -> "Team: answer won ..."
         noun, _, tail = body.partition(" ")
         forms = [f"The {noun} {answer} {tail}.", f"{answer} is the {noun} that {tail}."] if tail else []
     elif wh in ("how many", "how much"):
-        forms = [f"{answer} {body}.", f"{_capital(body)}: {answer}.", f"The number is {answer} for {body}."]
+        forms = [f"{answer} {body}.", f"{start}: {answer}.", f"The number is {answer} for {body}."]
     elif wh == "when":
         forms = [
-            f"{_capital(body)} in {answer}.",
+            f"{start} in {answer}.",
             f"In {answer}, {body}.",
-            f"{_capital(body)} ({answer}).",
-            f"{_capital(body)} on {answer}.",
+            f"{start} ({answer}).",
+            f"{start} on {answer}.",
         ]
     elif wh == "where":
-        forms = [f"{_capital(body)} in {answer}.", f"{answer} is where {body}.", f"{_capital(body)} at {answer}."]
+        forms = [f"{start} in {answer}.", f"{answer} is where {body}.", f"{start} at {answer}."]
     else:
-        forms = [f"{_capital(body)}: {answer}.", f"For {body}, it is {answer}.", f"{answer} is said of {body}."]
+        forms = [f"{start}: {answer}.", f"For {body}, it is {answer}.", f"{answer} is said of {body}."]
     return rng.choice(forms) if forms else None
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def insert(sentence: str, passage: str, rng: random.Random, size: int = 100) -> str:
     """The passage with the sentence between two of its own, at most `size` words; the sentence is never cut."""
     parts = _SENTENCE_END.split(passage)
     parts.insert(rng.randint(0, len(parts)), sentence)
-    at = parts.index(sentence)
+    index = parts.index(sentence)
     while sum(len(p.split()) for p in parts) > size and len(parts) > 1:
-        drop = 0 if at > len(parts) - 1 - at else len(parts) - 1
+        drop = 0 if index > len(parts) - 1 - index else len(parts) - 1
         parts.pop(drop)
-        at -= drop == 0
+        index -= drop == 0
     return " ".join(parts)

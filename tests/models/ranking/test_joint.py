@@ -71,11 +71,11 @@ def test_targets_are_the_passages_with_a_new_answer() -> None:
 def test_it_learns_what_the_states_tell(tmp_path: Path) -> None:
     pools = [pool(1), pool(2)]
     task, network = PassageSetTask(pools, pools), JointNetwork(CONFIG)
-    before = [mrecall(p, picks(p, p.reader, 2), 2) for p in pools]
+    before = [mrecall(p, picks(p.reader, 2), 2) for p in pools]
     config = TrainConfig(steps=60, head_lr=1e-2, warmup=2, evaluate_every=60, device="cpu", precision="fp32")
     fit(network, task, config, tmp_path, lambda n, folder, row: None, lambda text: None)
     network.eval()
-    after = [mrecall(p, picks(p, TrainedScorer(network, p.tensor, p.reader), 2), 2) for p in pools]
+    after = [mrecall(p, picks(TrainedScorer(network, p.tensor, p.reader), 2), 2) for p in pools]
     assert (before, after) == ([0.0, 0.0], [1.0, 1.0])
 
 

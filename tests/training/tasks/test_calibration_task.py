@@ -29,7 +29,6 @@ def test_a_candidate_is_right_until_its_answer_was_given_and_eoi_where_nothing_i
     run = RecordedRun(
         "1",
         "who",
-        "",
         GOLD,
         (
             RecordedStep((("Anne", 0.6), ("Anne Brown", 0.3), ("Carl", 0.1)), 0.1, "Anne"),
@@ -53,7 +52,7 @@ def boastful(count: int, loops: bool = True, seed: int = 3) -> list[RecordedRun]
         right = rng.random() < p / 2
         turn = RecordedStep((("Anna", p), ("Carl", p / 20)), 1 - p if loops else 0.0, "Anna" if loops else None)
         then = (RecordedStep((("Carl", 0.02),), 0.9, None),) if loops else ()
-        out.append(RecordedRun(str(i), "who", "", (((("Anna" if right else "Dora"),),),), (turn, *then)))
+        out.append(RecordedRun(str(i), "who", (((("Anna" if right else "Dora"),),),), (turn, *then)))
     return out
 
 
@@ -71,7 +70,7 @@ def test_who_promises_twice_too_much_is_calibrated() -> None:
 
 
 def test_where_everything_is_wrong_there_is_nothing_to_fit() -> None:
-    wrong = [RecordedRun("1", "who", "", ((("Dora",),),), (RecordedStep((("Anna", 0.5),), 0.1, "Anna"),))]
+    wrong = [RecordedRun("1", "who", ((("Dora",),),), (RecordedStep((("Anna", 0.5),), 0.1, "Anna"),))]
     with pytest.raises(InputError, match="nothing to calibrate"):
         fit_calibration(wrong)
 
@@ -92,7 +91,7 @@ class Table:
 
 
 def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path: Path) -> None:
-    asked = [CalibrationQuestion(name, t.Question(name), "here", GOLD) for name in ("one", "nowhere", "two")]
+    asked = [CalibrationQuestion(name, t.Question(name), GOLD) for name in ("one", "nowhere", "two")]
     system, file, said = Table(), tmp_path / "deep" / "runs.jsonl", list[str]()
     found = record_runs(system, asked, file, said.append)
     assert [run.id for run in found] == ["one", "two"]
@@ -110,8 +109,8 @@ def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path
 def test_a_kept_run_of_another_question_with_the_same_id_is_not_taken(tmp_path: Path) -> None:
     """Ids count the questions that were drawn: another file or another --limit gives the same ids to others."""
     file = tmp_path / "runs.jsonl"
-    record_runs(Table(), [CalibrationQuestion("0", t.Question("one"), "here", GOLD)], file)
-    (found,) = record_runs(Table(), [CalibrationQuestion("0", t.Question("two"), "here", GOLD)], file)
+    record_runs(Table(), [CalibrationQuestion("0", t.Question("one"), GOLD)], file)
+    (found,) = record_runs(Table(), [CalibrationQuestion("0", t.Question("two"), GOLD)], file)
     assert found.question == "two"
     assert read(file) == [found]
 
@@ -123,5 +122,5 @@ def test_of_a_system_that_reads_once_all_candidates_are_one_turn(tmp_path: Path)
             for number, c in enumerate(both, 1):
                 yield t.StepFinished(t.Step(number, (), "", both, c, 0.0, 0.0), t.Answer(c.text, c.probability))
 
-    (run,) = record_runs(Once(), [CalibrationQuestion("1", t.Question("who"), "", GOLD)], tmp_path / "runs.jsonl")
+    (run,) = record_runs(Once(), [CalibrationQuestion("1", t.Question("who"), GOLD)], tmp_path / "runs.jsonl")
     assert run.turns == (RecordedStep((("Anna", 0.6), ("Bert", 0.2)), 0.0, None),)

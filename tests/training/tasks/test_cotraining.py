@@ -144,7 +144,7 @@ def test_tiny_models_are_trained_and_resumed(tiny_bert_folder: Path, make_tiny: 
     )
     config = TrainConfig(steps=1, warmup=1, evaluate_every=5, precision="fp32", device="cpu")
     said: list[str] = []
-    train = TrainSpan(str(tmp_path / "init"), config, [("made", FULL)], 4, 0.3, 2000, said.append)
+    train = TrainSpan(tmp_path / "init", config, [("made", FULL)], 4, 0.3, 2000, said.append)
     out = tmp_path / "run"
     partial = [single("colour of the ball ?"), single("colour of the car ?", "blue")]
     report = cotrain(FULL, partial, train, CoTraining(models=2, rounds=1), out, said.append)

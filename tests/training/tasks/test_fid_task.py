@@ -24,7 +24,7 @@ from core.training.answerer import Item
 from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample
 from core.training.fid import FidTask, spliced_item, target_text, written_f1
-from core.training.freezing import freeze, low_rank, whole
+from core.training.freezing import freeze, low_rank, merged
 from core.training.options import TrainConfig
 from core.training.seq2seq import check_repeat, saver
 from core.training.trainer import fit
@@ -123,7 +123,7 @@ def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any])
 
 
 def test_spliced_targets_are_the_whole_set_in_the_order_of_the_passages(parts: tuple[Any, Any]) -> None:
-    task = make_task(parts[1], target="spliced", joined=0.5, config=FidConfig(max_answer_tokens=12))
+    task = make_task(parts[1], target="spliced", joined_share=0.5, config=FidConfig(max_answer_tokens=12))
     pairs = [pair for chunk in range(3) for pair in task.items(0, chunk)]
     assert len(pairs) > 20
     for item, target in pairs:
@@ -212,10 +212,10 @@ def test_low_rank_differences_are_all_of_the_encoder_that_is_trained_and_are_mer
 ) -> None:
     config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32)
     network = SpanNetwork(load_base(config.base), config)
-    assert whole(network) is network
+    assert merged(network) is network
     adapted = SpanNetwork(load_base(config.base), replace(config, rank=2))
     low_rank(adapted, 4)
-    assert whole(adapted) is adapted  # its checkpoint holds the differences
+    assert merged(adapted) is adapted  # its checkpoint holds the differences
     assert {value.shape[0] for name, value in differences(adapted).items() if name.endswith(".down")} == {2}
     names = set(network.state_dict())
     low_rank(network, 2)
@@ -227,7 +227,7 @@ def test_low_rank_differences_are_all_of_the_encoder_that_is_trained_and_are_mer
             if name.endswith(".up"):
                 parameter += 0.1
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    made = whole(network)
+    made = merged(network)
     assert set(made.state_dict()) == names
     plain = {name.replace(".linear.", "."): value for name, value in before.items()}
     changed = [name for name, value in made.state_dict().items() if not torch.equal(value, plain[name])]
