@@ -68,9 +68,7 @@ def _questions_by_corpus(engine: Engine, options: CalibrationOptions) -> dict[st
     if options.multi:
         pairs = zip(*own_passages(engine, options.multi, options.limit, options.seed))
         questions = [
-            CalibrationQuestion(
-                str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), (e.gold,)
-            )
+            CalibrationQuestion(str(i), t.Question(e.question, passages=tuple(p.passage for p in passages)), (e.gold,))
             for i, (e, passages) in enumerate(pairs)
         ]
         return {"": questions}

@@ -38,6 +38,7 @@ class Rows:
     def select(self, indexes: Sequence[int]) -> Rows:
         """Some of the rows; `passage` still indexes all passages."""
         return Rows(*([column[i] for i in indexes] for column in vars(self).values()))
+
     def first(self, count: int) -> Rows:
         """The first `count` rows, or all of them."""
         return Rows(*(getattr(self, f.name)[:count] for f in fields(self)))
