@@ -105,14 +105,10 @@ def answer_key(text: str) -> str:
 
 def equal_for_display(a: str, b: str) -> bool:
     """
-    >>> equal_for_display("O\u2019Rourke", "O'Rourke"), equal_for_scoring("O\u2019Rourke", "O'Rourke")
+    >>> equal_for_display("O\u2019Rourke", "O'Rourke"), normalize_answer("O\u2019Rourke") == normalize_answer("O'Rourke")
     (True, False)
     """
     return answer_key(a) == answer_key(b)
-
-
-def equal_for_scoring(a: str, b: str) -> bool:
-    return normalize_answer(a) == normalize_answer(b)
 
 
 def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
@@ -171,10 +167,10 @@ def name_shapes(name: str) -> frozenset[str]:
     return frozenset(comparable(shape) for shape in (plain, plain.translate(_UPRIGHT)))
 
 
-def confusable_name(name: str, taken: Iterable[str]) -> str:
-    """The first of the taken names that looks like this one without being it; "" if there is none."""
+def confusable_name(name: str, others: Iterable[str]) -> str:
+    """The first of the other names that looks like this one without being it; "" if there is none."""
     shapes = name_shapes(name)
-    return next((other for other in taken if other != name and shapes & name_shapes(other)), "")
+    return next((other for other in others if other != name and shapes & name_shapes(other)), "")
 
 
 # ---------------------------------------------------------------- words
@@ -275,13 +271,13 @@ def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterato
 
 def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     """Character spans of `text` whose words are those of `answer`, ignoring case, punctuation between words and white space."""
-    want = word_tokens(answer)
-    found = list((_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text))
-    have = [unicodedata.normalize("NFC", m.group()).lower() for m in found]
-    n = len(want)
+    words = word_tokens(answer)
+    matches = list((_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text))
+    tokens = [unicodedata.normalize("NFC", m.group()).lower() for m in matches]
+    n = len(words)
     if not n:
         return []
-    return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]
+    return [(matches[i].start(), matches[i + n - 1].end()) for i in range(len(tokens) - n + 1) if tokens[i : i + n] == words]
 
 
 def occurrences(answer: str, passages: Sequence[RetrievedPassage], limit: int = 20) -> tuple[Evidence, ...]:
@@ -325,6 +321,6 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def listed(n: int, what: str) -> str:
+def listed(n: int, noun: str) -> str:
     """ "1 passage", "3 passages"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    return f"{n} {noun}{'' if n == 1 else 's'}"

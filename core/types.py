@@ -314,16 +314,16 @@ class Prediction:
     @property
     def rejected(self) -> dict[str, str]:
         """Why each answer that is not in the set was rejected."""
-        kept = {a.text for a in self.answers}
-        return {e.answer: e.why for e in self.events if isinstance(e, AnswerRejected) and e.answer not in kept}
+        answers = {a.text for a in self.answers}
+        return {e.answer: e.why for e in self.events if isinstance(e, AnswerRejected) and e.answer not in answers}
 
     def clarification_of(self, answer: str) -> Clarification | None:
         return next((c for c in self.clarifications if c.answer == answer), None)
 
     def question_of(self, answer: str) -> str:
         """The disambiguated question of an answer; the question as it was asked where there is none."""
-        found = self.clarification_of(answer)
-        return (found.question if found else "") or self.question.text
+        clarification = self.clarification_of(answer)
+        return (clarification.question if clarification else "") or self.question.text
 
     def passage(self, passage_id: str) -> Passage | None:
         return next((p.passage for p in self.passages if p.passage.id == passage_id), None)

@@ -195,7 +195,7 @@ class Source:
         Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
         """
         try:
-            with json_io.opened(self.path, bounded=False) as stream:
+            with json_io.open_file(self.path, bounded=False) as stream:
                 yield from self._lines(stream.readline, self.reject)
         except FormatError as e:
             raise FormatError(e.problem, file=self.name, line=e.line) from None
