@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 AnnotationType = Literal["single", "multiple", "none"]
 Scope = Literal["all", "multi"]  # all questions; those none of whose annotations is a single answer
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 STEP_CANDIDATES = 8  # that a step offers
 EOI = "[EOI]"  # "end of iteration" (AmbigPrompt, section 3.2): no valid answer is left
 

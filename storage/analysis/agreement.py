@@ -334,7 +334,7 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
 def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
     """Thing -> the label of most people, the latest of each; ties are left out."""
     said: dict[str, dict[str, str]] = defaultdict(dict)
-    for mark in sorted(marks, key=lambda m: m.when):
+    for mark in sorted(marks, key=lambda m: m.time):
         said[mark.item][mark.person] = mark.label
     found = {item: majority(labels.values()) for item, labels in said.items()}
     return {item: label for item, label in found.items() if label is not None}
@@ -352,7 +352,7 @@ def _judges(labelled: Sequence[tuple[Mark, _Answer]], judged: _Sheets, samples: 
     return (
         judge_row("round trip passed: the answer is correct", trips, samples=samples),
         judge_row("probability at least 0.5: the answer is correct", sure, samples=samples),
-        judge_row("round trip passed: the question fits", asked, samples=samples, what="disambiguated question"),
+        judge_row("round trip passed: the question fits", asked, samples=samples, noun="disambiguated question"),
     )
 
 
