@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
 
 def _print(prediction: Prediction) -> None:
     from core.disambiguation.outcome import result_of
-    from core.evaluation.cost import calls_of, doubts, failures
+    from core.evaluation.cost import call_problems
     from core.how_to import section
 
     if not prediction.answers:
@@ -68,9 +68,8 @@ def _print(prediction: Prediction) -> None:
         print(f"{asked_back.question} {'; '.join(option.label for option in asked_back.options)}")
     for text, why in prediction.rejected.items():
         print(f"-  {text}: refused, {why}")
-    calls = calls_of(prediction.events)
-    for trouble in filter(None, (failures(calls), doubts(calls))):
-        print(f"warning: {trouble}")
+    for problem in call_problems(prediction.events):
+        print(f"warning: {problem}")
     ended = f"; {prediction.ended}" if prediction.ended and prediction.answers else ""
     print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{ended}")
 

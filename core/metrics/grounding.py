@@ -49,7 +49,7 @@ def precision(example: Example) -> Value:
 
 
 def recall(example: Example) -> Value:
-    return None if example.grounding is None else share(example.grounding.found)
+    return None if example.grounding is None else share(example.grounding.covered)
 
 
 def g_precision(example: Example) -> Value:
