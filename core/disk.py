@@ -192,9 +192,9 @@ def write_text(path: Path, text: str, then: str = "nothing was left behind") -> 
         file.write(text)
 
 
-def write_bytes(path: Path, data: bytes, then: str = "nothing was left behind") -> None:
+def write_bytes(path: Path, data: bytes) -> None:
     """Replaces a file atomically.  Raises StorageError."""
-    with replacing(path, then) as draft:
+    with replacing(path) as draft:
         draft.write_bytes(data)
 
 
@@ -207,10 +207,10 @@ def append_line(path: Path, line: str, then: str) -> None:
     """Appends a line to a file and syncs it; a line that could not be written completely is removed again.  Raises StorageError."""
     try:
         with path.open("ab", buffering=0) as file:  # a buffer would write the rest of a failed line on close
-            before, rest = file.tell(), line.encode()
+            before, unwritten = file.tell(), line.encode()
             try:
-                while rest:
-                    rest = rest[file.write(rest) :]
+                while unwritten:
+                    unwritten = unwritten[file.write(unwritten) :]
                 os.fsync(file.fileno())
             except OSError:
                 with suppress(OSError):

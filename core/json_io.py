@@ -131,16 +131,15 @@ def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
 class _Bounded:
     """A plain or gzipped file read within bounds, so that a small file cannot decompress to terabytes."""
 
-    def __init__(self, path: Path, file: IO[bytes], packed: int | None, limit: int) -> None:
-        """`packed`: bytes of a gzipped file, which may decompress to `limit`; None: a plain one."""
-        self._path, self._file, self._packed = path, file, packed
-        self._rest = limit if packed is not None else _INT64
+    def __init__(self, path: Path, file: IO[bytes], size: int, limit: int) -> None:
+        """`size`: bytes on the disk; `limit`: how many may be read."""
+        self._path, self._file, self._size, self._rest = path, file, size, limit
 
     def _within(self, raw: bytes) -> bytes:
         self._rest -= len(raw)
         if self._rest < 0:
             raise FormatError(
-                f"{self._packed} compressed bytes decompress to more than {MAX_PACKED_RATIO} times as many, or to more than "
+                f"{self._size} compressed bytes decompress to more than {MAX_PACKED_RATIO} times as many, or to more than "
                 f"{MAX_FILE_BYTES}: decompress the file yourself",
                 file=self._path,
             )
@@ -166,13 +165,13 @@ def open_file(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
             file.seek(0)
             if head == b"PK\x03\x04":
                 raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path)
+            size = path.stat().st_size
             if head[:2] == b"\x1f\x8b" or path.name.lower().endswith(".gz"):
-                size = path.stat().st_size
                 limit = max(FREE_BYTES, MAX_PACKED_RATIO * size)
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield _Bounded(path, unpacked, size, min(limit, MAX_FILE_BYTES) if bounded else limit)  # type: ignore[arg-type]
             else:
-                yield _Bounded(path, file, None, 0)
+                yield _Bounded(path, file, size, _INT64)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
         raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path) from None
     except OSError as e:

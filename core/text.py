@@ -244,27 +244,27 @@ def content_words(text: str) -> list[str]:
     return [w for w in word_tokens(text) if w not in STOPWORDS]
 
 
-def split_words(text: str, longest: int = CHUNK_CHARS) -> list[str]:
-    """Words separated by white space; longer ones are cut every `longest` characters."""
-    return [word[i : i + longest] for word in text.split() for i in range(0, len(word), longest)]
+def split_words(text: str) -> list[str]:
+    """Words separated by white space; longer ones are cut every CHUNK_CHARS characters."""
+    return [word[i : i + CHUNK_CHARS] for word in text.split() for i in range(0, len(word), CHUNK_CHARS)]
 
 
-def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100, chars: int = CHUNK_CHARS) -> int:
-    """The number of words in the chunk from `start`: at most `size` words and `chars` characters including spaces; at least 1."""
+def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100) -> int:
+    """The number of words in the chunk from `start`: at most `size` words and CHUNK_CHARS characters including spaces; at least 1."""
     total = -1
     for n, word in enumerate(tokens[start : start + size]):
         total += len(word) + 1
-        if n and total > chars:
+        if n and total > CHUNK_CHARS:
             return n
     return min(size, len(tokens) - start)
 
 
-def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterator[str]:
-    """Consecutive chunks of at most `size` words and `chars` characters; longer words are cut.  The last chunk may be shorter."""
-    tokens = split_words(text, chars)
+def chunk_words(text: str, size: int = 100) -> Iterator[str]:
+    """Consecutive chunks of at most `size` words and CHUNK_CHARS characters; longer words are cut.  The last chunk may be shorter."""
+    tokens = split_words(text)
     start = 0
     while start < len(tokens):
-        end = start + chunk_length(tokens, start, size, chars)
+        end = start + chunk_length(tokens, start, size)
         yield " ".join(tokens[start:end])
         start = end
 

@@ -41,7 +41,7 @@ class Reliability:
     bins: tuple[Bin, ...]
 
 
-def reliability(forecasts: Sequence[Forecast], bins: int = BINS) -> Reliability:
+def reliability(forecasts: Sequence[Forecast]) -> Reliability:
     """The reliability diagram of probabilities in 0..1; 1.0 belongs to the last bin.
 
     >>> diagram = reliability([(0.9, True), (0.9, False), (0.1, False)])
@@ -52,18 +52,18 @@ def reliability(forecasts: Sequence[Forecast], bins: int = BINS) -> Reliability:
     """
     groups: dict[int, list[Forecast]] = {}
     for p, occurred in forecasts:
-        groups.setdefault(min(bins - 1, int(p * bins)), []).append((p, occurred))
+        groups.setdefault(min(BINS - 1, int(p * BINS)), []).append((p, occurred))
     filled = tuple(
-        Bin(k / bins, (k + 1) / bins, len(group), *(sum(column) / len(group) for column in zip(*group, strict=True)))
+        Bin(k / BINS, (k + 1) / BINS, len(group), *(sum(column) / len(group) for column in zip(*group, strict=True)))
         for k, group in sorted(groups.items())
     )
     error = sum(b.n * abs(b.said - b.so) for b in filled) / len(forecasts) if forecasts else None
     return Reliability(len(forecasts), error, filled)
 
 
-def by_chance(bins: Sequence[tuple[int, float]], seed: int = 0) -> float:
-    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases, because few forecasts come true by chance more or less
-    often than they say (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams": consistency resampling).
+def by_chance(bins: Sequence[tuple[int, float]]) -> float:
+    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases: of few forecasts, more or fewer than expected come
+    true by chance (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams": consistency resampling).
 
     `bins`: of each the number of its forecasts and their mean.
 
@@ -73,7 +73,7 @@ def by_chance(bins: Sequence[tuple[int, float]], seed: int = 0) -> float:
     if not bins:
         return 0.0
     n, means = (np.array(part, dtype=float) for part in zip(*bins, strict=True))
-    true = np.random.default_rng(seed).binomial(n.astype(np.int64), np.clip(means, 0.0, 1.0), (BOOTSTRAP_SAMPLES, len(n)))
+    true = np.random.default_rng(0).binomial(n.astype(np.int64), np.clip(means, 0.0, 1.0), (BOOTSTRAP_SAMPLES, len(n)))
     errors = np.abs(n * means - true).sum(1) / n.sum()
     return float(np.quantile(errors, 0.95))
 

@@ -72,14 +72,14 @@ def errors_of(example: Example, passages: Sequence[str] | None = None) -> Errors
     pairs = matching(references, example.answers)
     unmatched = sorted(set(range(len(references))) - {i for i, _ in pairs})
     extra = sorted(set(range(len(example.answers))) - {j for _, j in pairs})
-    seen = {normalize_answer(alias) for i, _ in pairs for alias in references[i]}
+    texts = {normalize_answer(alias) for i, _ in pairs for alias in references[i]}
     duplicates, unknown = 0, []
     for j in extra:
         text = normalize_answer(example.answers[j])
-        if text in seen:
+        if text in texts:
             duplicates += 1
         else:
-            seen.add(text)
+            texts.add(text)
             unknown.append(j)
     mismatched = set[int]()
     for j in unknown:

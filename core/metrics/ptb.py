@@ -90,8 +90,8 @@ def tokens(sentence: str) -> list[str]:
             continue
         two = _TWO.match(sentence, position)
         if two:
-            cut = max(two.end(i) for i in range(1, _TWO.groups + 1))
-            parts += [sentence[position:cut], sentence[cut : two.end()]]
+            boundary = max(two.end(i) for i in range(1, _TWO.groups + 1))
+            parts += [sentence[position:boundary], sentence[boundary : two.end()]]
             position = two.end()
             continue
         end = max(match.end() for rule in _RULES if (match := rule.match(sentence, position)))

@@ -89,14 +89,9 @@ def edit_f1(predicted: str, references: Sequence[str], prompt: str) -> float:
     >>> edit_f1("who won", ["who won"], "who won"), edit_f1("who won", ["who won in 2011"], "who won")
     (1.0, 0.0)
     """
-    return max(_edit_f1(edit(prompt, predicted), edit(prompt, r)) for r in references)
-
-
-def _edit_f1(predicted: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]) -> float:
-    if not predicted and not reference:
-        return 1.0
-    # 2pr/(p+r) of multisets; 0 where one of them is empty
-    return 2 * (predicted & reference).total() / (predicted.total() + reference.total())
+    change, targets = edit(prompt, predicted), [edit(prompt, r) for r in references]
+    # 2pr/(p+r) of multisets; 0 where one of them is empty, 1 where both are
+    return max(2 * (change & r).total() / (change.total() + r.total()) if change or r else 1.0 for r in targets)
 
 
 def matched_f1(annotation: Annotation, example: Example, similarity: Similarity) -> Value:

@@ -27,14 +27,13 @@ AMBIGNQ_SHARES: Mapping[str, float] = {"multiple": 0.35, "single": 0.60, "none":
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One person's answer set of one item.  `seconds`: time spent, None if it was not measured."""
+    """One person's answer set of one item."""
 
     item: str
     person: str
     prompt: str
     annotation: Annotation
     time: datetime
-    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ def pair_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) 
     for unit in _latest(opinions):
         for a, b in combinations(unit, 2):
             shared[a.person, b.person] += [a, b]
-    rows = [PairRow(*people, len(both) // 2, figures(both, samples=samples)) for people, both in shared.items()]
+    rows = [PairRow(*people, len(pairs) // 2, figures(pairs, samples=samples)) for people, pairs in shared.items()]
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
@@ -216,15 +215,13 @@ def period_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
-    """Wilson's score interval of a share (Wilson 1927), 95%; (0, 1) where n is 0.
+    """Wilson's score interval of the share `count` of n (Wilson 1927), 95%; n is at least 1.
 
     >>> tuple(round(x, 3) for x in wilson(5, 10))
     (0.237, 0.763)
     """
     from scipy.stats import binomtest
 
-    if n == 0:
-        return 0.0, 1.0
     ends = binomtest(count, n).proportion_ci(method="wilson")
     return float(ends.low), float(ends.high)
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.text import CHUNK_CHARS, chunk_length, split_words
+from core.text import chunk_length, split_words
 
 PASSAGE_WORDS = 100  # DPR, section 4.1
 MAX_LISTING_WORDS = 150  # of a passage with rows or lines
@@ -99,7 +99,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _fits(words: Sequence[str]) -> bool:
-    return chunk_length(words, 0, MAX_LISTING_WORDS, CHUNK_CHARS) == len(words)
+    return chunk_length(words, 0, MAX_LISTING_WORDS) == len(words)
 
 
 def _units(lines: Sequence[str]) -> Iterator[str]:
