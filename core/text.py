@@ -34,6 +34,7 @@ _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
 _TOKEN = regex.compile(rf"{_WORD}|{_CHARACTER}", regex.V1)
 _NUMERAL = re.compile(r"[2-9]|x{0,3}(?:i{1,3}|i?v|vi{1,3}|ix|x)", re.IGNORECASE)
 _UNSPACED_RUN = regex.compile(rf"(?:{_CHARACTER})+", regex.V1)
+_SEPARATORS = regex.compile(r"[\p{P}--[\#%\&@*]]", regex.V1)  # punctuation, except signs that distinguish names ("C#", "C++")
 _OTHER_LETTER = regex.compile(r"[\p{L}--\p{Latin}]", regex.V1)
 STOPWORDS = frozenset(
     "a an the of in on at to for from by with and or is are was were be been being do does did has have had who whom whose what "
@@ -50,18 +51,6 @@ _STRAIGHT = str.maketrans(
     | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u2036\u00ab\u00bb\u301d\u301e\u301f\u275d\u275e", '"')
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u2e3a\u2e3b\ufe31\ufe32\ufe58\ufe63", "-")
 )
-
-
-class _Blanks(dict[int, str]):
-    """For str.translate: a space for punctuation, except signs that tell two names apart ("C#", "C++")."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        plain = unicodedata.category(character).startswith("P") and character not in "#%&@*"
-        return self.setdefault(code, " " if plain else character)
-
-
-_BLANKS = _Blanks()
 
 
 @lru_cache(maxsize=65_536)
@@ -128,7 +117,7 @@ def question_key(text: str) -> str:
     >>> question_key("Who made C?") == question_key("Who made C++?")
     False
     """
-    return " ".join(comparable(text).translate(_BLANKS).split())
+    return " ".join(_SEPARATORS.sub(" ", comparable(text)).split())
 
 
 # ---------------------------------------------------------------- names

@@ -26,7 +26,6 @@ from core.text import has_answer, question_key, word_tokens
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
 MAX_PASSAGES = 20  # per question, for claims without a passage
 SECONDS = 600.0  # for one question's judgments
-NOT_NEEDED = frozenset({"deduplicate"})  # if it fails, questions are compared by their words
 
 
 class Judge(Protocol):
@@ -189,8 +188,9 @@ class ModelJudge:
         distinct = self._distinct(reference.question, questions, run)
         failed = [c for c in run.calls if c.error]
         error = ""
+        # without "deduplicate", questions are compared by their words
         if None in (*supported, *asks, *covers, *recalled):
-            error = next((f"{c.role}: {c.error}" for c in failed if c.role not in NOT_NEEDED), "no decision")
+            error = next((f"{c.role}: {c.error}" for c in failed if c.role != "deduplicate"), "no decision")
         return Grounding(tuple(judged), tuple(covers), tuple(recalled), distinct, len(run.calls), len(failed), error)
 
     def _key(self, kind: str, *content: Any) -> str:

@@ -112,14 +112,8 @@ def prepared(
     from core.evaluation.long_reader import load_long_reader
 
     settings = engine.settings
-    options = engine.options(
-        top_k=plan.top_k,
-        max_answers=plan.max_answers,
-        stop_above=plan.stop_above,
-        clarify=plan.clarify,
-        check_coverage=plan.check_coverage,
-        extra=plan.extra,
-    )
+    names = ("top_k", "max_answers", "stop_above", "clarify", "check_coverage", "extra")
+    options = engine.options(**{name: getattr(plan, name) for name in names})
     judge = None if judge_name == "none" else load_judge(judge_name, settings)
     reader = load_long_reader(settings)
     long_reader = (settings.asqa_reader, reader) if reader is not None else None
