@@ -8,20 +8,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.asking import Asking
 from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
+from core.retrieval.build import Progress, no_progress
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, build, is_bundled, passages_to_read
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts
 from core.types import AnsweringSystem, Passage
-
-if TYPE_CHECKING:
-    from core.retrieval.build import Progress
 
 
 @dataclass(frozen=True)
@@ -61,14 +59,13 @@ class Engine(Asking):
 
             torch.set_num_threads(settings.threads)
 
-    def corpus(self, name: str | None = None, progress: Progress | None = None) -> Corpus:
+    def corpus(self, name: str | None = None, progress: Progress = no_progress) -> Corpus:
         """Opens a corpus once, and again after it was rebuilt.  Raises NotFoundError, IndexMismatchError."""
         name = name or self.settings.corpus
         with self._lock:
             corpus = self._corpora.get(name)
             if corpus is None or corpus.by_words_only or self.library.digest(name) != corpus.digest:
-                corpus = self.library.open(name, progress) if progress else self.library.open(name)
-                self._corpora[name] = corpus
+                corpus = self._corpora[name] = self.library.open(name, progress)
             return corpus
 
     def forget(self, name: str) -> None:

@@ -91,13 +91,11 @@ def _span(event: t.Event) -> tuple[str, float, dict[str, str | float]] | None:
         case t.QuestionClarified(clarification=c, seconds=seconds):
             return "rewrite", seconds, {KIND: "CHAIN", "input.value": c.answer, "output.value": c.question}
         case t.ModelCalled(role=role, seconds=seconds):
-            tokens: dict[str, str | float] = {
+            attributes = {
+                KIND: "LLM",
                 "llm.token_count.prompt": event.prompt_tokens,
                 "llm.token_count.completion": event.completion_tokens,
+                "metadata": json.dumps({"passages": event.passages, "error": event.error}),
             }
-            return (
-                role,
-                seconds,
-                {KIND: "LLM", **tokens, "metadata": json.dumps({"passages": event.passages, "error": event.error})},
-            )
+            return role, seconds, attributes
     return None

@@ -18,9 +18,8 @@ from itertools import combinations, starmap
 import numpy as np
 
 from core.metrics.agreement.answer_sets import AnswerSet, masi_distance
-from core.metrics.base import Value, mean
+from core.metrics.base import Value
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, Floats, Statistic, resampled_interval
-from core.metrics.significance.bootstrap import interval as mean_interval
 
 _FEW = "no item has two annotations or more"
 _ONE_LABEL = "everybody always gave the same label, so agreement beyond chance is undefined"
@@ -42,7 +41,7 @@ class Figure:
 
 
 def _figure(name: str, n: int, statistic: Statistic, empty: str, samples: int) -> Figure:
-    """The statistic of all n items and its interval over resampled items."""
+    """The statistic of all n items and its interval over resampled items.  `empty`: why it is undefined where n is 0."""
     if n == 0:
         return Figure(name, None, None, 0, empty)
     value = float(statistic(np.ones((1, n)))[0])
@@ -155,8 +154,5 @@ def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int 
     >>> mean_figure("F1", [1.0, None, 0.5], "nothing shared").n
     2
     """
-    defined = [v for v in values if v is not None]
-    value = mean(defined)
-    if value is None:
-        return Figure(name, None, None, 0, empty)
-    return Figure(name, value, mean_interval(defined, samples=samples), len(defined))
+    defined = np.array([v for v in values if v is not None])
+    return _figure(name, len(defined), lambda draws: draws @ defined / len(defined), empty, samples)

@@ -106,7 +106,8 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP
     pairs = paired(a, b)
     if not pairs:
         raise InputError("the two runs have no question in common; compare runs over the same question file")
-    names = [n for n in _metrics(a) if n in set(_metrics(b))]
+    others = set(_metrics(b))
+    names = [n for n in _metrics(a) if n in others]
     by_scope: dict[str, dict[str, MetricDifference]] = {}
     for scope in SCOPES:
         rows = {name: [d for d in _values(pairs, name) if scope == "all" or d.ambiguous] for name in names}
