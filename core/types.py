@@ -243,7 +243,7 @@ class LongAnswerWritten:
 
 @dataclass(frozen=True, slots=True)
 class QuestionQueued:
-    """Other questions are worked on first; yielded when the position changes.  No part of a stored trace: it says nothing of the answers."""
+    """Other questions are worked on first; yielded when the position changes.  Not part of a stored trace: it says nothing about the answers."""
 
     position: int  # in the queue: 1 is next, 0 says that its turn has come
     running: int  # questions that are worked on meanwhile

@@ -33,7 +33,7 @@ class EvaluationPlan:
     layout: str | None = None  # of core.datasets.LAYOUTS; None: recognised by the file's fields
     system: str | None = None
     corpus: str | None = None
-    limit: int | None = None  # the first so many questions
+    limit: int | None = None  # ask only the first questions, this many
     top_k: int | None = None
     max_answers: int | None = None
     stop_above: float | None = None

@@ -76,7 +76,7 @@ def evaluate(
 ) -> Report:
     """Asks each question once and reports.
 
-    `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
+    `limit`: how many questions are asked, the first ones.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
     rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is called
     with (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
     `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: how many questions are worked on at a time (core.systems.base.batching); the

@@ -33,8 +33,8 @@ def failed_calls(summary: Mapping[str, Any]) -> list[str]:
 
 
 def summary_of(rows: Sequence[Row]) -> Row:
-    """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: of models in all, made and failed; `reliability`: of the
-    answers' probabilities and of P([EOI]) (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
+    """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: calls of models over all questions,
+    made and failed; `reliability`: of the answers' probabilities and of P([EOI]) (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
 
     `outcomes`: accuracy and macro-F1 of answered, ambiguous and no answer (core.disambiguation.outcome).
 

@@ -104,7 +104,7 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """A judge's yes and no against people's majority on the same answers.  Shares are None if nothing is to be shared out."""
+    """A judge's yes and no against people's majority on the same answers.  Precision and recall are None if their denominator is 0."""
 
     judge: str
     n: int
