@@ -148,7 +148,7 @@ def _reported(row: Row, clarifies: bool, k: int | None) -> Row:
 
 def _registered(label: str) -> str:
     """The registry's name of a label: R@k for R@10."""
-    return label if label in set(METRICS) else f"{label.partition('@')[0]}@k"
+    return label if label in METRICS else f"{label.partition('@')[0]}@k"
 
 
 def _names(fine: Sequence[Row]) -> list[str]:
