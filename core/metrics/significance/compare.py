@@ -114,8 +114,8 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP
         by_scope[scope] = corrected(
             {n: compare_values([d.a for d in ds], [d.b for d in ds], samples=samples, seed=seed) for n, ds in rows.items()}
         )
-    by_metric = {name: {scope: by_scope[scope][name] for scope in SCOPES} for name in names}
-    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), by_metric)
+    metrics: dict[str, dict[str, MetricDifference]] = {n: {s: by_scope[s][n] for s in SCOPES} for n in names}
+    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), metrics)
 
 
 def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[QuestionDifference]:
