@@ -31,14 +31,14 @@ class Asking(ABC):
     ) -> AnsweringSystem:
         """The system that answers, here or at the service."""
 
-    def options(self, **chosen: Any) -> Options:
-        """What a run is asked for: fields of `Options`, and options of one system by name.  None: the default of the settings or the system.
+    def options(self, **values: Any) -> Options:
+        """Options of a run: fields of `Options`, and options of one system by name.  None: the default of the settings or the system.
 
         Raises InputError for a value that is out of range.
         """
-        given = {name: value for name, value in chosen.items() if value is not None}
-        extra = {**given.pop("extra", {}), **{name: given.pop(name) for name in given.keys() - _COMMON}}
-        return Options(**{"max_answers": self.settings.max_answers, **given}, extra=extra)
+        values = {name: value for name, value in values.items() if value is not None}
+        extra = {**values.pop("extra", {}), **{name: values.pop(name) for name in values.keys() - _COMMON}}
+        return Options(**{"max_answers": self.settings.max_answers, **values}, extra=extra)
 
     def ask(
         self,
@@ -49,9 +49,9 @@ class Asking(ABC):
         watch: Callable[[Event], None] | None = None,
         **options: Any,
     ) -> Prediction:
-        """One question to its end.  `watch` is called with each event; else takes and raises what `stream` does."""
-        asked, ready = self._ready(question, system, corpus, options)
-        return answer(ready, asked, watch)
+        """Answers one question.  `watch` is called with each event; other parameters and errors are those of `stream`."""
+        prompt, answering_system = self._ready(question, system, corpus, options)
+        return answer(answering_system, prompt, watch)
 
     def stream(
         self, question: str | Question, system: str | None = None, corpus: str | None = None, **options: Any
@@ -62,13 +62,13 @@ class Asking(ABC):
         `options`: as `options` takes them.  Raises InputError for a bad question or option, UnknownNameError, NotFoundError,
         CheckpointError: before the first event.
         """
-        asked, ready = self._ready(question, system, corpus, options)
-        return ready.run(asked)
+        prompt, answering_system = self._ready(question, system, corpus, options)
+        return answering_system.run(prompt)
 
     def _ready(
         self, question: str | Question, system: str | None, corpus: str | None, options: Mapping[str, Any]
     ) -> tuple[Question, AnsweringSystem]:
         """The checked question and the system that answers it; a bad question fails before models are loaded."""
-        asked = Question(question) if isinstance(question, str) else question
-        asked = check_question(asked, self.settings.max_question_chars)
-        return asked, self.system(system, corpus, self.options(**options), own_passages=asked.passages is not None)
+        prompt = Question(question) if isinstance(question, str) else question
+        prompt = check_question(prompt, self.settings.max_question_chars)
+        return prompt, self.system(system, corpus, self.options(**options), own_passages=prompt.passages is not None)

@@ -41,8 +41,8 @@ def _unknown(args: argparse.Namespace, words: Sequence[str]) -> str:
     """One line for options that a command does not have."""
     command = f"core {args.command.replace('_', '-')}" + (f" {args.what}" if "what" in args else "")
     options = [word.partition("=")[0] for word in words if word.startswith("-")]
-    what = f"has no option {', '.join(options)}" if options else f"does not take '{words[0]}'"
-    return f"{command} {what}; see python -m {command} --help"
+    problem = f"has no option {', '.join(options)}" if options else f"does not take '{words[0]}'"
+    return f"{command} {problem}; see python -m {command} --help"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -50,36 +50,33 @@ def plain_or_gz(path: Path) -> Path:
     return packed if not path.exists() and packed.exists() else path
 
 
-def free(where: Path) -> int:
+def free_bytes(path: Path) -> int:
     """Free bytes on the disk of a path, which need not exist yet.  Raises OSError."""
-    there = next(p for p in (where.absolute(), *where.absolute().parents) if p.exists())
-    return shutil.disk_usage(there).free
+    return shutil.disk_usage(next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())).free
 
 
-def why(error: BaseException, where: Path) -> str:
+def why(error: BaseException, path: Path) -> str:
     """The error in one line, with the free space if the disk is full.
 
     Libraries report a full disk as errors of their own, so an error without errno on a nearly full disk counts as one.
     """
-    said = (
-        " ".join(str((error.strerror if isinstance(error, OSError) else None) or error).split())[-200:] or type(error).__name__
-    )
+    number, text = (error.errno, error.strerror) if isinstance(error, OSError) else (None, None)
+    text = " ".join(str(text or error).split())[-200:] or type(error).__name__
     if isinstance(error, DiskFullError):
-        return said
+        return text
     with suppress(OSError, StopIteration):
-        left = free(where)
-        known = isinstance(error, OSError) and error.errno is not None
-        if (error.errno in FULL) if known else left < 1 << 20:  # type: ignore[attr-defined]
-            return f"{said}: {format_bytes(left)} are free in {where if where.is_dir() else where.parent}"
-    return said
+        free = free_bytes(path)
+        if (free < 1 << 20) if number is None else (number in FULL):
+            return f"{text}: {format_bytes(free)} are free in {path if path.is_dir() else path.parent}"
+    return text
 
 
 def need(folder: Path, size: int) -> None:
     """Raises DiskFullError if the disk of a folder has less than `size` bytes free."""
-    left = free(folder)
-    if size > left:
+    free = free_bytes(folder)
+    if size > free:
         raise DiskFullError(
-            errno.ENOSPC, f"{format_bytes(size)} are needed and {format_bytes(left)} are free in {folder}", str(folder)
+            errno.ENOSPC, f"{format_bytes(size)} are needed and {format_bytes(free)} are free in {folder}", str(folder)
         )
 
 
@@ -89,14 +86,14 @@ def reserve(file: IO[bytes], size: int) -> None:
     Uses posix_fallocate, else writes zeros.  Raises DiskFullError, or OSError for other reasons; the file then has its earlier length.
     """
     file.flush()
-    number, before = file.fileno(), os.fstat(file.fileno()).st_size
+    descriptor, before = file.fileno(), os.fstat(file.fileno()).st_size
     if size <= before:
         return
     try:
-        _allocate(number, before, size - before)
+        _allocate(descriptor, before, size - before)
     except OSError as e:
         with suppress(OSError):
-            os.ftruncate(number, before)
+            os.ftruncate(descriptor, before)
         folder = Path(str(file.name)).parent
         if e.errno == errno.EFBIG:
             raise DiskFullError(
@@ -105,23 +102,23 @@ def reserve(file: IO[bytes], size: int) -> None:
         if e.errno not in FULL:
             raise
         raise DiskFullError(
-            e.errno, f"{format_bytes(size - before)} are needed and {format_bytes(free(folder))} are free in {folder}"
+            e.errno, f"{format_bytes(size - before)} are needed and {format_bytes(free_bytes(folder))} are free in {folder}"
         ) from e
 
 
-def _allocate(number: int, start: int, size: int) -> None:
+def _allocate(descriptor: int, start: int, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         try:
-            os.posix_fallocate(number, start, size)
+            os.posix_fallocate(descriptor, start, size)
             return
         except OSError as e:
             if e.errno not in _NO_CALL:
                 raise
-    at = os.lseek(number, 0, os.SEEK_CUR)
-    os.lseek(number, start, os.SEEK_SET)
+    position = os.lseek(descriptor, 0, os.SEEK_CUR)
+    os.lseek(descriptor, start, os.SEEK_SET)
     while size:
-        size -= os.write(number, _ZEROS[: min(size, len(_ZEROS))])
-    os.lseek(number, at, os.SEEK_SET)
+        size -= os.write(descriptor, _ZEROS[:size])
+    os.lseek(descriptor, position, os.SEEK_SET)
 
 
 def new_mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
@@ -156,9 +153,9 @@ class Rows:
         """Raises OSError."""
         if self._file is None:
             return np.asarray(self._array[rows])
-        number, width = self._file.fileno(), self._array.itemsize * self._array.shape[1]
-        found = b"".join([os.pread(number, width, row * width) for row in rows.tolist()])
-        return np.frombuffer(found, self._array.dtype).reshape(-1, self._array.shape[1])
+        descriptor, width = self._file.fileno(), self._array.itemsize * self._array.shape[1]
+        data = b"".join([os.pread(descriptor, width, row * width) for row in rows.tolist()])
+        return np.frombuffer(data, self._array.dtype).reshape(-1, self._array.shape[1])
 
 
 # ---------------------------------------------------------------- whole files
@@ -179,7 +176,8 @@ def replacing(path: Path, then: str = "nothing was left behind") -> Iterator[Pat
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield draft
-        _sync(draft)
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
         draft.replace(path)
     except OSError as e:
         raise StorageError(f"{path} cannot be written ({why(e, path)}); {then}") from e
@@ -188,20 +186,15 @@ def replacing(path: Path, then: str = "nothing was left behind") -> Iterator[Pat
             draft.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
 def write_text(path: Path, text: str, then: str = "nothing was left behind") -> None:
     """Replaces a text file atomically.  Raises StorageError."""
     with replacing(path, then) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
 
 
-def write_bytes(path: Path, data: bytes, then: str = "nothing was left behind") -> None:
+def write_bytes(path: Path, data: bytes) -> None:
     """Replaces a file atomically.  Raises StorageError."""
-    with replacing(path, then) as draft:
+    with replacing(path) as draft:
         draft.write_bytes(data)
 
 
@@ -214,10 +207,10 @@ def append_line(path: Path, line: str, then: str) -> None:
     """Appends a line to a file and syncs it; a line that could not be written completely is removed again.  Raises StorageError."""
     try:
         with path.open("ab", buffering=0) as file:  # a buffer would write the rest of a failed line on close
-            before, left = file.tell(), line.encode()
+            before, unwritten = file.tell(), line.encode()
             try:
-                while left:
-                    left = left[file.write(left) :]
+                while unwritten:
+                    unwritten = unwritten[file.write(unwritten) :]
                 os.fsync(file.fileno())
             except OSError:
                 with suppress(OSError):
@@ -231,23 +224,23 @@ def append_line(path: Path, line: str, then: str) -> None:
 
 
 def check_same_run(folder: Path, earlier: Any, identity: Mapping[str, Any]) -> None:
-    """Raises InputError, naming what differs, if what a run left in its folder (`earlier`, as read from JSON) has another identity."""
-    known = earlier if isinstance(earlier, dict) else {}
-    other = [name for name, value in json.loads(json.dumps(identity, default=str)).items() if known.get(name) != value]
-    if other:
+    """Raises InputError, naming what differs, if the earlier run in a folder (`earlier`, as read from JSON) has another identity."""
+    values = earlier if isinstance(earlier, dict) else {}
+    differing = [name for name, value in json.loads(json.dumps(identity, default=str)).items() if values.get(name) != value]
+    if differing:
         raise InputError(
-            f"{folder} holds a run with other settings ({', '.join(sorted(other))}); name another folder with --out or delete it"
+            f"{folder} holds a run with other settings ({', '.join(sorted(differing))}); name another folder with --out or delete it"
         )
 
 
 @contextmanager
-def locked(folder: Path, what: str) -> Iterator[None]:
+def locked(folder: Path, work: str) -> Iterator[None]:
     """Locks a folder for this thread; the lock is reentrant.
 
-    A folder created here is removed again if nothing was written to it before an error.  `what` names the work for others who want the lock:
-    "an evaluation", "a training".  Raises ConflictError naming the holder, StorageError if the folder cannot be written.
+    A folder created here is removed again if nothing was written to it before an error.  `work` tells others who want the lock what
+    is running: "an evaluation", "a training".  Raises ConflictError naming the holder, StorageError if the folder cannot be written.
     """
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(folder.absolute() / LOCK, timeout=0, is_singleton=True)
@@ -259,17 +252,17 @@ def locked(folder: Path, what: str) -> Iterator[None]:
     first = lock.lock_counter == 1
     try:
         if first:
-            about = {
-                "what": what,
+            holder = {
+                "what": work,
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
                 "since": f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
             }
             with suppress(AmbiscopeError):  # the lock holds without it
-                write_json(folder / HOLDER, about)
+                write_json(folder / HOLDER, holder)
         yield
     except BaseException:
-        if made and first and {p.name for p in folder.iterdir()} <= {LOCK, HOLDER}:
+        if is_new and first and {p.name for p in folder.iterdir()} <= {LOCK, HOLDER}:
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
@@ -281,7 +274,7 @@ def locked(folder: Path, what: str) -> Iterator[None]:
 
 def _holder(folder: Path) -> str:
     try:
-        found = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
-        return f"{found['what']} in process {found['pid']} on {found['host']}, since {found['since']}"
+        holder = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
+        return "{what} in process {pid} on {host}, since {since}".format(**holder)
     except (OSError, ValueError, KeyError, TypeError):
         return "another process is using it"

@@ -8,20 +8,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.asking import Asking
 from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
+from core.retrieval.build import Progress, no_progress
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
 from core.systems import SYSTEMS, build, is_bundled, passages_to_read
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts
 from core.types import AnsweringSystem, Passage
-
-if TYPE_CHECKING:
-    from core.retrieval.build import Progress
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,14 @@ class Engine(Asking):
 
             torch.set_num_threads(settings.threads)
 
-    def corpus(self, name: str | None = None, progress: Progress | None = None) -> Corpus:
+    def corpus(self, name: str | None = None, progress: Progress = no_progress) -> Corpus:
         """Opens a corpus once, and again after it was rebuilt.  Raises NotFoundError, IndexMismatchError."""
         name = name or self.settings.corpus
         with self._lock:
-            kept = self._corpora.get(name)
-            if kept is not None and not kept.by_words_only and self.library.digest(name) == kept.digest:
-                return kept
-            opened = self.library.open(name, progress) if progress else self.library.open(name)
-            self._corpora[name] = opened
-            return opened
+            corpus = self._corpora.get(name)
+            if corpus is None or corpus.by_words_only or self.library.digest(name) != corpus.digest:
+                corpus = self._corpora[name] = self.library.open(name, progress)
+            return corpus
 
     def forget(self, name: str) -> None:
         """Drops an opened corpus, before it is deleted."""
@@ -92,32 +88,32 @@ class Engine(Asking):
         options = options or self.options()
         name = name or self.settings.system
         SYSTEMS[name]  # an unknown name fails before a corpus is opened
-        opened = None if own_passages else self.corpus(corpus)
-        options = replace(options, top_k=self._to_read(name, options.top_k, opened))
+        source = None if own_passages else self.corpus(corpus)
+        options = replace(options, top_k=self._to_read(name, options.top_k, source))
         parts = SystemParts(
             self.settings,
-            opened,
-            opened.name if opened else "",
-            opened.digest if opened else "",
+            source,
+            source.name if source else "",
+            source.digest if source else "",
             cancelled or (lambda: False),
-            {"retriever": self.settings.retriever, "index_kind": opened.manifest.kind, "encoder": opened.encoder}
-            if opened
+            {"retriever": self.settings.retriever, "index_kind": source.manifest.kind, "encoder": source.encoder}
+            if source
             else {},
             similarity=self.similarity,
             embed=self.embed,
         )
         return build(name, parts, options)
 
-    def _to_read(self, system: str, asked: int | None, corpus: Corpus | None) -> int:
-        """The number of passages a system reads: `asked`, else its default, at most the whole corpus."""
+    def _to_read(self, system: str, top_k: int | None, corpus: Corpus | None) -> int:
+        """The number of passages a system reads: `top_k`, else its default, at most the whole corpus.  Raises InputError for a larger `top_k`."""
         default = passages_to_read(system, self.settings.top_k)
         if corpus is None:
-            return asked or default
-        if asked is not None and asked > len(corpus):
+            return top_k or default
+        if top_k is not None and top_k > len(corpus):
             raise InputError(
-                f"{asked} passages were requested, but corpus '{corpus.name}' has only {len(corpus)}; lower --top-k"
+                f"{top_k} passages were requested, but corpus '{corpus.name}' has only {len(corpus)}; lower --top-k"
             )
-        return asked or max(1, min(default, len(corpus)))
+        return top_k or max(1, min(default, len(corpus)))
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Unit vectors (n, d); recent ones are cached."""
@@ -128,8 +124,8 @@ class Engine(Asking):
         from core.models.encoders.sentence_encoder import passage_text
 
         encoder = self.library.encoder()
-        (asked,) = encoder.encode([question], "query")
-        return [float(c) for c in encoder.encode([passage_text(p) for p in passages], "passage") @ asked]
+        (vector,) = encoder.encode([question], "query")
+        return [float(c) for c in encoder.encode([passage_text(p) for p in passages], "passage") @ vector]
 
     def statuses(self) -> Sequence[SystemStatus]:
         """Every system, what it needs, and whether it can run here."""
@@ -145,29 +141,29 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
     """Every system, what it needs, and whether it can run here.  Looks for files; loads no weights."""
     out = []
     bundled = all(is_bundled(name) for name in (settings.answerer, settings.reader, settings.seq2seq))
-    alone = not (settings.lm_url or settings.lm_local)
+    has_language_model = bool(settings.lm_url or settings.lm_local)
     for name, entry in SYSTEMS.items():
         if entry.hidden:
             continue
-        why = ""
+        reason = ""
         try:
             for need in entry.needs:
                 check(need, settings)
         except AmbiscopeError as error:
-            why = str(error)
+            reason = str(error)
         out.append(
             SystemStatus(
                 name,
                 entry.summary,
                 entry.needs,
                 entry.source,
-                not why,
-                why,
+                not reason,
+                reason,
                 entry.expect,
                 entry.title,
                 entry.speed,
                 entry.mechanism_only if bundled else "",
-                entry.missing if alone else "",
+                "" if has_language_model else entry.missing,
             )
         )
     return out

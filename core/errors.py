@@ -24,10 +24,9 @@ class FormatError(InputError):
 
     def __init__(self, problem: str, *, file: object = None, line: int | None = None, field: str | None = None) -> None:
         self.problem, self.file, self.line, self.field = problem, file, line, field
-        where = [str(file)] if file is not None else []
-        where += [f"line {line}"] if line is not None else []
-        where += [f"field '{field}'"] if field is not None else []
-        super().__init__(f"{', '.join(where)}: {problem}" if where else problem)
+        parts = ((f"{file}", file), (f"line {line}", line), (f"field '{field}'", field))
+        place = ", ".join(text for text, part in parts if part is not None)
+        super().__init__(f"{place}: {problem}" if place else problem)
 
 
 class UnknownNameError(InputError):

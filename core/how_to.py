@@ -10,7 +10,7 @@ from core.disambiguation.evidence import sentences
 from core.types import Answer, Prediction
 
 MIN_UNITS, MAX_UNITS = 2, 4
-MIN_PROSE_WORDS = 5  # of a line behind the first one that is no line of a listing
+MIN_PROSE_WORDS = 5  # of a line after the first that is prose, not code
 _HOW_TO = re.compile(
     r"^\s*(?:how to\b|how (?:do|does|can|could|should|would|must|may) (?:i|you|we|one|they|people|users?)\b)", re.IGNORECASE
 )
@@ -49,18 +49,18 @@ def section(prediction: Prediction, answer: Answer) -> list[tuple[str, bool]]:
 
 def around(text: str, start: int, end: int) -> list[Unit]:
     """The units with the span [start, end), what leads up to them (a line that ends in ":", the sentence before a listing), and what follows."""
-    every = units(text)
-    inside = [n for n, u in enumerate(every) if u.start < end and u.end > start] or [0]
+    parts = units(text)
+    inside = [n for n, u in enumerate(parts) if u.start < end and u.end > start] or [0]
     first, last = inside[0], max(inside[0], min(inside[-1], inside[0] + MAX_UNITS - 1))
-    if first and last - first + 1 < MAX_UNITS and (every[first].is_code or _leads(text, every[first - 1])):
+    if first and last - first + 1 < MAX_UNITS and (parts[first].is_code or _leads(text, parts[first - 1])):
         first -= 1
-    while last + 1 < len(every) and last - first + 1 < MAX_UNITS:
-        if last - first + 1 >= MIN_UNITS and not _leads(text, every[last]) and not every[last + 1].is_code:
+    while last + 1 < len(parts) and last - first + 1 < MAX_UNITS:
+        if last - first + 1 >= MIN_UNITS and not _leads(text, parts[last]) and not parts[last + 1].is_code:
             break
         last += 1
     while first and last - first + 1 < MIN_UNITS:
         first -= 1
-    return every[first : last + 1]
+    return parts[first : last + 1]
 
 
 def units(text: str) -> list[Unit]:
@@ -69,31 +69,31 @@ def units(text: str) -> list[Unit]:
     >>> [(text[u.start : u.end], u.is_code) for text in ["Run this:\\n  a\\n  b\\nThen stop the server again."] for u in units(text)]
     [('Run this:', False), ('  a\\n  b', True), ('Then stop the server again.', False)]
     """
-    found: list[Unit] = []
-    at = 0
+    result: list[Unit] = []
+    position = 0
     for number, line in enumerate(text.split("\n")):
-        begin, at = at, at + len(line) + 1
+        begin, position = position, position + len(line) + 1
         if not line.strip():
             continue
         if number and not _is_prose(line):
-            if found and found[-1].is_code:
-                found[-1] = found[-1]._replace(end=begin + len(line))
+            if result and result[-1].is_code:
+                result[-1] = result[-1]._replace(end=begin + len(line))
             else:
-                found.append(Unit(begin, begin + len(line), True))
+                result.append(Unit(begin, begin + len(line), True))
             continue
         items = [0, *(m.end() for m in _ITEM_INSIDE.finditer(line)), len(line)]
         for a, b in pairwise(items):
             parts = [(0, b - a)] if _ITEM.match(line[a:b]) else sentences(line[a:b])
-            found += [
+            result += [
                 Unit(begin + a + x, begin + a + len(line[a : a + y].rstrip()), False)
                 for x, y in parts
                 if line[a + x : a + y].strip()
             ]
-    return found
+    return result
 
 
 def _is_prose(line: str) -> bool:
-    """A line behind the first: those of a listing are indented, short or no sentence."""
+    """Whether a line after the first is prose: lines of a listing are indented, short or no sentence."""
     words = line.split()
     return bool(_ITEM.match(line)) or (
         not line[0].isspace() and words[0][0].isupper() and len(words) >= MIN_PROSE_WORDS and line.rstrip()[-1] in ".:!?)"

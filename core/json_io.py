@@ -1,5 +1,5 @@
 """The one strict JSON reader, for plain and gzipped files.  What `json` accepts silently is refused with its place: duplicate keys, NaN, numbers
-beyond 64 bits or double precision, and lone surrogates."""
+beyond 64 bits or double precision, and lone surrogates.  Format errors name the file without its folder, because pages show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -25,10 +26,16 @@ _INT64 = 2**63
 _SPACE = " \t\r\n"
 
 
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip(text: str, position: int) -> int:
+    """The position of the first character from `position` on that is no white space."""
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position
+
+
+def _repeated(values: Iterable[str]) -> str:
+    """The first value that occurs more than once; there is one."""
+    return next(value for value, count in Counter(values).items() if count > 1)
 
 
 def dumps(value: Any) -> str:
@@ -46,12 +53,10 @@ class Decoder:
         )
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            seen: set[str] = set()
-            twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-            self._problems.append(f"the key '{twice[:80]}' occurs twice in one object; keep one")
-        return found
+        body = dict(pairs)
+        if len(body) != len(pairs):
+            self._problems.append(f"the key '{_repeated(key for key, _ in pairs)[:80]}' occurs twice in one object; keep one")
+        return body
 
     def _constant(self, name: str) -> None:
         self._problems.append(f"{name} is not JSON; write a number or null")
@@ -126,18 +131,17 @@ def parse(text: str, *, file: object = None, line: int | None = None) -> Any:
 class _Bounded:
     """A plain or gzipped file read within bounds, so that a small file cannot decompress to terabytes."""
 
-    def __init__(self, path: Path, file: IO[bytes], packed: int | None, limit: int) -> None:
-        """`packed`: bytes of a gzipped file, which may decompress to `limit`; None: a plain one."""
-        self._path, self._file, self._packed = path, file, packed
-        self._rest = limit if packed is not None else _INT64
+    def __init__(self, path: Path, file: IO[bytes], size: int, limit: int) -> None:
+        """`size`: bytes on the disk; `limit`: how many may be read."""
+        self._path, self._file, self._size, self._rest = path, file, size, limit
 
     def _within(self, raw: bytes) -> bytes:
         self._rest -= len(raw)
         if self._rest < 0:
             raise FormatError(
-                f"{self._packed} compressed bytes decompress to more than {MAX_PACKED_RATIO} times as many, or to more than "
+                f"{self._size} compressed bytes decompress to more than {MAX_PACKED_RATIO} times as many, or to more than "
                 f"{MAX_FILE_BYTES}: decompress the file yourself",
-                file=self._path,
+                file=self._path.name,
             )
         return raw
 
@@ -149,7 +153,7 @@ class _Bounded:
 
 
 @contextmanager
-def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
+def open_file(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
     """Opens a plain or gzipped file, recognised by its name and first bytes.
 
     A gzipped file may decompress to MAX_PACKED_RATIO times its size; `bounded`: it is untrusted, and may decompress to MAX_FILE_BYTES at
@@ -160,16 +164,16 @@ def opened(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
             head = file.read(4)
             file.seek(0)
             if head == b"PK\x03\x04":
-                raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path)
+                raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path.name)
+            size = path.stat().st_size
             if head[:2] == b"\x1f\x8b" or path.name.lower().endswith(".gz"):
-                size = path.stat().st_size
                 limit = max(FREE_BYTES, MAX_PACKED_RATIO * size)
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield _Bounded(path, unpacked, size, min(limit, MAX_FILE_BYTES) if bounded else limit)  # type: ignore[arg-type]
             else:
-                yield _Bounded(path, file, None, 0)
+                yield _Bounded(path, file, size, _INT64)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-        raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path) from None
+        raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path.name) from None
     except OSError as e:
         raise InputError(f"{path} cannot be read ({e.strerror or e}); give the path of an existing file") from None
 
@@ -179,58 +183,52 @@ def read_text(path: Path, *, bounded: bool = True) -> str:
 
     Raises FormatError for other encodings, InputError for a missing file and, if `bounded`, a huge one.
     """
-    parts = []
-    with opened(path, bounded=bounded) as file:
+    with open_file(path, bounded=bounded) as file:
         if bounded and (size := path.stat().st_size) > MAX_FILE_BYTES:
             raise InputError(f"{path} has {size} bytes; the limit is {MAX_FILE_BYTES}: split it, or use JSONL")
-        while part := file.read(1024 * 1024):
-            parts.append(part)
-    raw = b"".join(parts)
+        raw = b"".join(iter(lambda: file.read(1024 * 1024), b""))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise FormatError(_not_utf8(raw, e.start), file=path, line=raw.count(b"\n", 0, e.start) + 1) from None
+        raise FormatError(_not_utf8(raw, e.start), file=path.name, line=raw.count(b"\n", 0, e.start) + 1) from None
 
 
-def _not_utf8(raw: bytes, at: int) -> str:
-    column = at - raw.rfind(b"\n", 0, at)
-    return f"not UTF-8 (byte {column} is 0x{raw[at]:02x}); save the file as UTF-8"
+def _not_utf8(raw: bytes, position: int) -> str:
+    column = position - raw.rfind(b"\n", 0, position)
+    return f"not UTF-8 (byte {column} is 0x{raw[position]:02x}); save the file as UTF-8"
 
 
 def array_rows(text: str, path: Path) -> Iterator[tuple[int, Any, str | None]]:
     """(line, value, problem or None) of each element of a JSON array.  Raises FormatError if the syntax is broken."""
-    decoder, line, counted = Decoder(), 1, 0
-    at = _skip(text, 0)
+    decoder, line, line_offset = Decoder(), 1, 0
+    position = _skip(text, 0)
 
     def line_of(offset: int) -> int:
-        nonlocal line, counted
-        line += text.count("\n", counted, offset)
-        counted = max(counted, offset)
+        nonlocal line, line_offset
+        line += text.count("\n", line_offset, offset)
+        line_offset = max(line_offset, offset)
         return line
 
-    if at >= len(text) or text[at] != "[":
-        raise FormatError("expected a JSON list", file=path, line=line_of(at))
-    at = _skip(text, at + 1)
-    first = True
-    while at < len(text) and (text[at] != "]" or not first):
-        number = line_of(at)
+    if not text.startswith("[", position):
+        raise FormatError("expected a JSON list", file=path.name, line=line_of(position))
+    position = _skip(text, position + 1)
+    is_closed = text.startswith("]", position)
+    while position < len(text) and not is_closed:
+        number = line_of(position)
         try:
-            value, at, problem = decoder.read(text, at)
+            value, position, problem = decoder.read(text, position)
         except FormatError as e:
-            raise FormatError(e.problem, file=path, line=e.line) from None
+            raise FormatError(e.problem, file=path.name, line=e.line) from None
         yield number, value, problem
-        first = False
-        at = _skip(text, at)
-        if at < len(text) and text[at] == ",":
-            at = _skip(text, at + 1)
-        elif at < len(text) and text[at] == "]":
-            break
-        else:
-            raise FormatError("expected ',' or ']' after this row: the file is cut off or damaged", file=path, line=number)
-    if at >= len(text):
-        raise FormatError("the list is not closed: the file is cut off", file=path, line=line_of(len(text)))
-    if _skip(text, at + 1) != len(text):
-        raise FormatError("there is text after the end of the list", file=path, line=line_of(at))
+        position = _skip(text, position)
+        if text.startswith(",", position):
+            position = _skip(text, position + 1)
+        elif not (is_closed := text.startswith("]", position)):
+            raise FormatError("expected ',' or ']' after this row: the file is cut off or damaged", file=path.name, line=number)
+    if not is_closed:
+        raise FormatError("the list is not closed: the file is cut off", file=path.name, line=line_of(len(text)))
+    if _skip(text, position + 1) != len(text):
+        raise FormatError("there is text after the end of the list", file=path.name, line=line_of(position))
 
 
 def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, str | None]]:
@@ -259,50 +257,38 @@ def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, 
 
 def _lines(path: Path, bounded: bool) -> Iterator[tuple[int, bytes]]:
     number = 0
-    with opened(path, bounded=bounded) as file:
+    with open_file(path, bounded=bounded) as file:
         while raw := file.readline(MAX_LINE_BYTES + 1):
             number += 1
             if len(raw) > MAX_LINE_BYTES:
-                raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path, line=number)
+                raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path.name, line=number)
             yield number, raw
-
-
-@contextmanager
-def _by_name(path: Path) -> Iterator[None]:
-    """Errors name the file without its folder, because pages show them."""
-    try:
-        yield
-    except FormatError as e:
-        raise FormatError(e.problem, file=path.name, line=e.line, field=e.field) from None
 
 
 def read(path: Path) -> Any:
     """The value of a JSON file; a byte order mark is ignored.  Raises FormatError or InputError."""
-    with _by_name(path):
-        return parse(read_text(path, bounded=False))
+    return parse(read_text(path, bounded=False), file=path.name)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Numbered objects of a JSONL(.gz) file; blank lines are skipped.  Raises FormatError or InputError."""
-    with _by_name(path):
-        for number, row, problem in jsonl_rows(path, bounded=False):
-            if problem is None and not isinstance(row, dict):
-                problem = f"expected an object, found {type(row).__name__}"
-            if problem is not None:
-                raise FormatError(problem, line=number)
-            yield number, row
+    for number, row, problem in jsonl_rows(path, bounded=False):
+        if problem is None and not isinstance(row, dict):
+            problem = f"expected an object, found {type(row).__name__}"
+        if problem is not None:
+            raise FormatError(problem, file=path.name, line=number)
+        yield number, row
 
 
 def first_text(path: Path) -> str:
     """The first line that is not blank, or ""; used to recognise layouts."""
-    with _by_name(path):
-        for number, raw in _lines(path, bounded=False):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as e:
-                raise FormatError(_not_utf8(raw, e.start), line=number) from None
-            if text:
-                return text
+    for number, raw in _lines(path, bounded=False):
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as e:
+            raise FormatError(_not_utf8(raw, e.start), file=path.name, line=number) from None
+        if text:
+            return text
     return ""
 
 
@@ -314,8 +300,8 @@ class FieldReader:
         self.file, self.line, self._question, self._parent = file, line, question, parent
 
     def error(self, problem: str, field: str) -> FormatError:
-        about = f"question '{self._question[:80]}': " if self._question else ""
-        return FormatError(about + problem, file=self.file, line=self.line, field=f"{self._parent}{field}"[:120] or None)
+        prefix = f"question '{self._question[:80]}': " if self._question else ""
+        return FormatError(prefix + problem, file=self.file, line=self.line, field=f"{self._parent}{field}"[:120] or None)
 
     def text(self, value: Any, field: str, *, empty: bool = False) -> str:
         if not isinstance(value, str) or not (empty or value.strip()):
@@ -337,9 +323,8 @@ class FieldReader:
         return tuple(self.text(v, f"{field}[{i}]") for i, v in enumerate(self.items(value, field, empty=empty)))
 
     def aliases(self, value: Any, field: str) -> tuple[str, ...]:
-        """The aliases of one answer; none may be there twice."""
-        found = self.texts(value, field)
-        if len(set(found)) < len(found):
-            twice = next(text for i, text in enumerate(found) if text in found[:i])
-            raise self.error(f"the answer '{twice[:80]}' occurs twice in one list of aliases; keep one", field)
-        return found
+        """The aliases of one answer.  Raises FormatError for a repeated one."""
+        answers = self.texts(value, field)
+        if len(set(answers)) < len(answers):
+            raise self.error(f"the answer '{_repeated(answers)[:80]}' occurs twice in one list of aliases; keep one", field)
+        return answers

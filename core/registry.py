@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,42 +33,29 @@ class Entry:
     speed: Speed = "Medium"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ " Did you mean 'x'?" for a name that is close to one of the known ones, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """ " Did you mean 'x'?" for a name that is close to one of `names`, else nothing."""
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
-class Registry(Mapping[str, Entry]):
+class Registry(dict[str, Entry]):
+    """Entries by name; `registry[name]` raises UnknownNameError with the names that are not hidden.  `kind` is what they are called there."""
+
     def __init__(self, kind: str, entries: Mapping[str, Entry]) -> None:
-        self.kind, self._entries = kind, dict(entries)
+        super().__init__(entries)
+        self.kind = kind
 
-    def __getitem__(self, name: str) -> Entry:
-        try:
-            return self._entries[name]
-        except KeyError:
-            hint = did_you_mean(name, self._entries)
-            shown = ", ".join(n for n, e in self._entries.items() if not e.hidden)
-            raise UnknownNameError(f"unknown {self.kind} '{name}'.{hint} Available: {shown}") from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As in any mapping: an unknown name is not an error."""
-        return self._entries.get(name, default)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
+    def __missing__(self, name: str) -> Entry:
+        available = ", ".join(n for n, entry in self.items() if not entry.hidden)
+        raise UnknownNameError(f"unknown {self.kind} '{name}'.{did_you_mean(name, self)} Available: {available}")
 
     def resolve(self, name: str) -> Any:
+        """Imports the target of an entry.  Raises UnknownNameError."""
         return load(self[name].target)
 
 
 def load(target: str) -> Any:
-    """What "module:attribute" names."""
+    """Imports the object that "module:attribute" names."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -72,33 +72,23 @@ class Settings:
     traces: str = ""  # OTLP endpoint for OpenInference spans of each run, http://127.0.0.1:6006/v1/traces; empty: none are sent
 
     def __post_init__(self) -> None:
-        for name, allowed in (
+        for name, choices in (
             ("index_kind", ("auto", "flat", "ivfpq", "hnsw")),
             ("index_gpus", ("replicate", "shard", "one")),
             ("retriever", ("dense", "bm25", "hybrid")),
         ):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(allowed)}")
+            if getattr(self, name) not in choices:
+                raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(choices)}")
         for name in (
-            *(
-                "top_k",
-                "large_corpus",
-                "max_answers",
-                "max_upload_mb",
-                "max_upload_lines",
-                "max_upload_pages",
-                "max_question_chars",
-            ),
-            *("lm_timeout", "lm_run_timeout", "lm_concurrency", "lm_max_tokens", "lm_max_response_kb"),
-            *("serve_workers", "serve_queue", "serve_deadline", "serve_batch", "serve_grace", "serve_max_request_kb"),
-            "engine_timeout",
-        ):
+            "top_k large_corpus max_answers max_upload_mb max_upload_lines max_upload_pages max_question_chars "
+            "lm_timeout lm_run_timeout lm_concurrency lm_max_tokens lm_max_response_kb engine_timeout "
+            "serve_workers serve_queue serve_deadline serve_batch serve_grace serve_max_request_kb"
+        ).split():
             if getattr(self, name) < 1:
                 raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be at least 1")
-        if not 0 <= self.lm_retries <= 20:
-            raise InputError(f"AMBISCOPE_LM_RETRIES is {self.lm_retries}; it must be 0 to 20")
-        if not 1 <= self.serve_port <= 65_535:
-            raise InputError(f"AMBISCOPE_SERVE_PORT is {self.serve_port}; it must be 1 to 65535")
+        for name, low, high in (("lm_retries", 0, 20), ("serve_port", 1, 65_535)):
+            if not low <= getattr(self, name) <= high:
+                raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be {low} to {high}")
 
     @property
     def corpora_dir(self) -> Path:
@@ -120,14 +110,14 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads `AMBISCOPE_*`.  Raises InputError for an unknown name or a value of the wrong type."""
         env = os.environ if environ is None else environ
-        known = {f"AMBISCOPE_{f.name.upper()}": f for f in fields(cls)}
+        names = {f"AMBISCOPE_{f.name.upper()}": f.name for f in fields(cls)}
         values: dict[str, object] = {}
         for key, raw in env.items():
             if not key.startswith("AMBISCOPE_"):
                 continue
-            if key not in known:
-                raise InputError(f"unknown setting {key}; known: {', '.join(sorted(known))}")
-            name, default = known[key].name, getattr(cls, known[key].name)
+            if key not in names:
+                raise InputError(f"unknown setting {key}; known: {', '.join(sorted(names))}")
+            name, default = names[key], getattr(cls, names[key])
             try:
                 values[name] = type(default)(raw) if isinstance(default, int) else raw
             except ValueError:

@@ -13,7 +13,7 @@ _SMALL = "of|the|and|for|in|de|la|on|to"
 _NAME = re.compile(rf"\b(?:[A-Z]\.|[A-Z][\w’'-]*)(?: (?:(?:{_SMALL}) ){{0,2}}(?:[A-Z]\.|[A-Z][\w’'-]*|\d+\b))+")
 # two capitals, or letters followed by a number; not Roman numerals
 _SHORT = re.compile(r"\b(?![IVXLC]+\b)(?:[A-Z][a-z]{0,2}[A-Z][A-Za-z]{0,5}|(?:[A-Z]\.){2,5}|[A-Za-z]{1,4}\d{1,4})(?![\w’'-])")
-_BARE = re.compile(r"\b[a-z]{3,6}\b")
+_LOWER_CASE = re.compile(r"\b[a-z]{3,6}\b")
 
 
 def key_of(short: str) -> str:
@@ -38,22 +38,22 @@ def short_forms(name: str) -> set[str]:
     def first(part: str, inside: bool) -> str:
         return part if part.isdigit() else "".join(c for i, c in enumerate(part) if not i or (inside and c.isupper()))
 
-    kept = [p for p in parts if p.casefold() not in _SMALL.split("|")]
-    found = {"".join(first(p, inside) for p in some).casefold() for some in (parts, kept) for inside in (False, True)}
-    return {f for f in found - {p.casefold() for p in parts} if 1 < len(f) <= 8}
+    large = [p for p in parts if p.casefold() not in _SMALL.split("|")]
+    forms = {"".join(first(p, inside) for p in words).casefold() for words in (parts, large) for inside in (False, True)}
+    return {form for form in forms - {p.casefold() for p in parts} if 1 < len(form) <= 8}
 
 
 def names_in(text: str) -> Iterator[str]:
     """Capitalised names of several words; also without the first word, which may only be capitalised because it begins a sentence."""
     for match in _NAME.finditer(text):
         parts = re.sub(r"['’]s?$", "", match.group().rstrip(".")).split()
-        for some in (parts, parts[1:]):
+        for words in (parts, parts[1:]):
             if (
-                1 < len(some) <= LONGEST_NAME
-                and some[0][0].isupper()
-                and some[0] not in ("The", "In", "On", "At", "A", "An", "After", "Its")
+                1 < len(words) <= LONGEST_NAME
+                and words[0][0].isupper()
+                and words[0] not in ("The", "In", "On", "At", "A", "An", "After", "Its")
             ):
-                yield " ".join(some)
+                yield " ".join(words)
 
 
 def written_in(text: str) -> set[str]:
@@ -65,10 +65,10 @@ def written_in(text: str) -> set[str]:
     return {key_of(match.group()) for match in _SHORT.finditer(text)}
 
 
-def short_names_in(question: str, known: Callable[[str], bool]) -> list[re.Match[str]]:
-    """The question's short names: by their capitals and digits, and lower-case words that the corpus does not have (`known` is false)."""
-    bare = [m for m in _BARE.finditer(question) if not known(m.group())]
-    return sorted([*_SHORT.finditer(question), *bare], key=lambda m: m.start())
+def short_names_in(question: str, is_word: Callable[[str], bool]) -> list[re.Match[str]]:
+    """The question's short names: by their capitals and digits, and lower-case words that the corpus does not have (`is_word` is false)."""
+    unknown = [m for m in _LOWER_CASE.finditer(question) if not is_word(m.group())]
+    return sorted([*_SHORT.finditer(question), *unknown], key=lambda m: m.start())
 
 
 def spelled_out(question: str, texts: Sequence[str]) -> str:

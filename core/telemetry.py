@@ -2,7 +2,7 @@
 
 Source: the OpenInference semantic conventions (https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md): one CHAIN span for a
 question, and below it RETRIEVER for a search, CHAIN for a step and for a rewritten question, LLM for a call of a language model.  Needs requirements-open.txt.
-Spans are sent in the background; an endpoint that is away costs their loss, not the answer.
+Spans are sent in the background: if the endpoint cannot be reached, they are lost and the answer is not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KIND = "openinference.span.kind"
 
 @functools.lru_cache(maxsize=4)
 def tracer(endpoint: str) -> Any:
-    """Raises InputError if the packages are not installed."""
+    """A tracer that exports to an OTLP endpoint; one per endpoint.  Raises InputError if the packages are not installed."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -37,7 +37,7 @@ def tracer(endpoint: str) -> Any:
 
 
 def recorded(run: Callable[..., Iterator[t.Event]]) -> Callable[..., Iterator[t.Event]]:
-    """Decorates `System.run`: each event becomes a span when it comes."""
+    """Decorates `System.run`: each event that took time becomes a span."""
 
     @functools.wraps(run)
     def recorded_run(system: Any, question: t.Question) -> Iterator[t.Event]:
@@ -80,10 +80,10 @@ def _span(event: t.Event) -> tuple[str, float, dict[str, str | float]] | None:
     match event:
         case t.PassagesRetrieved(passages=passages, seconds=seconds, query=query):
             attributes: dict[str, str | float] = {KIND: "RETRIEVER", "input.value": query}
-            for i, found in enumerate(passages):
+            for i, p in enumerate(passages):
                 document = f"retrieval.documents.{i}.document"
-                attributes |= {f"{document}.id": found.passage.id, f"{document}.score": found.score}
-                attributes |= {f"{document}.content": f"{found.passage.title}\n{found.passage.text}"}
+                attributes |= {f"{document}.id": p.passage.id, f"{document}.score": p.score}
+                attributes |= {f"{document}.content": f"{p.passage.title}\n{p.passage.text}"}
             return "retrieve", seconds, attributes
         case t.StepFinished(step=step, answer=answer):
             output = answer.text if answer else t.EOI
@@ -91,13 +91,11 @@ def _span(event: t.Event) -> tuple[str, float, dict[str, str | float]] | None:
         case t.QuestionClarified(clarification=c, seconds=seconds):
             return "rewrite", seconds, {KIND: "CHAIN", "input.value": c.answer, "output.value": c.question}
         case t.ModelCalled(role=role, seconds=seconds):
-            tokens: dict[str, str | float] = {
+            attributes = {
+                KIND: "LLM",
                 "llm.token_count.prompt": event.prompt_tokens,
                 "llm.token_count.completion": event.completion_tokens,
+                "metadata": json.dumps({"passages": event.passages, "error": event.error}),
             }
-            return (
-                role,
-                seconds,
-                {KIND: "LLM", **tokens, "metadata": json.dumps({"passages": event.passages, "error": event.error})},
-            )
+            return role, seconds, attributes
     return None

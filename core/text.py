@@ -34,6 +34,7 @@ _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
 _TOKEN = regex.compile(rf"{_WORD}|{_CHARACTER}", regex.V1)
 _NUMERAL = re.compile(r"[2-9]|x{0,3}(?:i{1,3}|i?v|vi{1,3}|ix|x)", re.IGNORECASE)
 _UNSPACED_RUN = regex.compile(rf"(?:{_CHARACTER})+", regex.V1)
+_SEPARATORS = regex.compile(r"[\p{P}--[\#%\&@*]]", regex.V1)  # punctuation, except signs that distinguish names ("C#", "C++")
 _OTHER_LETTER = regex.compile(r"[\p{L}--\p{Latin}]", regex.V1)
 STOPWORDS = frozenset(
     "a an the of in on at to for from by with and or is are was were be been being do does did has have had who whom whose what "
@@ -50,18 +51,6 @@ _STRAIGHT = str.maketrans(
     | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u2036\u00ab\u00bb\u301d\u301e\u301f\u275d\u275e", '"')
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u2e3a\u2e3b\ufe31\ufe32\ufe58\ufe63", "-")
 )
-
-
-class _Blanks(dict[int, str]):
-    """For str.translate: a space for punctuation, except signs that tell two names apart ("C#", "C++")."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        plain = unicodedata.category(character).startswith("P") and character not in "#%&@*"
-        return self.setdefault(code, " " if plain else character)
-
-
-_BLANKS = _Blanks()
 
 
 @lru_cache(maxsize=65_536)
@@ -105,14 +94,10 @@ def answer_key(text: str) -> str:
 
 def equal_for_display(a: str, b: str) -> bool:
     """
-    >>> equal_for_display("O\u2019Rourke", "O'Rourke"), equal_for_scoring("O\u2019Rourke", "O'Rourke")
+    >>> equal_for_display("O\u2019Rourke", "O'Rourke"), normalize_answer("O\u2019Rourke") == normalize_answer("O'Rourke")
     (True, False)
     """
     return answer_key(a) == answer_key(b)
-
-
-def equal_for_scoring(a: str, b: str) -> bool:
-    return normalize_answer(a) == normalize_answer(b)
 
 
 def answer_keys(aliases: Iterable[str]) -> frozenset[str]:
@@ -132,7 +117,7 @@ def question_key(text: str) -> str:
     >>> question_key("Who made C?") == question_key("Who made C++?")
     False
     """
-    return " ".join(comparable(text).translate(_BLANKS).split())
+    return " ".join(_SEPARATORS.sub(" ", comparable(text)).split())
 
 
 # ---------------------------------------------------------------- names
@@ -171,10 +156,10 @@ def name_shapes(name: str) -> frozenset[str]:
     return frozenset(comparable(shape) for shape in (plain, plain.translate(_UPRIGHT)))
 
 
-def confusable_name(name: str, taken: Iterable[str]) -> str:
-    """The first of the taken names that looks like this one without being it; "" if there is none."""
+def confusable_name(name: str, others: Iterable[str]) -> str:
+    """The first of the other names that looks like this one without being it; "" if there is none."""
     shapes = name_shapes(name)
-    return next((other for other in taken if other != name and shapes & name_shapes(other)), "")
+    return next((other for other in others if other != name and shapes & name_shapes(other)), "")
 
 
 # ---------------------------------------------------------------- words
@@ -248,40 +233,40 @@ def content_words(text: str) -> list[str]:
     return [w for w in word_tokens(text) if w not in STOPWORDS]
 
 
-def split_words(text: str, longest: int = CHUNK_CHARS) -> list[str]:
-    """Words separated by white space; longer ones are cut every `longest` characters."""
-    return [word[i : i + longest] for word in text.split() for i in range(0, len(word), longest)]
+def split_words(text: str) -> list[str]:
+    """Words separated by white space; longer ones are cut every CHUNK_CHARS characters."""
+    return [word[i : i + CHUNK_CHARS] for word in text.split() for i in range(0, len(word), CHUNK_CHARS)]
 
 
-def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100, chars: int = CHUNK_CHARS) -> int:
-    """The number of words in the chunk from `start`: at most `size` words and `chars` characters including spaces; at least 1."""
+def chunk_length(tokens: Sequence[str], start: int = 0, size: int = 100) -> int:
+    """The number of words in the chunk from `start`: at most `size` words and CHUNK_CHARS characters including spaces; at least 1."""
     total = -1
     for n, word in enumerate(tokens[start : start + size]):
         total += len(word) + 1
-        if n and total > chars:
+        if n and total > CHUNK_CHARS:
             return n
     return min(size, len(tokens) - start)
 
 
-def chunk_words(text: str, size: int = 100, chars: int = CHUNK_CHARS) -> Iterator[str]:
-    """Consecutive chunks of at most `size` words and `chars` characters; longer words are cut.  The last chunk may be shorter."""
-    tokens = split_words(text, chars)
+def chunk_words(text: str, size: int = 100) -> Iterator[str]:
+    """Consecutive chunks of at most `size` words and CHUNK_CHARS characters; longer words are cut.  The last chunk may be shorter."""
+    tokens = split_words(text)
     start = 0
     while start < len(tokens):
-        end = start + chunk_length(tokens, start, size, chars)
+        end = start + chunk_length(tokens, start, size)
         yield " ".join(tokens[start:end])
         start = end
 
 
 def find_spans(text: str, answer: str) -> list[tuple[int, int]]:
     """Character spans of `text` whose words are those of `answer`, ignoring case, punctuation between words and white space."""
-    want = word_tokens(answer)
-    found = list((_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text))
-    have = [unicodedata.normalize("NFC", m.group()).lower() for m in found]
-    n = len(want)
+    words = word_tokens(answer)
+    matches = list((_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text))
+    tokens = [unicodedata.normalize("NFC", m.group()).lower() for m in matches]
+    n = len(words)
     if not n:
         return []
-    return [(found[i].start(), found[i + n - 1].end()) for i in range(len(have) - n + 1) if have[i : i + n] == want]
+    return [(matches[i].start(), matches[i + n - 1].end()) for i in range(len(tokens) - n + 1) if tokens[i : i + n] == words]
 
 
 def occurrences(answer: str, passages: Sequence[RetrievedPassage], limit: int = 20) -> tuple[Evidence, ...]:
@@ -325,6 +310,6 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def listed(n: int, what: str) -> str:
+def listed(n: int, noun: str) -> str:
     """ "1 passage", "3 passages"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    return f"{n} {noun}{'' if n == 1 else 's'}"

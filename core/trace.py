@@ -14,8 +14,6 @@ from core.errors import FormatError
 
 T = typing.TypeVar("T")
 EVENTS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(t.Event)}
-
-
 _hints = functools.cache(typing.get_type_hints)  # evaluating annotations takes 70% of the time to read a trace
 
 
@@ -31,7 +29,8 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def _build(kind: Any, value: Any, where: str) -> Any:
+def _build(kind: Any, value: Any, place: str) -> Any:
+    """A value of type `kind` from plain JSON.  Raises FormatError with `place`."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return value
@@ -40,40 +39,36 @@ def _build(kind: Any, value: Any, where: str) -> Any:
             return None
         event = value.get("event") if isinstance(value, dict) else None
         if isinstance(event, str) and EVENTS.get(event) in args:
-            return _build(EVENTS[event], value, where)
-        return _build(next(a for a in args if a is not type(None)), value, where)
+            return _build(EVENTS[event], value, place)
+        return _build(next(a for a in args if a is not type(None)), value, place)
     if origin is tuple:
         if not isinstance(value, list):
-            raise FormatError(f"expected a list, found {type(value).__name__}", field=where)
+            raise FormatError(f"expected a list, found {type(value).__name__}", field=place)
         kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
         if len(kinds) != len(value):
-            raise FormatError(f"expected a list of {len(kinds)}", field=where)
-        return tuple(_build(part, v, f"{where}[{i}]") for i, (part, v) in enumerate(zip(kinds, value, strict=True)))
+            raise FormatError(f"expected a list of {len(kinds)}", field=place)
+        return tuple(_build(part, v, f"{place}[{i}]") for i, (part, v) in enumerate(zip(kinds, value, strict=True)))
     if origin is typing.Literal:
         if value not in args:
-            raise FormatError(f"expected one of {args}, found {_short(value)}", field=where)
+            raise FormatError(f"expected one of {args}, found {_short(value)}", field=place)
         return value
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, dict):
-            raise FormatError(f"expected an object, found {type(value).__name__}", field=where)
+            raise FormatError(f"expected an object, found {type(value).__name__}", field=place)
         hints = _hints(kind)
-        known = {f.name: f for f in dataclasses.fields(kind)}
-        missing = [
-            n
-            for n, f in known.items()
-            if n not in value and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-        ]
+        fields = {f.name: f for f in dataclasses.fields(kind)}
+        missing = [n for n, f in fields.items() if n not in value and f.default is f.default_factory is dataclasses.MISSING]
         if missing:
-            raise FormatError(f"{kind.__name__} lacks {', '.join(missing)}", field=where)
-        return kind(**{n: _build(hints[n], value[n], f"{where}.{n}") for n in known if n in value})
+            raise FormatError(f"{kind.__name__} lacks {', '.join(missing)}", field=place)
+        return kind(**{n: _build(hints[n], value[n], f"{place}.{n}") for n in fields if n in value})
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, dict):
-            raise FormatError(f"expected an object, found {type(value).__name__}", field=where)
-        return {key: _build(args[1], v, f"{where}.{key[:80]}") for key, v in value.items()}
+            raise FormatError(f"expected an object, found {type(value).__name__}", field=place)
+        return {key: _build(args[1], v, f"{place}.{key[:80]}") for key, v in value.items()}
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-        raise FormatError(f"expected {kind.__name__}, found {_short(value)}", field=where)
+        raise FormatError(f"expected {kind.__name__}, found {_short(value)}", field=place)
     return value
 
 
@@ -97,11 +92,12 @@ def from_json(kind: type[T], row: Any) -> T:
 
 
 def prediction_from_json(row: Any) -> t.Prediction:
+    """A prediction from what `to_json` made of it.  Raises FormatError."""
     return typing.cast(t.Prediction, _build(t.Prediction, row, "prediction"))
 
 
 def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) -> t.Prediction:
-    """Folds one run's events into a prediction, without those that tell of waiting.
+    """Folds one run's events into a prediction; those of waiting are left out.
 
     An answer that is rejected later leaves the set; a passage retrieved twice counts once; a system has already collected all evidence of an answer.
     """
@@ -114,8 +110,8 @@ def fold(question: t.Question, info: t.SystemInfo, events: Iterable[t.Event]) ->
     seconds = 0.0
     for event in log:
         match event:
-            case t.PassagesRetrieved(passages=found):
-                for p in found:
+            case t.PassagesRetrieved(passages=retrieved):
+                for p in retrieved:
                     passages.setdefault(p.passage.id, p)
             case t.StepFinished(step=step, answer=answer):
                 steps.append(step)

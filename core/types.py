@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 AnnotationType = Literal["single", "multiple", "none"]
 Scope = Literal["all", "multi"]  # all questions; those none of whose annotations is a single answer
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 STEP_CANDIDATES = 8  # that a step offers
 EOI = "[EOI]"  # "end of iteration" (AmbigPrompt, section 3.2): no valid answer is left
 
@@ -242,7 +243,7 @@ class LongAnswerWritten:
 
 @dataclass(frozen=True, slots=True)
 class QuestionQueued:
-    """Other questions are worked on first; yielded when the position changes.  No part of a stored trace: it says nothing of the answers."""
+    """Other questions are worked on first; yielded when the position changes.  Not part of a stored trace: it says nothing about the answers."""
 
     position: int  # in the queue: 1 is next, 0 says that its turn has come
     running: int  # questions that are worked on meanwhile
@@ -314,16 +315,16 @@ class Prediction:
     @property
     def rejected(self) -> dict[str, str]:
         """Why each answer that is not in the set was rejected."""
-        kept = {a.text for a in self.answers}
-        return {e.answer: e.why for e in self.events if isinstance(e, AnswerRejected) and e.answer not in kept}
+        answers = {a.text for a in self.answers}
+        return {e.answer: e.why for e in self.events if isinstance(e, AnswerRejected) and e.answer not in answers}
 
     def clarification_of(self, answer: str) -> Clarification | None:
         return next((c for c in self.clarifications if c.answer == answer), None)
 
     def question_of(self, answer: str) -> str:
         """The disambiguated question of an answer; the question as it was asked where there is none."""
-        found = self.clarification_of(answer)
-        return (found.question if found else "") or self.question.text
+        clarification = self.clarification_of(answer)
+        return (clarification.question if clarification else "") or self.question.text
 
     def passage(self, passage_id: str) -> Passage | None:
         return next((p.passage for p in self.passages if p.passage.id == passage_id), None)

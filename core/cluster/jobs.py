@@ -70,7 +70,7 @@ def evaluating(cluster: Cluster, asking: Prepared, plan: EvaluationPlan) -> Ask:
     """The rows of an evaluation, as they come: `elsewhere` of core.evaluation.plan.run_plan, once the cluster is bound."""
 
     def ask(questions: Sequence[ReferenceQuestion]) -> Generator[dict[str, Any], None, None]:
-        load = partial(_load_rows, plan, cluster.settings, asking.own, asking.who)
+        load = partial(_load_rows, plan, cluster.settings, asking.own_passages, asking.judge_name)
         for _, row in spread(cluster, load, facts_of(asking.system.info), questions, len(questions)):
             yield row
 

@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
 
 def _print(prediction: Prediction) -> None:
     from core.disambiguation.outcome import result_of
-    from core.evaluation.cost import calls_of, doubts, failures
+    from core.evaluation.cost import call_problems
     from core.how_to import section
 
     if not prediction.answers:
@@ -52,8 +52,7 @@ def _print(prediction: Prediction) -> None:
         print(f"{clarifying.question} {'; '.join(option.label for option in clarifying.options)}")
     for text, reason in prediction.rejected.items():
         print(f"-  {text}: refused, {reason}")
-    calls = calls_of(prediction.events)
-    for problem in filter(None, (failures(calls), doubts(calls))):
+    for problem in call_problems(prediction.events):
         print(f"warning: {problem}")
     ending = f"; {prediction.ended}" if prediction.ended and prediction.answers else ""
     print(f"{len(prediction.passages)} passages, {len(prediction.steps)} steps, {prediction.seconds:.1f} s{ending}")

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     corpus = Engine(settings).corpus(args.corpus)
     reports = {
         name: evaluate_retrieval(
-            corpus, questions, name, ks=ks, limit=args.limit, seed=args.seed, about={"questions": storable(args.questions.name)}
+            corpus, questions, name, ks=ks, limit=args.limit, seed=args.seed, facts={"questions": storable(args.questions.name)}
         )
         for name in retrievers
     }

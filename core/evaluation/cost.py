@@ -59,52 +59,39 @@ def times_of(prediction: Prediction) -> dict[str, float]:
     Calls that ran at the same time are scaled to the time that they took together.
     """
     events, calls = prediction.events, calls_of(prediction.events)
-    found = {
+    seconds = {
         "retrieval": sum(e.seconds for e in events if isinstance(e, PassagesRetrieved)),
         "reading": sum(s.seconds for s in prediction.steps),
         "rewriting": sum(e.seconds for e in events if isinstance(e, QuestionClarified)),
     }
     verifying = sum(c.seconds for c in calls if c.role in _VERIFYING)
     calling = sum(c.seconds for c in calls)
-    free = max(0.0, prediction.seconds - sum(found.values()))
-    share = min(1.0, free / calling) if calling else 0.0
-    found["verifying"] = share * verifying
-    found["reading"] += share * (calling - verifying)
-    found["other"] = max(0.0, prediction.seconds - sum(found.values()))
-    return {part: found[part] for part in PARTS if found[part] > 0}
+    remaining = max(0.0, prediction.seconds - sum(seconds.values()))
+    share = min(1.0, remaining / calling) if calling else 0.0
+    seconds["verifying"] = share * verifying
+    seconds["reading"] += share * (calling - verifying)
+    seconds["other"] = max(0.0, prediction.seconds - sum(seconds.values()))
+    return {part: seconds[part] for part in PARTS if seconds[part] > 0}
 
 
-def failures(calls: Iterable[ModelCalled]) -> str:
-    """In words how many calls of a model failed, and the first reason; "" where none did.
+def call_problems(events: Iterable[Event]) -> list[str]:
+    """In words: how many calls of a model failed, and how many others are doubtful, each with the first reason; [] without problems.
 
-    >>> failures([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("interpret", 1, 9, 0, 0.1, "HTTP 500")])
-    "1 of 2 calls of the model failed; the first one at 'interpret': HTTP 500"
+    >>> call_problems([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("interpret", 1, 9, 0, 0.1, "HTTP 500")])
+    ["1 of 2 calls of the model failed; the first one at 'interpret': HTTP 500"]
+    >>> call_problems([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("verify", 1, 9, 9, 0.1, warning="a prompt was cut")])
+    ["1 of 2 calls of the model is doubtful; the first one at 'verify': a prompt was cut"]
     """
-    made = list(calls)
-    wrong = [c for c in made if c.error]
-    if not wrong:
-        return ""
-    return (
-        f"{len(wrong)} of {listed(len(made), 'call')} of the model failed; the first one at '{wrong[0].role}': {wrong[0].error}"
-    )
-
-
-def doubts(calls: Iterable[ModelCalled]) -> str:
-    """In words how many calls that did not fail are doubtful, and the first reason; "" where none is.
-
-    >>> doubts([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("verify", 1, 9, 9, 0.1, warning="a prompt was cut")])
-    "1 of 2 calls of the model is doubtful; the first one at 'verify': a prompt was cut"
-    """
-    made = list(calls)
-    doubtful = [c for c in made if c.warning and not c.error]
-    if not doubtful:
-        return ""
-    verb = "is" if len(doubtful) == 1 else "are"
-    return (
-        f"{len(doubtful)} of {listed(len(made), 'call')} of the model {verb} doubtful; the first one at '{doubtful[0].role}': "
-        f"{doubtful[0].warning}"
-    )
+    calls = calls_of(events)
+    failed = [(c.role, c.error) for c in calls if c.error]
+    doubtful = [(c.role, c.warning) for c in calls if c.warning and not c.error]
+    return [
+        f"{len(problems)} of {listed(len(calls), 'call')} of the model {verb}; the first one at '{problems[0][0]}': {problems[0][1]}"
+        for problems, verb in ((failed, "failed"), (doubtful, "is doubtful" if len(doubtful) == 1 else "are doubtful"))
+        if problems
+    ]
 
 
 def calls_of(events: Iterable[Event]) -> list[ModelCalled]:
+    """The calls of language models among a run's events."""
     return [e for e in events if isinstance(e, ModelCalled)]

@@ -26,13 +26,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """The state of a run folder.  `done` counts rows, including failed ones; `total` is None if unknown."""
+    """The state of a run folder.  `rows` counts answered questions, including failed ones; `total` is None if unknown."""
 
     path: Path
-    done: int
+    rows: int
     total: int | None
     finished: datetime | None  # when report.json was written
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)  # content of about.json: the plan's fields, and `total`
 
     @property
     def name(self) -> str:
@@ -46,16 +46,16 @@ def pack(prediction: t.Prediction, question_id: str) -> str:
 
 
 def trim(path: Path) -> str:
-    """Takes a last line off that a kill cut short; returns what it was, "" where there was none.  Raises StorageError."""
+    """Removes an incomplete last line, as a kill leaves it, and returns it; "" if the last line is complete.  Raises StorageError."""
     try:
         if not path.is_file():
             return ""
         raw = path.read_bytes()
-        whole = raw.rfind(b"\n") + 1
-        if whole < len(raw):
+        end = raw.rfind(b"\n") + 1
+        if end < len(raw):
             with path.open("r+b") as stream:
-                stream.truncate(whole)
-        return raw[whole:].decode("utf-8", "replace")
+                stream.truncate(end)
+        return raw[end:].decode("utf-8", "replace")
     except OSError as e:
         raise StorageError(f"{path} cannot be read ({disk.why(e, path)}); check the disk") from e
 
@@ -69,20 +69,16 @@ def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:
     path = folder / TRACES
     if not path.is_file():
         return
-    for number, row in _whole_lines(path):
-        try:
-            yield str(row["id"]), json.loads(zlib.decompress(base64.b64decode(row["trace"], validate=True)))
-        except (KeyError, TypeError, ValueError, zlib.error) as e:
-            problem = f"not a trace of an evaluation ({e}); remove the file to continue without it"
-            raise FormatError(problem, file=path.name, line=number) from None
-
-
-def _whole_lines(path: Path) -> Iterator[tuple[int, Row]]:
-    """Text after the last line break is ignored."""
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
-            if line.endswith(b"\n") and line.strip():
-                yield number, json_io.parse(line.decode("utf-8", "replace"), file=path.name, line=number)
+            if not line.endswith(b"\n") or not line.strip():
+                continue
+            row = json_io.parse(line.decode("utf-8", "replace"), file=path.name, line=number)
+            try:
+                yield str(row["id"]), json.loads(zlib.decompress(base64.b64decode(row["trace"], validate=True)))
+            except (KeyError, TypeError, ValueError, zlib.error) as e:
+                problem = f"not a trace of an evaluation ({e}); remove the file to continue without it"
+                raise FormatError(problem, file=path.name, line=number) from None
 
 
 def read_report(folder: Path) -> Row:
@@ -90,8 +86,8 @@ def read_report(folder: Path) -> Row:
     path = folder / REPORT
     if not path.is_file():
         unfinished = (folder / ROWS).is_file() or (folder / RUN).is_file()
-        what = "the run has not finished: start it again with --out to resume" if unfinished else "no run folder"
-        raise InputError(f"{folder} has no {REPORT}; {what}")
+        reason = "the run has not finished: start it again with --out to resume" if unfinished else "no run folder"
+        raise InputError(f"{folder} has no {REPORT}; {reason}")
     report = json_io.read(path)
     if not isinstance(report, dict):
         raise FormatError("expected an object", file=path.name)
@@ -99,8 +95,8 @@ def read_report(folder: Path) -> Row:
         if not isinstance(report.get(name), kind):
             raise FormatError("not an evaluation report, or one of another version; evaluate again", file=path.name, field=name)
     for i, row in enumerate(report["rows"]):
-        sound = isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row
-        if not sound or not (row["error"] is not None or isinstance(row.get("metrics"), dict)):
+        is_row = isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row
+        if not is_row or not (row["error"] is not None or isinstance(row.get("metrics"), dict)):
             raise FormatError("not a row of an evaluation", file=path.name, field=f"rows[{i}]")
     return report
 
@@ -127,8 +123,6 @@ def run_states(folder: Path) -> list[RunState]:
     """The run folders in `folder`, most recently changed first."""
     if not folder.is_dir():
         return []
-    found = {path.parent for name in (RUN, REPORT) for path in folder.glob(f"*/{name}")}
-    kept = [p for p in found if (p / ROWS).is_file() or (p / ABOUT).is_file()]
-    return sorted(
-        map(state_of, kept), key=lambda s: (s.path / RUN).stat().st_mtime if (s.path / RUN).is_file() else 0.0, reverse=True
-    )
+    folders = {path.parent for name in (RUN, REPORT) for path in folder.glob(f"*/{name}")}
+    states = [state_of(p) for p in folders if (p / ROWS).is_file() or (p / ABOUT).is_file()]
+    return sorted(states, key=lambda s: (s.path / RUN).stat().st_mtime if (s.path / RUN).is_file() else 0.0, reverse=True)

@@ -7,7 +7,6 @@ knows only the meanings in the references.  Model judgments are cached by conten
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,9 +24,8 @@ from core.settings import Settings
 from core.text import has_answer, question_key, word_tokens
 
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
-MOST_PASSAGES = 20  # per question, for claims without a passage
+MAX_PASSAGES = 20  # per question, for claims without a passage
 SECONDS = 600.0  # for one question's judgments
-NOT_NEEDED = frozenset({"deduplicate"})  # if it fails, questions are compared by their words
 
 
 class Judge(Protocol):
@@ -53,10 +51,9 @@ def interpretations_of(prediction: t.Prediction) -> list[t.Interpretation]:
         return list(prediction.interpretations)
     out = []
     for answer in prediction.answers:
-        clarification = prediction.clarification_of(answer.text)
         evidence = answer.evidence[0] if answer.evidence else None
-        asked = clarification.question if clarification and clarification.question else prediction.question.text
-        out.append(t.Interpretation(evidence.passage_id if evidence else "", asked, answer.text, answer.probability, evidence))
+        passage_id, question = evidence.passage_id if evidence else "", prediction.question_of(answer.text)
+        out.append(t.Interpretation(passage_id, question, answer.text, answer.probability, evidence))
     return out
 
 
@@ -71,14 +68,10 @@ def distinct_questions(questions: Sequence[str]) -> list[int]:
     >>> distinct_questions(["Who won in 2010?", "In 2010, who won?", "Who won?"])
     [0, 2]
     """
-    seen: set[tuple[tuple[str, int], ...]] = set()
-    out = []
+    first: dict[tuple[str, ...], int] = {}
     for i, question in enumerate(questions):
-        key = tuple(sorted(Counter(question_key(question).split()).items()))
-        if key not in seen:
-            seen.add(key)
-            out.append(i)
-    return out
+        first.setdefault(tuple(sorted(question_key(question).split())), i)
+    return list(first.values())
 
 
 class ReferenceJudge:
@@ -97,32 +90,34 @@ class ReferenceJudge:
         pairs = pairs_of(reference)
         if not pairs or not any(p.passage_ids for p in pairs):
             return None
-        said = interpretations_of(prediction)
+        interpretations = interpretations_of(prediction)
         judged: list[JudgedInterpretation] = []
-        recalled, found = [False] * len(pairs), [False] * len(pairs)
-        for i in said:
-            gives = [k for k, p in enumerate(pairs) if is_match(p.answers, i.answer)]
-            holds = [k for k, p in enumerate(pairs) if i.passage_id and i.passage_id in p.passage_ids]
-            both = [k for k in gives if k in holds]
-            asks = [k for k, p in enumerate(pairs) if same_question(i.question, p.question)]
-            for k in both:
-                recalled[k] = True
-            for k in {*both, *asks}:
-                found[k] = True
+        recalled, matched = set[int](), set[int]()  # of the references' pairs
+        for i in interpretations:
+            gives = {k for k, p in enumerate(pairs) if is_match(p.answers, i.answer)}
+            holds = {k for k, p in enumerate(pairs) if i.passage_id and i.passage_id in p.passage_ids}
+            asks = {k for k, p in enumerate(pairs) if same_question(i.question, p.question)}
+            supports = gives & holds
+            recalled |= supports
+            matched |= supports | asks
             judged.append(
                 JudgedInterpretation(
                     i.question,
                     i.answer,
                     i.passage_id,
-                    supported=bool(both),
-                    matched=bool(both or asks),
+                    supported=bool(supports),
+                    matched=bool(supports or asks),
                     relevant=bool(holds or gives or asks),
                     answerable=bool(holds),
                     right=bool(gives),
                 )
             )
-        grounded = tuple(r for r, p in zip(recalled, pairs) if p.passage_ids)
-        return Grounding(tuple(judged), tuple(found), grounded, len(distinct_questions([i.question for i in said])))
+        return Grounding(
+            tuple(judged),
+            tuple(k in matched for k in range(len(pairs))),
+            tuple(k in recalled for k, p in enumerate(pairs) if p.passage_ids),
+            len(distinct_questions([i.question for i in interpretations])),
+        )
 
 
 def same_question(question: str, reference: str) -> bool:
@@ -131,8 +126,8 @@ def same_question(question: str, reference: str) -> bool:
     >>> same_question("Who won it in 1990?", "Who won in 1990?"), same_question("Who won in 2010?", "Who won in 1990?")
     (True, False)
     """
-    asked = normal_question(question)
-    return any(bleu(asked, [one], 2) > SAME_QUESTION and _numbers(asked) == _numbers(one) for one in variants(reference))
+    normal = normal_question(question)
+    return any(bleu(normal, [v], 2) > SAME_QUESTION and _numbers(normal) == _numbers(v) for v in variants(reference))
 
 
 def _numbers(text: str) -> set[str]:
@@ -146,7 +141,7 @@ class ModelJudge:
 
     name: str
     generator: Generator
-    kept: Judgments
+    cache: Judgments
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -157,21 +152,21 @@ class ModelJudge:
         if not pairs:
             return None
         run = Run.of(SECONDS)
-        said = interpretations_of(prediction)
+        interpretations = interpretations_of(prediction)
+        questions = [i.question for i in interpretations]
         passages = [p.passage for p in prediction.passages] or list(reference.passages or ())
         by_id = {p.id: p for p in passages}
-        cited = [by_id[i.passage_id] for i in said if i.passage_id in by_id]
+        cited = [by_id[i.passage_id] for i in interpretations if i.passage_id in by_id]
         supported = self._verify(
             [
-                Claim(
-                    i.question, i.answer, (by_id[i.passage_id],) if i.passage_id in by_id else tuple(passages[:MOST_PASSAGES])
-                )
-                for i in said
+                Claim(i.question, i.answer, (by_id[i.passage_id],) if i.passage_id in by_id else tuple(passages[:MAX_PASSAGES]))
+                for i in interpretations
             ],
             run,
         )
-        asks = self._matches([i.question for i in said], [p.question for p in pairs], reference.question, run)
-        found = self._matches([p.question for p in pairs], [i.question for i in said], reference.question, run)
+        asks = self._matches(questions, [p.question for p in pairs], reference.question, run)
+        covers = self._matches([p.question for p in pairs], questions, reference.question, run)
+        gives = [any(is_match(p.answers, i.answer) for p in pairs) for i in interpretations]
         # Eq. 22: the reference meanings that the retrieved passages (proxy of the corpus) support, and our own supported ones beside them
         holds = [self._supports_any(p, passages, run) for p in pairs]
         covered = [self._supports_any(p, cited, run) if cited and h else False for p, h in zip(pairs, holds)]
@@ -184,38 +179,39 @@ class ModelJudge:
                 i.passage_id,
                 supported=s,
                 matched=a,
-                relevant=None if a is None else bool(a or any(is_match(p.answers, i.answer) for p in pairs)),
+                relevant=None if a is None else a or g,
                 answerable=s,
-                right=None if s is None else bool(s or any(is_match(p.answers, i.answer) for p in pairs)),
+                right=None if s is None else s or g,
             )
-            for i, s, a in zip(said, supported, asks)
+            for i, s, a, g in zip(interpretations, supported, asks, gives)
         ]
-        distinct = self._distinct(reference.question, [i.question for i in said], run)
+        distinct = self._distinct(reference.question, questions, run)
         failed = [c for c in run.calls if c.error]
         error = ""
-        if None in (*supported, *asks, *found, *recalled):
-            error = next((f"{c.role}: {c.error}" for c in failed if c.role not in NOT_NEEDED), "no decision")
-        return Grounding(tuple(judged), tuple(found), tuple(recalled), distinct, len(run.calls), len(failed), error)
+        # without "deduplicate", questions are compared by their words
+        if None in (*supported, *asks, *covers, *recalled):
+            error = next((f"{c.role}: {c.error}" for c in failed if c.role != "deduplicate"), "no decision")
+        return Grounding(tuple(judged), tuple(covers), tuple(recalled), distinct, len(run.calls), len(failed), error)
 
     def _key(self, kind: str, *content: Any) -> str:
-        return self.kept.key(dict(self.about), kind, *content)
+        return self.cache.key(dict(self.about), kind, *content)
 
     def _verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
         keys = [self._key("supports", c.question, c.answer, [[p.title, p.text] for p in c.passages]) for c in claims]
-        known = {k: v for k in keys if isinstance(v := self.kept.get(k), bool)}
-        if known:
+        decisions = {k: v for k in keys if isinstance(v := self.cache.get(k), bool)}
+        if decisions:
             run.remembered.add("verify")
-        todo = [i for i, k in enumerate(keys) if k not in known and claims[i].passages]
+        todo = [i for i, k in enumerate(keys) if k not in decisions and claims[i].passages]
         for i, decision in zip(todo, self.generator.verify([claims[i] for i in todo], run) if todo else ()):
             if decision is not None:
-                known[keys[i]] = decision
-                self.kept.put(keys[i], decision)
-        return [known.get(k) if c.passages else False for k, c in zip(keys, claims)]
+                decisions[keys[i]] = decision
+                self.cache.put(keys[i], decision)
+        return [decisions.get(k) if c.passages else False for k, c in zip(keys, claims)]
 
     def _supports_any(self, pair: t.QAPair, passages: Sequence[t.Passage], run: Run) -> bool | None:
         """Whether one of the passages supports the meaning; only passages that contain an answer are checked."""
-        some = [p for p in passages[:MOST_PASSAGES] if has_answer(p.text, pair.answers)]
-        decisions = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in some], run)
+        candidates = [p for p in passages[:MAX_PASSAGES] if has_answer(p.text, pair.answers)]
+        decisions = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in candidates], run)
         return True if any(decisions) else None if None in decisions else False
 
     def _matches(self, these: Sequence[str], those: Sequence[str], prompt: str, run: Run) -> list[bool | None]:
@@ -225,27 +221,28 @@ class ModelJudge:
         if not isinstance(self.generator, PromptedGenerator):
             return [any(same_question(a, b) for b in those) for a in these]
         key = self._key("match", prompt, list(these), list(those))
-        kept = self.kept.get(key)
-        if isinstance(kept, list):
+        decisions = self.cache.get(key)
+        if isinstance(decisions, list):
             run.remembered.add("match")
         else:
-            kept = self.generator.match(prompt, questions=those, references=these, run=run)
-            if kept is not None:
-                self.kept.put(key, kept)
-        return [None] * len(these) if kept is None else [bool(v) for v in kept]
+            decisions = self.generator.match(prompt, questions=those, references=these, run=run)
+            if decisions is not None:
+                self.cache.put(key, decisions)
+        return [None] * len(these) if decisions is None else [bool(d) for d in decisions]
 
     def _distinct(self, prompt: str, questions: Sequence[str], run: Run) -> int:
+        """The number of questions without near duplicates."""
         if not isinstance(self.generator, PromptedGenerator) or len(questions) < 2:
             return len(distinct_questions(questions))
         key = self._key("deduplicate", prompt, list(questions))
-        kept = self.kept.get(key)
-        if not isinstance(kept, int):
-            left = self.generator.deduplicate(prompt, questions, run)
-            if left is None:
+        count = self.cache.get(key)
+        if not isinstance(count, int):
+            distinct = self.generator.deduplicate(prompt, questions, run)
+            if distinct is None:
                 return len(distinct_questions(questions))
-            kept = len(left)
-            self.kept.put(key, kept)
-        return int(kept)
+            count = len(distinct)
+            self.cache.put(key, count)
+        return int(count)
 
 
 def load_judge(name: str, settings: Settings) -> Judge:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ class Judgments:
     """Keys are digests of everything that affects a judgment; values are plain JSON.  A damaged file is reported, never overwritten."""
 
     def __init__(self, path: Path) -> None:
-        """Creates the file at the first `put`.  Raises nothing."""
+        """The file is created by the first `put`."""
         self._path, self._lock = path, threading.Lock()
 
     @staticmethod
@@ -44,29 +43,20 @@ class Judgments:
 
     def get(self, key: str) -> Any:
         """The value, or None if there is none.  Raises StorageError."""
-        return self.get_many([key]).get(key)
-
-    def get_many(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The values of those keys that have one.  Raises StorageError."""
         if not self._path.exists():
-            return {}
+            return None
         with self._lock, closing(self._open()) as connection:
             try:
-                rows = (connection.execute("SELECT value FROM judgment WHERE key = ?", (key,)).fetchone() for key in keys)
-                return {key: json.loads(row[0]) for key, row in zip(keys, rows) if row}
+                row = connection.execute("SELECT value FROM judgment WHERE key = ?", (key,)).fetchone()
+                return json.loads(row[0]) if row else None
             except (sqlite3.Error, ValueError) as e:
-                raise StorageError(f"{self._path} cannot be read ({e}); move the file away to judge anew") from e
+                raise StorageError(f"{self._path} cannot be read ({e}); move the file away to judge again") from e
 
     def put(self, key: str, value: Any) -> None:
-        """Raises StorageError when the disk refuses."""
-        self.put_many({key: value})
-
-    def put_many(self, values: Mapping[str, Any]) -> None:
-        """Stores all or none.  Raises StorageError if the disk refuses."""
-        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        """Raises StorageError if the disk refuses."""
         with self._lock, closing(self._open()) as connection:
             try:
                 with connection:
-                    connection.executemany("INSERT OR REPLACE INTO judgment VALUES (?, ?)", rows)
+                    connection.execute("INSERT OR REPLACE INTO judgment VALUES (?, ?)", (key, json.dumps(value)))
             except sqlite3.Error as e:
                 raise StorageError(f"{self._path} cannot be written ({e}); free some space and start again to resume") from e

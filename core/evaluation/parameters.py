@@ -7,13 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-_CORPUS = (
-    "retriever",
-    "corpus",
-    "parts",
-    "settings",
-)  # attributes of retrieval, which is not counted
-_LIMIT = 20_000  # objects looked at; a system holds a few dozen
+_CORPUS = ("retriever", "corpus", "parts", "settings")  # attributes of retrieval, which is not counted
+_LIMIT = 20_000  # objects visited; a system has a few dozen
 
 
 def parameters_of(system: object) -> int | None:
@@ -24,19 +19,19 @@ def parameters_of(system: object) -> int | None:
     torch = sys.modules.get("torch")
     if torch is None:  # no network was ever loaded
         return None
-    found: dict[int, int] = {}
-    seen: set[int] = set()
+    sizes: dict[int, int] = {}
+    visited: set[int] = set()
     todo: list[Any] = [system]
-    while todo and len(seen) < _LIMIT:
+    while todo and len(visited) < _LIMIT:
         item = todo.pop()
-        if id(item) in seen:
+        if id(item) in visited:
             continue
-        seen.add(id(item))
+        visited.add(id(item))
         if isinstance(item, torch.nn.Module):
-            found.update((id(p), p.numel()) for p in item.parameters())
+            sizes.update((id(p), p.numel()) for p in item.parameters())
         else:
             todo.extend(_below(item))
-    return sum(found.values()) or None
+    return sum(sizes.values()) or None
 
 
 def _below(item: Any) -> list[Any]:
@@ -55,8 +50,8 @@ def _below(item: Any) -> list[Any]:
     if not kind.__module__.startswith(("core", "tests", "test_", "__main__")):
         return []
     slots = [name for k in kind.__mro__ for name in getattr(k, "__slots__", ())]
-    held = {**getattr(item, "__dict__", {}), **{name: getattr(item, name, None) for name in slots}}
-    return [value for name, value in held.items() if name.strip("_") not in _CORPUS]
+    attributes = {**getattr(item, "__dict__", {}), **{name: getattr(item, name, None) for name in slots}}
+    return [value for name, value in attributes.items() if name.strip("_") not in _CORPUS]
 
 
 def _filled(cell: Any) -> bool:

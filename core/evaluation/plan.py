@@ -33,7 +33,7 @@ class EvaluationPlan:
     layout: str | None = None  # of core.datasets.LAYOUTS; None: recognised by the file's fields
     system: str | None = None
     corpus: str | None = None
-    limit: int | None = None  # the first so many questions
+    limit: int | None = None  # ask only the first questions, this many
     top_k: int | None = None
     max_answers: int | None = None
     stop_above: float | None = None
@@ -58,12 +58,11 @@ class EvaluationPlan:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> EvaluationPlan:
         """Raises InputError for a run folder without valid settings."""
-        known = {f.name for f in fields(cls)}
-        kept = {name: part for name, part in value.items() if name in known}
-        if not isinstance(kept.get("questions"), str):
+        values = {f.name: value[f.name] for f in fields(cls) if f.name in value}
+        if not isinstance(values.get("questions"), str):
             raise InputError("the run folder does not say which questions it asks; go on with `python -m core evaluate --out`")
         try:
-            return cls(**kept)
+            return cls(**values)
         except TypeError as e:
             raise InputError(
                 f"the run folder's {ABOUT} is not of this version ({e}); go on with `python -m core evaluate`"
@@ -85,46 +84,41 @@ def evaluate(
     `engine`: one that is loaded already.  core.evaluation.run.evaluate takes a system and questions as objects.
     Raises what `run_plan` does, and InputError for a field that a plan does not have.
     """
-    known = [f.name for f in fields(EvaluationPlan)]
-    if wrong := [name for name in plan if name not in known]:
-        raise InputError(f"evaluate takes no '{wrong[0]}'.{did_you_mean(wrong[0], known)} It takes {', '.join(known)}")
-    asked = EvaluationPlan(questions=str(Path(questions).resolve()), system=system, corpus=corpus, **plan)
-    return run_plan(asked, engine or Engine(), out_dir, progress=progress)
+    names = [f.name for f in fields(EvaluationPlan)]
+    if wrong := next((name for name in plan if name not in names), None):
+        raise InputError(f"evaluate takes no '{wrong}'.{did_you_mean(wrong, names)} It takes {', '.join(names)}")
+    complete = EvaluationPlan(questions=str(Path(questions).resolve()), system=system, corpus=corpus, **plan)
+    return run_plan(complete, engine or Engine(), out_dir, progress=progress)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What asks a plan's questions.  `own`: they bring their own passages; `who`: the judge's name."""
+    """What answers and judges a plan's questions.  `own_passages`: the questions bring their own."""
 
     system: AnsweringSystem
     judge: Judge | None
     long_reader: tuple[str, LongReader] | None
-    own: bool
-    who: str
+    own_passages: bool
+    judge_name: str
 
 
-Elsewhere = Callable[[Prepared, EvaluationPlan], "Ask"]  # who asks the questions in place of this process (core.cluster.jobs)
+Elsewhere = Callable[[Prepared, EvaluationPlan], "Ask"]  # asks the questions in place of this process (core.cluster.jobs)
 
 
 def prepared(
-    plan: EvaluationPlan, engine: Asking, own: bool, who: str, cancelled: Callable[[], bool] | None = None
+    plan: EvaluationPlan, engine: Asking, own_passages: bool, judge_name: str, cancelled: Callable[[], bool] | None = None
 ) -> Prepared:
     """Loads the system, the judge and the reader.  Raises InputError for wrong options, CheckpointError."""
     from core.evaluation.long_reader import load_long_reader
 
     settings = engine.settings
-    options = engine.options(
-        top_k=plan.top_k,
-        max_answers=plan.max_answers,
-        stop_above=plan.stop_above,
-        clarify=plan.clarify,
-        check_coverage=plan.check_coverage,
-        extra=plan.extra,
-    )
-    judge = None if who == "none" else load_judge(who, settings)
+    names = ("top_k", "max_answers", "stop_above", "clarify", "check_coverage", "extra")
+    options = engine.options(**{name: getattr(plan, name) for name in names})
+    judge = None if judge_name == "none" else load_judge(judge_name, settings)
     reader = load_long_reader(settings)
-    system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own)
-    return Prepared(system, judge, (settings.asqa_reader, reader) if reader is not None else None, own, who)
+    long_reader = (settings.asqa_reader, reader) if reader is not None else None
+    system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own_passages)
+    return Prepared(system, judge, long_reader, own_passages, judge_name)
 
 
 def run_plan(
@@ -148,15 +142,15 @@ def run_plan(
     with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         path = Path(plan.questions)
         questions = load(path, plan.layout)
-        who = plan.judge or ("references" if annotated(questions) else "none")
-        own = all(q.passages is not None for q in questions[: plan.limit])
-        asking = prepared(plan, engine, own, who, cancelled)
+        judge_name = plan.judge or ("references" if annotated(questions) else "none")
+        own_passages = all(q.passages is not None for q in questions[: plan.limit])
+        asking = prepared(plan, engine, own_passages, judge_name, cancelled)
         total = min(len(questions), plan.limit or len(questions))
         if progress is not None:
             progress(0, total)
-        noted = {**plan.to_json(), "questions": storable(plan.questions), "system": asking.system.info.name, "total": total}
+        about = {**plan.to_json(), "questions": storable(plan.questions), "system": asking.system.info.name, "total": total}
         if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
-            write_json(out_dir / ABOUT, noted)
+            write_json(out_dir / ABOUT, about)
         report = run.evaluate(
             asking.system,
             questions,
@@ -167,12 +161,12 @@ def run_plan(
             judge=asking.judge,
             traces=plan.traces and out_dir is not None,
             batch=plan.batch,
-            about={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
+            facts={"questions": storable(path.name), "tags": dict(plan.tags), "limit": plan.limit},
             say=say,
             long_reader=asking.long_reader,
             ask=elsewhere(asking, plan) if elsewhere else None,
         )
         if out_dir is not None:
-            write_json(out_dir / ABOUT, noted)
+            write_json(out_dir / ABOUT, about)
             write_json(out_dir / REPORT, report.to_json())
         return report

@@ -37,7 +37,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "clarification": to_json(result.clarification),
         "conflicts": to_json(result.conflicts),
         "answers": answers,
-        "rejected": [{"answer": text, "why": why} for text, why in prediction.rejected.items()],
+        "rejected": [{"answer": text, "why": reason} for text, reason in prediction.rejected.items()],
         "ended": prediction.ended,
         "steps": [to_json(s) for s in prediction.steps],
         "passages": [

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
+from itertools import product
 from statistics import fmean, stdev
 from typing import Any
 
@@ -26,6 +27,7 @@ from core.metrics.score.scoring import Table, table
 from core.metrics.significance.bootstrap import harmonic_interval, interval
 from core.settings import ROOT
 from core.text import listed
+from core.types import SCOPES
 
 Row = dict[str, Any]
 
@@ -73,15 +75,15 @@ class Report:
     @property
     def problems(self) -> list[str]:
         """Messages about failed questions, failed judgments and failed model calls; empty if nothing failed."""
-        found = []
-        for count, name, what in (
+        messages = []
+        for count, name, problem in (
             (self.failed, "error", "failed"),
             (self.judge_failed, "judge_error", "could not be judged completely"),
         ):
             if count:
                 first = next((row[name] for row in self.rows if row.get(name) is not None), "")
-                found.append(f"{count} of {listed(self.n, 'question')} {what}; the first one: {first}")
-        return found + failed_calls(self.summary)
+                messages.append(f"{count} of {listed(self.n, 'question')} {problem}; the first one: {first}")
+        return messages + failed_calls(self.summary)
 
     def demand(self) -> None:
         """Raises AmbiscopeError if every question failed."""
@@ -97,20 +99,24 @@ def build_report(
     bootstrap: int,
     questions_digest: str,
     judge: Row | None = None,
-    about: Row | None = None,
+    facts: Row | None = None,
 ) -> Report:
-    """Builds the report from an evaluation's rows, which are not changed."""
-    shown = [_shown(row, clarifies=_clarifies(rows), k=_same_k(rows)) for row in rows]
-    fine = [row for row in shown if row["error"] is None]
+    """Builds the report from an evaluation's rows, which are not changed.  `facts`: plain values for the provenance."""
+    fine = [row for row in rows if row["error"] is None]
+    clarifies = any(answer["question"] for row in fine for answer in row["answers"])
+    ks = {row["k"] for row in fine if row["k"] is not None}
+    k = ks.pop() if len(ks) == 1 else None
+    reported = [dict(row) if row["error"] is not None else _reported(row, clarifies, k) for row in rows]
+    fine = [row for row in reported if row["error"] is None]
     names = _names(fine)
     return Report(
         n=len(rows),
         failed=len(rows) - len(fine),
-        rows=shown,
+        rows=reported,
         scores=_scores(fine, names),
-        intervals=_intervals(fine, names, seed, bootstrap),
-        by_source=_groups(shown, "source", names),
-        by_ambiguity=_groups(shown, "ambiguity", names),
+        intervals=intervals_of(fine, names, seed, bootstrap),
+        by_source=_groups(reported, "source", names),
+        by_ambiguity=_groups(reported, "ambiguity", names),
         timings={
             "seconds_median": percentile([r["seconds"] for r in fine], 0.5),
             "seconds_p95": percentile([r["seconds"] for r in fine], 0.95),
@@ -118,7 +124,7 @@ def build_report(
             "peak_memory_mb": peak_memory_mb(),
             "peak_gpu_memory_mb": peak_gpu_memory_mb(),
         },
-        provenance=_provenance(info, seed, bootstrap, questions_digest) | {"judge": to_plain(judge)} | to_plain(about or {}),
+        provenance=build_provenance(info, seed, bootstrap, questions_digest, {"judge": judge, **(facts or {})}),
         summary=summary_of(rows),
         judge_failed=sum(row.get("judge_error") is not None for row in rows),
         counts=counts_of(fine, names),
@@ -131,32 +137,18 @@ def counts_of(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, 
     return {name: {"all": len(kinds), "multi": sum(map(bool, kinds))} for name, kinds in defined.items()}
 
 
-def _clarifies(rows: Sequence[Row]) -> bool:
-    return any(a["question"] for row in rows if row["error"] is None for a in row["answers"])
-
-
-def _same_k(rows: Sequence[Row]) -> int | None:
-    found = {row["k"] for row in rows if row["error"] is None and row["k"] is not None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _shown(row: Row, *, clarifies: bool, k: int | None) -> Row:
+def _reported(row: Row, clarifies: bool, k: int | None) -> Row:
     """A row with its metrics as reported: R@10 for R@k if all used k = 10, no question metrics for a system without questions."""
-    if row["error"] is not None:
-        return dict(row)
-    kept = {
-        _label(name, k): None if name in QUESTION_METRICS and not clarifies else value for name, value in row["metrics"].items()
+    metrics = {
+        name if k is None else name.replace("@k", f"@{k}"): value if clarifies or name not in QUESTION_METRICS else None
+        for name, value in row["metrics"].items()
     }
-    return row | {"metrics": kept}
-
-
-def _label(name: str, k: int | None) -> str:
-    return name.replace("@k", f"@{k}") if k is not None else name
+    return row | {"metrics": metrics}
 
 
 def _registered(label: str) -> str:
     """The registry's name of a label: R@k for R@10."""
-    return label if label in set(METRICS) else f"{label.partition('@')[0]}@k"
+    return label if label in METRICS else f"{label.partition('@')[0]}@k"
 
 
 def _names(fine: Sequence[Row]) -> list[str]:
@@ -170,47 +162,44 @@ def _weights(rows: Sequence[Row], name: str) -> list[float] | None:
 
 
 def _scores(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    if not rows:
-        return {name: {"all": None, "multi": None} for name in names}
-    plain = [{_registered(n): r["metrics"][n] for n in names} for r in rows]
+    values = [{_registered(n): r["metrics"][n] for n in names} for r in rows]
     weights = {_registered(n): w for n in names if (w := _weights(rows, n)) is not None}
-    found = table(plain, [r["ambiguous"] for r in rows], [_registered(n) for n in names], weights)
-    return {name: found[_registered(name)] for name in names}
+    means = table(values, [r["ambiguous"] for r in rows], [_registered(n) for n in names], weights)
+    return {name: means[_registered(name)] for name in names}
 
 
-def _intervals(rows: Sequence[Row], names: Sequence[str], seed: int, samples: int) -> dict[str, dict[str, list[float] | None]]:
-    found: dict[str, dict[str, list[float] | None]] = {}
-    for name in names:
-        found[name] = {}
-        for scope in ("all", "multi"):
-            some = [r for r in rows if scope == "all" or r["ambiguous"]]
-            if parts := HARMONIC.get(_registered(name)):
-                one, other = ([r["metrics"][part] for r in some] for part in parts)
-                ends = harmonic_interval(one, other, samples=samples, seed=seed)
-            else:
-                ends = interval([r["metrics"][name] for r in some], weights=_weights(some, name), samples=samples, seed=seed)
-            found[name][scope] = list(ends) if ends else None
-    return found
+def intervals_of(
+    rows: Sequence[Row], names: Sequence[str], seed: int, samples: int
+) -> dict[str, dict[str, list[float] | None]]:
+    """The 95% bootstrap interval [low, high] of each mean: `Report.intervals`."""
+    intervals: dict[str, dict[str, list[float] | None]] = {name: {} for name in names}
+    for name, scope in product(names, SCOPES):
+        part = [r for r in rows if scope == "all" or r["ambiguous"]]
+        if factors := HARMONIC.get(_registered(name)):
+            first, second = ([r["metrics"][factor] for r in part] for factor in factors)
+            ends = harmonic_interval(first, second, samples=samples, seed=seed)
+        else:
+            ends = interval([r["metrics"][name] for r in part], weights=_weights(part, name), samples=samples, seed=seed)
+        intervals[name][scope] = list(ends) if ends else None
+    return intervals
 
 
 def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, Row]:
     """One group per value of the field, sorted; empty if no question has it, "(none)" for those without."""
     if not any(row[field] for row in rows):
         return {}
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row[field] or "(none)", []).append(row)
-    found = {}
-    for group in sorted(groups):
-        fine = [r for r in groups[group] if r["error"] is None]
-        found[group] = {
-            "n": len(groups[group]),
-            "failed": len(groups[group]) - len(fine),
+    groups = {}
+    for name in sorted({row[field] or "(none)" for row in rows}):
+        group = [row for row in rows if (row[field] or "(none)") == name]
+        fine = [row for row in group if row["error"] is None]
+        groups[name] = {
+            "n": len(group),
+            "failed": len(group) - len(fine),
             "counts": counts_of(fine, names),
             "scores": _scores(fine, names),
             "seconds_median": percentile([r["seconds"] for r in fine], 0.5),
         }
-    return found
+    return groups
 
 
 def percentile(values: Sequence[Value], share: float) -> Value:
@@ -219,8 +208,8 @@ def percentile(values: Sequence[Value], share: float) -> Value:
     >>> percentile([1.0, None, 3.0], 0.5), percentile([], 0.5)
     (2.0, None)
     """
-    kept = [v for v in values if v is not None]
-    return float(np.quantile(kept, share)) if kept else None
+    defined = [v for v in values if v is not None]
+    return float(np.quantile(defined, share)) if defined else None
 
 
 def peak_memory_mb() -> Value:
@@ -229,8 +218,8 @@ def peak_memory_mb() -> Value:
         import resource
     except ImportError:
         return None
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used / 1e6 if platform.system() == "Darwin" else used * 1024 / 1e6  # bytes there, KiB elsewhere
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if platform.system() == "Darwin" else peak * 1024 / 1e6  # bytes there, KiB elsewhere
 
 
 def peak_gpu_memory_mb() -> Value:
@@ -241,12 +230,13 @@ def peak_gpu_memory_mb() -> Value:
     return float(sum(torch.cuda.max_memory_allocated(i) for i in range(torch.cuda.device_count()))) / 1e6
 
 
-def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str) -> dict[str, Any]:
+def build_provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str, facts: Row | None = None) -> Row:
+    """What produced a report: system, code, seeds, libraries and machine, and the given facts; plain JSON values."""
     return {
         "system": to_plain(trace.to_json(info)),
         "settings": to_plain(trace.to_json(info.settings)),
-        "commit": _git("rev-parse", "HEAD"),
-        "changed_since_commit": bool(changed) if (changed := _git("status", "--porcelain")) is not None else None,
+        "commit": _output("git", "rev-parse", "HEAD"),
+        "changed_since_commit": bool(changes) if (changes := _output("git", "status", "--porcelain")) is not None else None,
         "questions_digest": questions_digest,
         "seed": seed,
         "bootstrap": bootstrap,
@@ -255,23 +245,16 @@ def _provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest:
         "faiss": _version("faiss-gpu") or _version("faiss-cpu"),
         **_gpu(),
         "sufficient_from": SUFFICIENT_FROM,
+        **to_plain(facts or {}),
     }
-
-
-def build_provenance(
-    info: t.SystemInfo, seed: int, bootstrap: int, questions: Sequence[t.ReferenceQuestion], about: Row | None = None
-) -> Row:
-    """The provenance of a report that is not made by `build_report`."""
-    more: Row = to_plain(about or {})
-    return _provenance(info, seed, bootstrap, digest_of(questions)) | more
 
 
 def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
     """A digest of the questions with references and passages, in order."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for question in questions:
-        found.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
-    return found.hexdigest()
+        digest.update(json.dumps(trace.to_json(question), sort_keys=True, default=str).encode() + b"\n")
+    return digest.hexdigest()
 
 
 def to_plain(value: Any) -> Any:
@@ -279,18 +262,12 @@ def to_plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-def _git(*arguments: str) -> str | None:
-    """The output of git in the repository; None without git, repository or commit."""
-    return _run_command(["git", *arguments])
-
-
-def _run_command(command: Sequence[str]) -> str | None:
+def _output(*command: str) -> str | None:
     """The output of a command in the repository's folder; None if it fails."""
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
 
 
 def _gpu() -> dict[str, str | None]:
@@ -298,8 +275,7 @@ def _gpu() -> dict[str, str | None]:
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return {"gpu": None, "driver": None, "cuda": None}
-    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = _run_command(asked) or ""
+    driver = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") or ""
     return {"gpu": torch.cuda.get_device_name(0), "driver": driver.partition("\n")[0] or None, "cuda": torch.version.cuda}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
@@ -68,21 +69,21 @@ def evaluate(
     judge: Judge | None = None,
     traces: bool = False,
     batch: int = 1,
-    about: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
     say: Callable[[str], None] | None = None,
     long_reader: tuple[str, LongReader] | None = None,
     ask: Ask | None = None,
 ) -> Report:
     """Asks each question once and reports.
 
-    `limit`: the first so many questions.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
-    rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is told
-    (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
-    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: so many questions are in work at a time (core.systems.base.batching); the
-    rows keep the file's order, and a question's seconds then hold its waiting for the others.  `about`: plain facts for the provenance (name of the question file, tags).
-    `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).  `ask`: another way to what `run_one` gives, such as several
-    machines; its rows are kept as they come, and stand in the report in the file's order.
-    `say` hears in one line what an earlier run left: how many rows are kept, and a row that was cut short and is made again.
+    `limit`: how many questions are asked, the first ones.  `out_dir`: gets `rows.jsonl` (one flushed JSON row a question) and `run.json` (what made them); if it has
+    rows of the same system, settings, checkpoint and questions, these are kept and not asked again, except those that failed.  `progress` is called
+    with (done, total) after each question.  `seed` draws the `bootstrap` samples.  `judge`: decides what passages support (core.evaluation.judge), for the grounded metrics.
+    `traces`: keeps each prediction, compressed, in `out_dir`.  `batch`: how many questions are worked on at a time (core.systems.base.batching); the
+    rows keep the file's order, and a question's seconds then include waiting for the others.  `facts`: plain values for the provenance (name of the question file, tags).
+    `long_reader`: name and reader of Disambig-F1 (core.evaluation.long_reader).  `ask`: another source of the rows of `run_one`, such as several
+    machines; rows are stored as they come, and are in the file's order in the report.
+    `say` receives messages about an earlier run in `out_dir`: how many rows are kept, and an incomplete row that is made again.
 
     Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
     FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
@@ -96,10 +97,8 @@ def evaluate(
         if long_reader is not None:
             identity["asqa_reader"] = long_reader[0]
         todo = list(questions[:limit])
-        done: dict[str, Row] = {}
-        if out_dir is not None:
-            done = _resume(out_dir, identity, say)
-        waiting = [q for q in todo if q.id not in done]
+        rows = _resume(out_dir, identity, say) if out_dir is not None else {}
+        waiting = [q for q in todo if q.id not in rows]
 
         def tell(answered: int) -> None:
             if progress is not None:
@@ -107,27 +106,27 @@ def evaluate(
 
         if len(waiting) < len(todo):
             tell(0)
-        fresh = ask(waiting) if ask else in_order(lambda q: run_one(system, q, judge, traces, long_reader), waiting, batch)
-        with closing(fresh):
-            for number, row in enumerate(fresh, 1):
+        new_rows = ask(waiting) if ask else in_order(lambda q: run_one(system, q, judge, traces, long_reader), waiting, batch)
+        with closing(new_rows):
+            for number, row in enumerate(new_rows, 1):
                 packed = row.pop("trace", None)
                 if out_dir is not None:
                     if packed is not None:
                         append_line(out_dir / TRACES, packed, _GO_ON)
                     append_line(out_dir / ROWS, _line(row), _GO_ON)
-                done[row["id"]] = row
+                rows[row["id"]] = row
                 tell(number)
         return build_report(
-            [done[q.id] for q in todo],
+            [rows[q.id] for q in todo],
             system.info,
             seed=seed,
             bootstrap=bootstrap,
             questions_digest=identity["questions"],
             judge=dict(judge.about) if judge is not None else None,
-            about={
+            facts={
                 "parameters": parameters_of(system),
                 "asqa_reader": long_reader[0] if long_reader else None,
-                **(about or {}),
+                **(facts or {}),
             },
         )
 
@@ -141,15 +140,15 @@ def run_one(
 ) -> Row:
     """One question's row: answers, metrics, errors and seconds, or why it failed; with a compressed `trace` if requested."""
     row = row_head(question)
-    asked = t.Question(question.question, id=question.id, passages=question.passages)
-    started = time.perf_counter()
+    prompt = t.Question(question.question, id=question.id, passages=question.passages)
+    start = time.perf_counter()
     try:
-        prediction = trace.fold(asked, system.info, system.run(asked))
+        prediction = trace.fold(prompt, system.info, system.run(prompt))
     except _OUR_OWN:
         raise
     except Exception as e:  # an error on one question must not lose the others
-        return row | _failure(e, time.perf_counter() - started)
-    seconds = time.perf_counter() - started
+        return row | {"error": storable(_message(e)), "seconds": time.perf_counter() - start}
+    seconds = time.perf_counter() - start
     if any(isinstance(e, t.Finished) and e.why in _CANCELLED for e in prediction.events):
         raise CancelledError("the evaluation was stopped; start it again with the same output folder to resume")
     grounding, judge_error = None, None
@@ -164,8 +163,7 @@ def run_one(
     if long_reader is not None:
         name, reader = long_reader
         example = replace(example, readings=read_long(reader, name, example))
-    values = values_of(example, list(METRICS))
-    clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
+    clarifications = [prediction.clarification_of(a.text) for a in prediction.answers]
     errors = errors_of(example, [p.passage.text for p in prediction.passages] if prediction.passages else None)
     if traced:
         row["trace"] = pack(prediction, question.id)
@@ -180,7 +178,7 @@ def run_one(
                 "question": storable(c.question) if c else None,
                 "passed": c.passed if c else None,
             }
-            for answer, c in zip(prediction.answers, clarified, strict=True)
+            for answer, c in zip(prediction.answers, clarifications, strict=True)
         ],
         "outcome": result_of(prediction).outcome,
         "interpretations": None if grounding is None else _judged(grounding),
@@ -188,7 +186,7 @@ def run_one(
         "judge_calls": None if grounding is None else {"made": grounding.calls, "failed": grounding.failed_calls},
         "passages": len(prediction.passages),
         "k": example.k,
-        "metrics": values,
+        "metrics": values_of(example, list(METRICS)),
         "errors": errors.buckets() if errors is not None else None,
         "said": {
             "answer": judged(example),
@@ -200,11 +198,8 @@ def run_one(
     }
 
 
-def _failure(error: Exception, seconds: float) -> Row:
-    return {"error": storable(_message(error)), "seconds": seconds}
-
-
 def _message(error: Exception) -> str:
+    """The error in words, with its type if it isn't one of ours."""
     return (str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}") or type(error).__name__
 
 
@@ -223,17 +218,17 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
 
     The report drops the question metrics of a system that never clarifies.
     """
-    clarified = [prediction.clarification_of(a.text) for a in prediction.answers]
-    own = question.passages is not None
+    clarifications = [prediction.clarification_of(a.text) for a in prediction.answers]
+    brings_passages = question.passages is not None
     wrong, long_answers = question.extra.get("wrong_answers"), question.extra.get("long_answers")
     return Example(
         prompt=question.question,
         annotations=question.annotations,
         answers=tuple(a.text for a in prediction.answers),
-        questions=tuple(c.question if c and c.question else question.question for c in clarified),
-        passed=tuple(c.passed if c else None for c in clarified),
-        passages=None if own else tuple(p.passage.text for p in sorted(prediction.passages, key=lambda p: p.rank)),
-        k=None if own else _asked_for(prediction),
+        questions=tuple(c.question if c and c.question else question.question for c in clarifications),
+        passed=tuple(c.passed if c else None for c in clarifications),
+        passages=None if brings_passages else tuple(p.passage.text for p in sorted(prediction.passages, key=lambda p: p.rank)),
+        k=None if brings_passages else _requested(prediction),
         wrong_answers=tuple(wrong) if wrong is not None else None,
         long_answers=tuple(long_answers) if long_answers else None,
         probabilities=tuple(_number(a.probability) for a in prediction.answers),
@@ -241,12 +236,12 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
     )
 
 
-def _asked_for(prediction: t.Prediction) -> int | None:
+def _requested(prediction: t.Prediction) -> int | None:
     """The number of passages requested: the system's setting, else the number retrieved; None if nothing was retrieved."""
     if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
         return None
-    asked = prediction.system.settings.get("top_k")
-    return asked if isinstance(asked, int) and asked > 0 else len(prediction.passages) or None
+    top_k = prediction.system.settings.get("top_k")
+    return top_k if isinstance(top_k, int) and top_k > 0 else len(prediction.passages) or None
 
 
 def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
@@ -274,11 +269,9 @@ def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstra
         raise InputError(f"the number of bootstrap samples is {bootstrap}; it must be at least 1")
     if not 1 <= batch <= MAX_BATCH:
         raise InputError(f"the batch is {batch}; it must be 1 to {MAX_BATCH}")
-    seen: set[str] = set()
-    for question in questions:
-        if question.id in seen:
-            raise InputError(f"two questions have the id '{question.id}'; ids must differ")
-        seen.add(question.id)
+    twice = next((name for name, count in Counter(q.id for q in questions).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"two questions have the id '{twice}'; ids must differ")
 
 
 def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str, Row]:
@@ -289,34 +282,35 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
             raise InputError(f"{rows} exists without its run.json; give another output folder, or remove it")
         write_json(run, identity, "give a folder on a disk with enough space")
         return {}
-    earlier = json_io.read(run)
-    judged_by = {"judge": None, "asqa_reader": None}
-    known = earlier if isinstance(earlier, dict) else {}
-    check_same_run(folder, {**known, **(known.get("system") or {})}, judged_by | identity["system"] | identity)
+    content = json_io.read(run)
+    earlier = content if isinstance(content, dict) else {}
+    no_judge = {"judge": None, "asqa_reader": None}
+    check_same_run(folder, {**earlier, **(earlier.get("system") or {})}, no_judge | identity["system"] | identity)
     trim(folder / TRACES)
-    torn = trim(rows)
-    found = _rows(rows) if rows.exists() else {}
-    kept = {name: row for name, row in found.items() if row["error"] is None and row.get("judge_error") is None}
-    if len(kept) < len(found):
-        write_text(rows, "".join(_line(row) for row in kept.values()), _GO_ON)
-    if torn:
-        say(f"{rows}: the last row is incomplete ({torn[:40]!r}); its question is asked again")
-    if kept or found:
-        failed = f", {len(found) - len(kept)} that failed are asked again" if len(kept) < len(found) else ""
-        say(f"resuming in {folder}: {len(kept)} questions are answered{failed}")
-    return kept
+    incomplete = trim(rows)
+    by_id = _rows(rows) if rows.exists() else {}
+    answered = {name: row for name, row in by_id.items() if row["error"] is None and row.get("judge_error") is None}
+    failures = len(by_id) - len(answered)
+    if failures:
+        write_text(rows, "".join(_line(row) for row in answered.values()), _GO_ON)
+    if incomplete:
+        say(f"{rows}: the last row is incomplete ({incomplete[:40]!r}); its question is asked again")
+    if by_id:
+        again = f", {failures} that failed are asked again" if failures else ""
+        say(f"resuming in {folder}: {len(answered)} questions are answered{again}")
+    return answered
 
 
 def _rows(path: Path) -> dict[str, Row]:
     """The rows of a file by id."""
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for number, row in json_io.read_lines(path):
         metrics = row.get("metrics", {})
-        sound = isinstance(row.get("id"), str) and "error" in row and isinstance(metrics, dict)
-        if not sound or (row["error"] is None and set(metrics) != set(METRICS)):
+        is_row = isinstance(row.get("id"), str) and "error" in row and isinstance(metrics, dict)
+        if not is_row or (row["error"] is None and set(metrics) != set(METRICS)):
             raise FormatError("not a row of this version's evaluation; give another output folder", file=path, line=number)
-        found[row["id"]] = row
-    return found
+        rows[row["id"]] = row
+    return rows
 
 
 def _line(row: Row) -> str:

@@ -43,7 +43,7 @@ METRICS = Registry(
         ),
         "RAMDocs in text": Entry(
             "core.metrics.documents:ramdocs_in_text",
-            "the same, where an answer is given if it stands in a longer one",
+            "the same, where an answer also counts as part of a longer one",
             _RAMDOCS,
         ),
         "clarified": Entry(
@@ -88,25 +88,20 @@ METRICS = Registry(
 
 # What AmbigQA's script prints, in its order.
 SCORE_METRICS = ("F1 answer", "F1 bleu1", "F1 bleu2", "F1 bleu3", "F1 bleu4", "F1 edit-f1")
-QUESTION_METRICS = (
-    *SCORE_METRICS[1:],
-    "interpretations",
-    "Sufficient%",
-)  # undefined for a system without disambiguated questions
+# undefined for a system without disambiguated questions
+QUESTION_METRICS = (*SCORE_METRICS[1:], "interpretations", "Sufficient%")
 COUNT_METRICS = ("answers", "reference answers", "interpretations")  # counts; all others are fractions
-
-
-# Means over answers rather than questions: a question has the weight of so many.
-_COUNTED = {"Brier": "core.metrics.calibration:judged", "clarified": "core.metrics.clarifications:right_ones"}
+# Metrics that are means over answers rather than questions, and the function that lists a question's answers: their number is its weight.
+_ANSWER_LISTS = {"Brier": "core.metrics.calibration:judged", "clarified": "core.metrics.clarifications:right_ones"}
 HARMONIC = {"G-F1": ("G-precision", "G-recall")}  # the mean over questions is the harmonic mean of these metrics' means
 
 
 def metric(name: str) -> Callable[[Example], Value]:
     """The metric of that name.  Raises UnknownNameError with the list."""
-    found: Callable[[Example], Value] = METRICS.resolve(name)
-    return found
+    function: Callable[[Example], Value] = METRICS.resolve(name)
+    return function
 
 
 def weights_of(example: Example) -> dict[str, float]:
-    """A question's weight in the means of metrics that count answers; 1 in those of all others."""
-    return {name: float(len(load(counted)(example))) for name, counted in _COUNTED.items()}
+    """A question's weight in the means of the metrics over answers; in those of all others it is 1."""
+    return {name: float(len(load(target)(example))) for name, target in _ANSWER_LISTS.items()}

@@ -19,8 +19,8 @@ def is_match(aliases: Sequence[str], answer: str) -> bool:
     >>> is_match(["The Beatles", "Fab Four"], "beatles!")
     True
     """
-    found = normalize_answer(answer)
-    return any(normalize_answer(alias) == found for alias in aliases)
+    normalized = normalize_answer(answer)
+    return any(normalize_answer(alias) == normalized for alias in aliases)
 
 
 def matching(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> list[tuple[int, int]]:
@@ -29,12 +29,12 @@ def matching(references: Sequence[Sequence[str]], predictions: Sequence[str]) ->
     >>> matching([["a1"], ["b1", "b2"]], ["b2", "b1", "x"])
     [(1, 0)]
     """
-    found = [normalize_answer(p) for p in predictions]
-    free = [True] * len(found)
+    predicted = [normalize_answer(p) for p in predictions]
+    free = [True] * len(predicted)
     pairs = []
     for i, aliases in enumerate(references):
-        wanted = {normalize_answer(a) for a in aliases}
-        j = next((j for j, p in enumerate(found) if free[j] and p in wanted), None)
+        keys = {normalize_answer(a) for a in aliases}
+        j = next((j for j, p in enumerate(predicted) if free[j] and p in keys), None)
         if j is not None:
             free[j] = False
             pairs.append((i, j))

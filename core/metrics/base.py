@@ -1,16 +1,14 @@
-"""The input of a metric for one question, and the mean that all metrics use."""
+"""The input of a metric for one question, and the mean of a metric's values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from core.metrics.judged import Grounding
 from core.types import Annotation
 
 Value = float | None  # None: undefined for this question, and left out of the mean
-Scope = Literal["all", "multi"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +50,12 @@ class Example:
         return [tuple(p.answers for p in a.pairs) for a in self.annotations if a.type != "none" and a.pairs]
 
 
-def mean(values: Sequence[Value]) -> Value:
-    """Mean of the defined values.
+def mean(values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
+    """Mean of the defined values, weighted where there are weights; None if no value is defined or none has weight.
 
-    >>> mean([1.0, None, 0.0])
-    0.5
-    >>> mean([None]) is None
-    True
+    >>> mean([1.0, None, 0.0]), mean([1.0, 0.5, None], [1, 3, 2]), mean([None])
+    (0.5, 0.625, None)
     """
-    return aggregate(values, None)
-
-
-def aggregate(values: Sequence[Value], weights: Sequence[float] | None) -> Value:
-    """Weighted mean of the defined values; None if none is defined or nothing has weight.
-
-    >>> aggregate([1.0, 0.5, None], [1, 3, 2])
-    0.625
-    """
-    kept = [(v, 1.0 if weights is None else weights[i]) for i, v in enumerate(values) if v is not None]
-    total = sum(w for _, w in kept)
-    return sum(v * w for v, w in kept) / total if total else None
+    pairs = [(v, w) for v, w in zip(values, weights or [1.0] * len(values), strict=True) if v is not None]
+    total = sum(w for _, w in pairs)
+    return sum(v * w for v, w in pairs) / total if total else None

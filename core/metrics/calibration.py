@@ -22,7 +22,7 @@ Forecast = tuple[float, bool]  # a probability, and whether the event occurred
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Forecasts with probabilities from `low` to `high`: their number, mean (`said`), and observed frequency (`so`)."""
+    """Forecasts with probabilities from `low` to `high`: their number, their mean (`said`), and the observed frequency (`so`)."""
 
     low: float
     high: float
@@ -41,29 +41,29 @@ class Reliability:
     bins: tuple[Bin, ...]
 
 
-def reliability(said: Sequence[Forecast], bins: int = BINS) -> Reliability:
+def reliability(forecasts: Sequence[Forecast]) -> Reliability:
     """The reliability diagram of probabilities in 0..1; 1.0 belongs to the last bin.
 
-    >>> found = reliability([(0.9, True), (0.9, False), (0.1, False)])
-    >>> round(found.error, 4), [(b.low, b.n, b.so) for b in found.bins]  # (2 x 0.4 + 0.1) / 3
+    >>> diagram = reliability([(0.9, True), (0.9, False), (0.1, False)])
+    >>> round(diagram.error, 4), [(b.low, b.n, b.so) for b in diagram.bins]  # (2 x 0.4 + 0.1) / 3
     (0.3, [(0.1, 1, 0.0), (0.9, 2, 0.5)])
     >>> reliability([]).error is None
     True
     """
-    inside: dict[int, list[Forecast]] = {}
-    for p, so in said:
-        inside.setdefault(min(bins - 1, int(p * bins)), []).append((p, so))
-    found = tuple(
-        Bin(k / bins, (k + 1) / bins, len(own), sum(p for p, _ in own) / len(own), sum(so for _, so in own) / len(own))
-        for k, own in sorted(inside.items())
+    groups: dict[int, list[Forecast]] = {}
+    for p, occurred in forecasts:
+        groups.setdefault(min(BINS - 1, int(p * BINS)), []).append((p, occurred))
+    filled = tuple(
+        Bin(k / BINS, (k + 1) / BINS, len(group), *(sum(column) / len(group) for column in zip(*group, strict=True)))
+        for k, group in sorted(groups.items())
     )
-    error = sum(b.n * abs(b.said - b.so) for b in found) / len(said) if said else None
-    return Reliability(len(said), error, found)
+    error = sum(b.n * abs(b.said - b.so) for b in filled) / len(forecasts) if forecasts else None
+    return Reliability(len(forecasts), error, filled)
 
 
-def by_chance(bins: Sequence[tuple[int, float]], seed: int = 0) -> float:
-    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases, because few forecasts come true by chance more or less
-    often than they say (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams": consistency resampling).
+def by_chance(bins: Sequence[tuple[int, float]]) -> float:
+    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases: of few forecasts, more or fewer than expected come
+    true by chance (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams": consistency resampling).
 
     `bins`: of each the number of its forecasts and their mean.
 
@@ -72,9 +72,9 @@ def by_chance(bins: Sequence[tuple[int, float]], seed: int = 0) -> float:
     """
     if not bins:
         return 0.0
-    n, said = (np.array(part, dtype=float) for part in zip(*bins, strict=True))
-    true = np.random.default_rng(seed).binomial(n.astype(np.int64), np.clip(said, 0.0, 1.0), (BOOTSTRAP_SAMPLES, len(n)))
-    errors = np.abs(n * said - true).sum(1) / n.sum()
+    n, means = (np.array(part, dtype=float) for part in zip(*bins, strict=True))
+    true = np.random.default_rng(0).binomial(n.astype(np.int64), np.clip(means, 0.0, 1.0), (BOOTSTRAP_SAMPLES, len(n)))
+    errors = np.abs(n * means - true).sum(1) / n.sum()
     return float(np.quantile(errors, 0.95))
 
 
@@ -113,5 +113,5 @@ def margin(decisions: Sequence[tuple[float, float]], calibrated: bool) -> Value:
 
 
 def brier(example: Example) -> Value:
-    found = judged(example)
-    return sum((p - so) ** 2 for p, so in found) / len(found) if found else None
+    forecasts = judged(example)
+    return sum((p - occurred) ** 2 for p, occurred in forecasts) / len(forecasts) if forecasts else None

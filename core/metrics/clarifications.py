@@ -10,6 +10,7 @@ from core.metrics.base import Example, Value
 
 
 def right_ones(example: Example) -> list[int]:
+    """The indexes of the right answers, by the annotation with the highest F1."""
     best = best_set(example)
     return [] if best is None else [j for _, j in matching(best, example.answers)]
 

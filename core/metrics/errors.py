@@ -48,46 +48,46 @@ def close(aliases: Sequence[str], answer: str) -> bool:
     >>> close(["John F. Kennedy"], "Kennedy"), close(["Colour"], "color"), close(["Rome"], "Oslo")
     (True, True, False)
     """
-    found = normalize_answer(answer)
+    text = normalize_answer(answer)
     for alias in aliases:
-        wanted = normalize_answer(alias)
-        if not found or not wanted:
+        reference = normalize_answer(alias)
+        if not text or not reference:
             continue
-        if overlapping(found, wanted):
+        if overlapping(text, reference):
             return True
         # numbers that differ by a digit are different answers
-        if not any(c.isdigit() for c in found + wanted) and difflib.SequenceMatcher(None, found, wanted).ratio() >= CLOSE:
+        if not any(c.isdigit() for c in text + reference) and difflib.SequenceMatcher(None, text, reference).ratio() >= CLOSE:
             return True
     return False
 
 
-def errors_of(example: Example, read: Sequence[str] | None = None) -> Errors | None:
+def errors_of(example: Example, passages: Sequence[str] | None = None) -> Errors | None:
     """The errors of an answer set against the annotation with the highest F1; None if no annotation has an answer.
 
-    `read`: the texts of the passages that the system read, including the question's own.
+    `passages`: the texts of the passages that the system read, including the question's own.
     """
     references = best_set(example)
     if references is None:
         return None
     pairs = matching(references, example.answers)
-    left = [i for i in range(len(references)) if i not in {i for i, _ in pairs}]
-    extra = [j for j in range(len(example.answers)) if j not in {j for _, j in pairs}]
-    said = {normalize_answer(alias) for i, _ in pairs for alias in references[i]}
+    unmatched = sorted(set(range(len(references))) - {i for i, _ in pairs})
+    extra = sorted(set(range(len(example.answers))) - {j for _, j in pairs})
+    texts = {normalize_answer(alias) for i, _ in pairs for alias in references[i]}
     duplicates, unknown = 0, []
     for j in extra:
         text = normalize_answer(example.answers[j])
-        if text in said:
+        if text in texts:
             duplicates += 1
         else:
-            said.add(text)
+            texts.add(text)
             unknown.append(j)
     mismatched = set[int]()
     for j in unknown:
-        near = next((i for i in left if i not in mismatched and close(references[i], example.answers[j])), None)
-        if near is not None:
-            mismatched.add(near)
-    absent = [references[i] for i in left if i not in mismatched]
-    unread = None if read is None else len(absent) - covered(read, absent)
+        index = next((i for i in unmatched if i not in mismatched and close(references[i], example.answers[j])), None)
+        if index is not None:
+            mismatched.add(index)
+    absent = [references[i] for i in unmatched if i not in mismatched]
+    unread = None if passages is None else len(absent) - covered(passages, absent)
     missed = len(absent) - (unread or 0)
     return Errors(
         references=len(references),

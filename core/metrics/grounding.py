@@ -8,7 +8,10 @@ mean of the two means, as in the paper's Table 2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from core.metrics.base import Example, Value
+from core.metrics.judged import Grounding
 
 SUFFICIENT_FROM = 5
 
@@ -34,35 +37,20 @@ def harmonic(a: Value, b: Value) -> Value:
     return 2 * a * b / (a + b) if a > 0 and b > 0 else 0.0
 
 
-def interpretations(example: Example) -> Value:
-    return None if example.grounding is None else float(example.grounding.distinct)
+def _judged(value: Callable[[Grounding], Value]) -> Callable[[Example], Value]:
+    """The metric of an example that is `value` of its judgments; None without a judge."""
+    return lambda example: None if example.grounding is None else value(example.grounding)
 
 
-def sufficient(example: Example) -> Value:
-    g = example.grounding
-    return None if g is None else float(g.distinct >= SUFFICIENT_FROM)
-
-
-def precision(example: Example) -> Value:
-    g = example.grounding
-    return None if g is None else share(tuple(i.matched for i in g.interpretations))
-
-
-def recall(example: Example) -> Value:
-    return None if example.grounding is None else share(example.grounding.found)
-
-
-def g_precision(example: Example) -> Value:
-    g = example.grounding
-    return None if g is None else share(tuple(i.supported for i in g.interpretations))
-
-
-def g_recall(example: Example) -> Value:
-    return None if example.grounding is None else share(example.grounding.recalled)
+interpretations = _judged(lambda g: float(g.distinct))
+sufficient = _judged(lambda g: float(g.distinct >= SUFFICIENT_FROM))
+precision = _judged(lambda g: share(tuple(i.matched for i in g.interpretations)))
+recall = _judged(lambda g: share(g.covered))
+g_precision = _judged(lambda g: share(tuple(i.supported for i in g.interpretations)))
+g_recall = _judged(lambda g: share(g.recalled))
 
 
 def g_f1(example: Example) -> Value:
     """Of one question; a question without any interpretation has 0."""
     recall = g_recall(example)
-    precision = g_precision(example)
-    return recall and harmonic(0.0 if precision is None else precision, recall)
+    return recall and harmonic(g_precision(example) or 0.0, recall)

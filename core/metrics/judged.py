@@ -31,14 +31,14 @@ class JudgedInterpretation:
 class Grounding:
     """A judge's judgments of one question.
 
-    `found[j]`: reference meaning j is among the interpretations (Eq. 18).  `recalled`: for each member of the grounded gold set (Eq. 22:
+    `covered[j]`: reference meaning j is among the interpretations (Eq. 18).  `recalled`: for each member of the grounded gold set (Eq. 22:
     reference meanings that the passages support, and supported interpretations that are none of these), whether a cited passage supports it
     (Eq. 21).  `distinct`: number of interpretations without near duplicates.  `calls`, `failed_calls`: those that the judge made of a model.
     `error`: why something is undecided; "" if nothing is.
     """
 
     interpretations: tuple[JudgedInterpretation, ...]
-    found: tuple[bool | None, ...]
+    covered: tuple[bool | None, ...]
     recalled: tuple[bool | None, ...]
     distinct: int
     calls: int = 0

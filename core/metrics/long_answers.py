@@ -49,8 +49,8 @@ def rouge_l(example: Example) -> Value:
         return None
     if not example.answers:
         return 0.0
-    found = [_scorer().score(reference, text_of(example))["rougeLsum"].fmeasure for reference in example.long_answers]
-    return max(float(f) for f in found)
+    text = text_of(example)
+    return max(float(_scorer().score(reference, text)["rougeLsum"].fmeasure) for reference in example.long_answers)
 
 
 def word_f1(answer: str, reference: str) -> float:
@@ -67,10 +67,10 @@ def word_f1(answer: str, reference: str) -> float:
 
 
 def _disambig_f1(example: Example, comparable: bool) -> Value:
-    found = example.readings
-    if found is None or found.comparable is not comparable or not found.answers:
+    readings = example.readings
+    if readings is None or readings.comparable is not comparable or not readings.answers:
         return None
-    return sum(max(word_f1(said, r) for r in right) for said, right in found.answers) / len(found.answers)
+    return sum(max(word_f1(answer, alias) for alias in aliases) for answer, aliases in readings.answers) / len(readings.answers)
 
 
-disambig_f1, disambig_f1_bundled = (partial(_disambig_f1, comparable=yes) for yes in (True, False))
+disambig_f1, disambig_f1_bundled = (partial(_disambig_f1, comparable=flag) for flag in (True, False))

@@ -82,25 +82,25 @@ def tokens(sentence: str) -> list[str]:
     >>> tokens("Who doesn't like the U.S.-based band (1990)?")
     ['who', 'does', "n't", 'like', 'the', 'u.s.-based', 'band', '-lrb-', '1990', '-rrb-', '?']
     """
-    found: list[str] = []
-    at = 0
-    while at < len(sentence):
-        if sentence[at].isspace() or unicodedata.category(sentence[at]) == "Cf":  # nor invisible characters
-            at += 1
+    parts: list[str] = []
+    position = 0
+    while position < len(sentence):
+        if sentence[position].isspace() or unicodedata.category(sentence[position]) == "Cf":  # nor invisible characters
+            position += 1
             continue
-        two = _TWO.match(sentence, at)
+        two = _TWO.match(sentence, position)
         if two:
-            cut = max(two.end(i) for i in range(1, _TWO.groups + 1))
-            found += [sentence[at:cut], sentence[cut : two.end()]]
-            at = two.end()
+            boundary = max(two.end(i) for i in range(1, _TWO.groups + 1))
+            parts += [sentence[position:boundary], sentence[boundary : two.end()]]
+            position = two.end()
             continue
-        end = max(match.end() for rule in _RULES if (match := rule.match(sentence, at)))
-        found.append(sentence[at:end])
-        at = end
-    return [lowered for token in found if (lowered := _written(token))]
+        end = max(match.end() for rule in _RULES if (match := rule.match(sentence, position)))
+        parts.append(sentence[position:end])
+        position = end
+    return [lowered for token in parts if (lowered := _lowered(token))]
 
 
-def _written(token: str) -> str:
+def _lowered(token: str) -> str:
     if token in _REPLACED:
         return _REPLACED[token]
     if any(bracket in token for bracket in _BRACKETS) and not token.startswith("http"):

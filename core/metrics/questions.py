@@ -54,10 +54,10 @@ def bleu(predicted: str, references: Sequence[str], n: int) -> float:
     product = 1.0
     for k in range(1, n + 1):
         have = _ngrams(words, k)
-        allowed: Counter[tuple[str, ...]] = Counter()
+        limits: Counter[tuple[str, ...]] = Counter()
         for target in targets:
-            allowed |= _ngrams(target, k)
-        correct = (have & allowed).total()
+            limits |= _ngrams(target, k)
+        correct = (have & limits).total()
         product *= (correct + _TINY) / (max(0, len(words) - k + 1) + _SMALL)
     closest = min((abs(len(t) - len(words)), len(t)) for t in targets)[1]
     ratio = (len(words) + _TINY) / (closest + _SMALL)
@@ -89,14 +89,9 @@ def edit_f1(predicted: str, references: Sequence[str], prompt: str) -> float:
     >>> edit_f1("who won", ["who won"], "who won"), edit_f1("who won", ["who won in 2011"], "who won")
     (1.0, 0.0)
     """
-    return max(_edit_f1(edit(prompt, predicted), edit(prompt, r)) for r in references)
-
-
-def _edit_f1(predicted: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]) -> float:
-    if not predicted and not reference:
-        return 1.0
-    # 2pr/(p+r) of multisets; 0 where one of them is empty
-    return 2 * (predicted & reference).total() / (predicted.total() + reference.total())
+    change, targets = edit(prompt, predicted), [edit(prompt, r) for r in references]
+    # 2pr/(p+r) of multisets; 0 where one of them is empty, 1 where both are
+    return max(2 * (change & r).total() / (change.total() + r.total()) if change or r else 1.0 for r in targets)
 
 
 def matched_f1(annotation: Annotation, example: Example, similarity: Similarity) -> Value:
@@ -107,14 +102,14 @@ def matched_f1(annotation: Annotation, example: Example, similarity: Similarity)
     if example.questions is None or any(not p.question.strip(" |") for p in annotation.pairs):
         return None
     prompt = normal_question(example.prompt)
-    found = [
+    candidates = [
         (similarity(normal_question(example.questions[j]), variants(pair.question), prompt), i, j)
         for i, pair in enumerate(annotation.pairs)
         for j, answer in enumerate(example.answers)
         if is_match(pair.answers, answer)
     ]
     total, used_references, used_predictions = 0.0, set[int](), set[int]()
-    for value, i, j in sorted(found, key=lambda pair: -pair[0]):  # stable: equal ones in reference order, as the authors'
+    for value, i, j in sorted(candidates, key=lambda pair: -pair[0]):  # stable: equal ones in reference order, as the authors'
         if i not in used_references and j not in used_predictions:
             used_references.add(i)
             used_predictions.add(j)

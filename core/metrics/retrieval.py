@@ -7,6 +7,7 @@ With several annotations of a question the best counts, as in AmbigQA's F1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from core.metrics.base import Example, Value
 from core.text import contains_tokens, word_tokens
@@ -42,16 +43,11 @@ def mrecall_at_k(passages: Sequence[str], answers: Sequence[Sequence[str]], k: i
     return float(covered(passages[:k], answers) >= min(k, len(answers)))
 
 
-def recall(example: Example) -> Value:
-    return _best(example, recall_at_k)
-
-
-def mrecall(example: Example) -> Value:
-    return _best(example, mrecall_at_k)
-
-
 def _best(example: Example, measure: Callable[[Sequence[str], Sequence[Sequence[str]], int], float]) -> Value:
     sets = example.answer_sets
     if example.passages is None or not example.k or not sets:
         return None
     return max(measure(example.passages, answers, example.k) for answers in sets)
+
+
+recall, mrecall = (partial(_best, measure=measure) for measure in (recall_at_k, mrecall_at_k))

@@ -294,7 +294,7 @@ def _described(state: RunState) -> str:
     system = state.about.get("system") or "a run"
     if state.finished is not None:
         return f"{system}, finished {state.finished.astimezone():%Y-%m-%d %H:%M}"
-    return f"{system}, stopped after {state.done:,}{of} questions"
+    return f"{system}, stopped after {state.rows:,}{of} questions"
 
 
 def upload() -> None:

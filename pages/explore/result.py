@@ -11,7 +11,7 @@ import streamlit as st
 from core import types as t
 from core.disambiguation.outcome import ClarifyingQuestion, Outcome, result_of
 from core.errors import AmbiscopeError
-from core.evaluation.cost import calls_of, cost_of, doubts, failures, times_of
+from core.evaluation.cost import call_problems, cost_of, times_of
 from core.how_to import section
 from core.systems import title_of
 from core.text import listed
@@ -123,9 +123,8 @@ def _facts(prediction: t.Prediction) -> None:
     facts += [escape(prediction.ended)] if prediction.ended else []
     facts += [f"excluded: {', '.join(map(escape, prediction.question.banned))}"] if prediction.question.banned else []
     st.caption(" · ".join(facts))
-    calls = calls_of(prediction.events)
-    for trouble in filter(None, (failures(calls), doubts(calls))):
-        st.warning(escape(trouble), icon=":material/warning:")
+    for problem in call_problems(prediction.events):
+        st.warning(escape(problem), icon=":material/warning:")
 
 
 def _opened(

@@ -316,7 +316,7 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
 def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
     """Item -> the label of most people, the latest of each; ties are left out."""
     labels_by_person: dict[str, dict[str, str]] = defaultdict(dict)
-    for mark in sorted(marks, key=lambda m: m.when):
+    for mark in sorted(marks, key=lambda m: m.time):
         labels_by_person[mark.item][mark.person] = mark.label
     majorities = {item: majority(labels.values()) for item, labels in labels_by_person.items()}
     return {item: label for item, label in majorities.items() if label is not None}
@@ -332,7 +332,7 @@ def _judges(people: Mapping[str, str], answers: Mapping[str, Any], judged: _Shee
     return (
         judge_row("round trip passed: the answer is correct", trips, samples=samples),
         judge_row("probability at least 0.5: the answer is correct", sure, samples=samples),
-        judge_row("round trip passed: the question fits", question_trips, samples=samples, what="disambiguated question"),
+        judge_row("round trip passed: the question fits", question_trips, samples=samples, noun="disambiguated question"),
     )
 
 

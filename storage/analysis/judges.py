@@ -73,7 +73,7 @@ def judge_agreement(
 
 
 def _row(judge: str, pairs: Sequence[tuple[bool, bool]], is_judged: bool, samples: int) -> JudgeRow:
-    row = judge_row(judge, pairs, samples=samples, what="interpretation")
+    row = judge_row(judge, pairs, samples=samples, noun="interpretation")
     return row if is_judged else replace(row, kappa=replace(row.kappa, why=NOBODY), accuracy=replace(row.accuracy, why=NOBODY))
 
 

@@ -44,7 +44,7 @@ def test_a_second_evaluation_in_the_folder_is_refused(tmp_path: Path) -> None:
     assert evaluate(system, QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 6
     assert len(system.refused) == 1
     assert f"{tmp_path} is in use: an evaluation in process " in system.refused[0]
-    assert state_of(tmp_path).done == 6
+    assert state_of(tmp_path).rows == 6
     assert (tmp_path / LOCK).exists()  # and holds nobody up
     assert evaluate(Slow(), QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 6
 

@@ -92,7 +92,7 @@ def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Pat
 
 
 def test_rows_have_error_buckets_and_the_report_its_summary() -> None:
-    report = evaluate(Slow("c"), QUESTIONS, bootstrap=10, about={"tags": {"ablation": "none"}})
+    report = evaluate(Slow("c"), QUESTIONS, bootstrap=10, facts={"tags": {"ablation": "none"}})
     assert report.rows[0]["errors"] == {"missed": 0, "spurious": 0, "alias_mismatch": 0, "duplicate": 0, "stopped_early": 0, "ran_on": 0, "not_retrieved": 0}  # fmt: skip
     assert report.summary["cost"]["retriever_calls"] == 1
     assert report.provenance["tags"] == {"ablation": "none"}
@@ -156,7 +156,7 @@ def test_a_plan_runs_and_its_folder_remembers_it(tmp_path: Path) -> None:
     assert report.scores["F1 answer"]["all"] == 0.5
     assert read_report(out) == json.loads(json.dumps(report.to_json()))
     (state,) = run_states(tmp_path / "runs")
-    assert (state.name, state.done, state.total) == ("one", 2, 2)
+    assert (state.name, state.rows, state.total) == ("one", 2, 2)
     assert state.finished is not None
     assert EvaluationPlan.from_json(state.about) == plan
     with pytest.raises(InputError, match="which questions"):

@@ -179,7 +179,7 @@ def test_a_language_model_judges_which_questions_match_and_which_are_one(tmp_pat
     judge = ModelJudge("language-model", PromptedGenerator(model), Judgments(tmp_path / "j.sqlite"))
     found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
     assert [i.matched for i in found.interpretations] == [True, False]
-    assert (found.found, found.distinct) == ((True, False, False, True), 1)
+    assert (found.covered, found.distinct) == ((True, False, False, True), 1)
     ours, theirs = (r.messages[-1].text for r in model.requests if r.purpose == "match")
     assert REFERENCE.question in ours
     # each is asked whether the first list covers the second: ours by the references, then the references by ours

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.metrics import metric, weights_of
-from core.metrics.base import Example, aggregate
+from core.metrics.base import Example, mean
 from core.types import Annotation, QAPair
 
 THREE = Annotation("multiple", tuple(QAPair("q", a) for a in (("Rome", "Roma"), ("Oslo",), ("New York",))))
@@ -78,4 +78,4 @@ def test_the_clarified_share_is_of_right_answers() -> None:
     values = [record(e) for e in (two, one, none_right, unclarified)]
     assert values == [0.5, 1.0, None, None]
     # two of three right answers, not the mean of the questions' shares
-    assert aggregate(values, [weights_of(e)["clarified"] for e in (two, one, none_right, unclarified)]) == 2 / 3
+    assert mean(values, [weights_of(e)["clarified"] for e in (two, one, none_right, unclarified)]) == 2 / 3

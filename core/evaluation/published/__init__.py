@@ -43,10 +43,6 @@ class PublishedTable:
     def value(self, system: str, metric: str, scope: str = "all") -> float | None:
         return self.values.get(system, {}).get((metric, scope))
 
-    @property
-    def metrics(self) -> list[str]:
-        return list(dict.fromkeys(metric for row in self.values.values() for metric, _ in row))
-
 
 @functools.cache
 def published() -> tuple[PublishedTable, ...]:

@@ -36,21 +36,21 @@ def matched(a: Sequence[Aliases], b: Sequence[Aliases]) -> list[tuple[int, int]]
     >>> matched([xy, x], [x, z])  # x and y are one answer here, two there: only one of them is matched
     [(0, 0)]
     """
-    near = [[j for j, other in enumerate(b) if not own.isdisjoint(other)] for own in a]
-    taken: dict[int, int] = {}  # of b -> of a
+    near = [[j for j, other in enumerate(b) if not aliases.isdisjoint(other)] for aliases in a]
+    partner: dict[int, int] = {}  # of b -> of a
 
-    def place(i: int, seen: set[int]) -> bool:
+    def place(i: int, visited: set[int]) -> bool:
         for j in near[i]:
-            if j not in seen:
-                seen.add(j)
-                if j not in taken or place(taken[j], seen):
-                    taken[j] = i
+            if j not in visited:
+                visited.add(j)
+                if j not in partner or place(partner[j], visited):
+                    partner[j] = i
                     return True
         return False
 
     for i in range(len(a)):
         place(i, set())
-    return sorted((i, j) for j, i in taken.items())
+    return sorted((i, j) for j, i in partner.items())
 
 
 def set_f1(a: AnswerSet, b: AnswerSet) -> float:
@@ -72,12 +72,12 @@ def masi_distance(a: AnswerSet, b: AnswerSet) -> float:
     """
     if a == b:
         return 0.0
-    both = len(matched(a, b))
-    if not both:
+    shared = len(matched(a, b))
+    if not shared:
         return 0.0 if not a and not b else 1.0
     smaller, larger = sorted((len(a), len(b)))
-    monotone = 1.0 if both == larger else 2 / 3 if both == smaller else 1 / 3
-    return 1.0 - both / (len(a) + len(b) - both) * monotone
+    monotone = 1.0 if shared == larger else 2 / 3 if shared == smaller else 1 / 3
+    return 1.0 - shared / (len(a) + len(b) - shared) * monotone
 
 
 def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> float | None:

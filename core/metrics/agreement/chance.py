@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations, starmap
 
 import numpy as np
 
 from core.metrics.agreement.answer_sets import AnswerSet, masi_distance
-from core.metrics.base import Value, mean
+from core.metrics.base import Value
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, Floats, Statistic, resampled_interval
-from core.metrics.significance.bootstrap import interval as mean_interval
 
 _FEW = "no item has two annotations or more"
-_SAME = "everybody always gave the same label, so agreement beyond chance is undefined"
+_ONE_LABEL = "everybody always gave the same label, so agreement beyond chance is undefined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Figure:
 
 
 def _figure(name: str, n: int, statistic: Statistic, empty: str, samples: int) -> Figure:
-    """The statistic of all n items and its interval over resampled items."""
+    """The statistic of all n items and its interval over resampled items.  `empty`: why it is undefined where n is 0."""
     if n == 0:
         return Figure(name, None, None, 0, empty)
     value = float(statistic(np.ones((1, n)))[0])
     if np.isnan(value):
-        return Figure(name, None, None, n, _SAME)
+        return Figure(name, None, None, n, _ONE_LABEL)
     return Figure(name, value, resampled_interval(n, statistic, samples), n)
 
 
@@ -66,32 +66,27 @@ def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = BOOTSTRAP
     >>> alpha_masi([[a, a], [b, b]]).value, alpha_masi([[a, a]]).value
     (1.0, None)
     """
-    kept = [list(u) for u in units if len(u) >= 2]
+    units = [u for u in units if len(u) >= 2]
     codes: dict[AnswerSet, int] = {}
-    unit_of: list[int] = []
-    value_of: list[int] = []
-    disagreement = np.zeros(len(kept))  # sum over ordered pairs of one unit / (its sets - 1)
-    for i, unit in enumerate(kept):
-        for answers in unit:
-            unit_of.append(i)
-            value_of.append(codes.setdefault(answers, len(codes)))
-        total = sum(masi_distance(a, b) for k, a in enumerate(unit) for b in unit[:k])
-        disagreement[i] = 2 * total / (len(unit) - 1)
+    unit_of = [i for i, unit in enumerate(units) for _ in unit]
+    code_of = [codes.setdefault(answers, len(codes)) for unit in units for answers in unit]
+    # sum over ordered pairs of one unit / (its sets - 1)
+    disagreement = np.array([2 * sum(starmap(masi_distance, combinations(unit, 2))) / (len(unit) - 1) for unit in units])
     from scipy.sparse import csr_array
 
-    sizes = np.array([len(u) for u in kept], dtype=float)
-    sets = csr_array((np.ones(len(unit_of)), (unit_of, value_of)), shape=(len(kept), len(codes)))
-    left, right, similarity = _similar(list(codes))
-    similar = csr_array((similarity, (left, right)), shape=(len(codes), len(codes)))
+    sizes = np.array([len(u) for u in units], dtype=float)
+    sets = csr_array((np.ones(len(unit_of)), (unit_of, code_of)), shape=(len(units), len(codes)))
+    first, second, similarity = _similar(list(codes))
+    similar = csr_array((similarity, (first, second)), shape=(len(codes), len(codes)))
 
-    def statistic(drawn: Floats) -> Floats:
-        n, counts = drawn @ sizes, drawn @ sets  # (s,), (s, different sets)
+    def statistic(draws: Floats) -> Floats:
+        n, counts = draws @ sizes, draws @ sets  # (s,), (s, different sets)
         expected = n * n - ((counts @ similar) * counts).sum(axis=1)  # over ordered pairs of all sets
-        observed = (drawn @ disagreement) * (n - 1)
+        observed = (draws @ disagreement) * (n - 1)
         alpha: Floats = 1 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 1e-9 * n * n)
         return alpha
 
-    return _figure("alpha (MASI)", len(kept), statistic, _FEW, samples)
+    return _figure("alpha (MASI)", len(units), statistic, _FEW, samples)
 
 
 def _similar(values: Sequence[AnswerSet]) -> tuple[list[int], list[int], list[float]]:
@@ -100,14 +95,14 @@ def _similar(values: Sequence[AnswerSet]) -> tuple[list[int], list[int], list[fl
     for i, answers in enumerate(values):
         for alias in {alias for answer in answers for alias in answer}:
             by_alias[alias].append(i)
-    left, right, similarity = list(range(len(values))), list(range(len(values))), [1.0] * len(values)
+    first, second, similarity = list(range(len(values))), list(range(len(values))), [1.0] * len(values)
     for i, answers in enumerate(values):
         near = {j for answer in answers for alias in answer for j in by_alias[alias] if j < i}
         for j in sorted(near):
-            left += [i, j]
-            right += [j, i]
+            first += [i, j]
+            second += [j, i]
             similarity += [1.0 - masi_distance(answers, values[j])] * 2
-    return left, right, similarity
+    return first, second, similarity
 
 
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]], *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
@@ -121,8 +116,8 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]], *, samples: int = BO
     k = max(1, len(labels))
     cells = np.eye(k * k)[[code[a] * k + code[b] for a, b in pairs]]  # (n, k * k)
 
-    def statistic(drawn: Floats) -> Floats:
-        shares = (drawn @ cells).reshape(-1, k, k) / len(pairs)
+    def statistic(draws: Floats) -> Floats:
+        shares = (draws @ cells).reshape(-1, k, k) / len(pairs)
         return _beyond_chance(np.einsum("sii->s", shares), (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1))
 
     return _figure("kappa (Cohen)", len(pairs), statistic, "no item was labelled by both", samples)
@@ -135,22 +130,22 @@ def fleiss_kappa(units: Sequence[Sequence[Hashable]], *, samples: int = BOOTSTRA
     >>> fleiss_kappa([["a", "a", "a"], ["b", "b", "b"]]).value
     1.0
     """
-    kept = [list(u) for u in units if len(u) >= 2]
-    labels = list(dict.fromkeys(label for unit in kept for label in unit))
+    units = [u for u in units if len(u) >= 2]
+    labels = list(dict.fromkeys(label for unit in units for label in unit))
     code = {label: i for i, label in enumerate(labels)}
-    counts = np.zeros((len(kept), max(1, len(labels))))
-    for i, unit in enumerate(kept):
+    counts = np.zeros((len(units), max(1, len(labels))))
+    for i, unit in enumerate(units):
         for label in unit:
             counts[i, code[label]] += 1
     sizes = counts.sum(axis=1)
     agreeing = (counts * (counts - 1)).sum(axis=1) / np.maximum(sizes * (sizes - 1), 1)
 
-    def statistic(drawn: Floats) -> Floats:
-        shares = drawn @ counts
+    def statistic(draws: Floats) -> Floats:
+        shares = draws @ counts
         shares = shares / shares.sum(axis=1, keepdims=True)
-        return _beyond_chance(drawn @ agreeing / len(kept), (shares**2).sum(axis=1))
+        return _beyond_chance(draws @ agreeing / len(units), (shares**2).sum(axis=1))
 
-    return _figure("kappa (Fleiss)", len(kept), statistic, _FEW, samples)
+    return _figure("kappa (Fleiss)", len(units), statistic, _FEW, samples)
 
 
 def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
@@ -159,8 +154,5 @@ def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int 
     >>> mean_figure("F1", [1.0, None, 0.5], "nothing shared").n
     2
     """
-    kept = [v for v in values if v is not None]
-    value = mean(kept)
-    if value is None:
-        return Figure(name, None, None, 0, empty)
-    return Figure(name, value, mean_interval(kept, samples=samples), len(kept))
+    defined = np.array([v for v in values if v is not None])
+    return _figure(name, len(defined), lambda draws: draws @ defined / len(defined), empty, samples)

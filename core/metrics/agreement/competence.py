@@ -46,34 +46,34 @@ def dawid_skene(
 
     >>> votes = [(n, person, "yes" if n % 2 else "no") for n in range(20) for person in ("Ada", "Bob")]
     >>> votes += [(n, "Cleo", "yes") for n in range(20)]
-    >>> found = dawid_skene(votes, smoothing=0)
-    >>> round(found.accuracy("Ada"), 3), round(found.accuracy("Cleo"), 3)
+    >>> competence = dawid_skene(votes, smoothing=0)
+    >>> round(competence.accuracy("Ada"), 3), round(competence.accuracy("Cleo"), 3)
     (1.0, 0.5)
     """
-    known = tuple(labels) if labels is not None else tuple(sorted({label for *_, label in votes}))
-    things = {name: at for at, name in enumerate(dict.fromkeys(vote[0] for vote in votes))}
-    people = {name: at for at, name in enumerate(dict.fromkeys(vote[1] for vote in votes))}
+    labels = tuple(labels if labels is not None else sorted({label for *_, label in votes}))
+    things = {name: index for index, name in enumerate(dict.fromkeys(vote[0] for vote in votes))}
+    people = {name: index for index, name in enumerate(dict.fromkeys(vote[1] for vote in votes))}
     thing = np.array([things[vote[0]] for vote in votes], dtype=int)  # (V,)
     person = np.array([people[vote[1]] for vote in votes], dtype=int)
-    given = np.array([known.index(vote[2]) for vote in votes], dtype=int)
-    truth = np.zeros((len(things), len(known)))
-    np.add.at(truth, (thing, given), 1.0)
+    choice = np.array([labels.index(vote[2]) for vote in votes], dtype=int)
+    truth = np.zeros((len(things), len(labels)))
+    np.add.at(truth, (thing, choice), 1.0)
     truth /= truth.sum(axis=1, keepdims=True)
     for _ in range(iterations):
         priors = truth.sum(axis=0) / max(1, len(things))
-        counts = np.full((len(people), len(known), len(known)), float(smoothing))  # (person, given, true)
-        np.add.at(counts, (person, given), truth[thing])
+        counts = np.full((len(people), len(labels), len(labels)), float(smoothing))  # (person, label given, true label)
+        np.add.at(counts, (person, choice), truth[thing])
         rates = np.maximum(counts, _SMALLEST)
         rates /= rates.sum(axis=1, keepdims=True)
         score = np.tile(np.log(np.maximum(priors, _SMALLEST)), (len(things), 1))
-        np.add.at(score, thing, np.log(rates)[person, given])
+        np.add.at(score, thing, np.log(rates)[person, choice])
         before, truth = truth, np.exp(score - score.max(axis=1, keepdims=True))
         truth /= truth.sum(axis=1, keepdims=True)
         if not votes or np.abs(truth - before).max() <= tolerance:
             break
     return Competence(
-        known,
+        labels,
         priors,
-        {name: rates[at].T for name, at in people.items()},
-        {name: truth[at] for name, at in things.items()},
+        {name: rates[index].T for name, index in people.items()},
+        {name: truth[index] for name, index in things.items()},
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import combinations
-from statistics import median
+from statistics import fmean, median
+from typing import TypeVar
 
 from core.metrics.agreement.answer_sets import AnswerSet, answer_set, masi_distance, question_likeness, set_f1
 from core.metrics.agreement.chance import Figure, alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
@@ -26,14 +27,13 @@ AMBIGNQ_SHARES: Mapping[str, float] = {"multiple": 0.35, "single": 0.60, "none":
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One person's answer set of one item.  `seconds`: time spent, None if it was not measured."""
+    """One person's answer set of one item."""
 
     item: str
     person: str
     prompt: str
     annotation: Annotation
-    when: datetime
-    seconds: float | None = None
+    time: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,10 @@ class Mark:
     item: str
     person: str
     label: str
-    when: datetime
+    time: datetime
+
+
+Record = TypeVar("Record", Opinion, Mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """A judge's yes and no against people's majority on the same answers.  Shares are None if nothing is to be shared out."""
+    """A judge's yes and no against people's majority on the same answers.  Precision and recall are None if their denominator is 0."""
 
     judge: str
     n: int
@@ -123,34 +126,41 @@ class SystemRow:
     alpha: Figure  # of system and people together
 
 
-def _by_item(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
-    """Opinions by item, in order; a person's later opinion of an item replaces the earlier."""
-    found: dict[str, dict[str, Opinion]] = defaultdict(dict)
-    for opinion in sorted(opinions, key=lambda o: o.when):
-        found[opinion.item][opinion.person] = opinion
-    return {item: sorted(people.values(), key=lambda o: o.person) for item, people in found.items()}
+def _latest(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each item, in the order of people; a person's later record of an item replaces the earlier."""
+    latest: dict[str, dict[str, Record]] = defaultdict(dict)
+    for record in sorted(records, key=lambda r: r.time):
+        latest[record.item][record.person] = record
+    return [sorted(people.values(), key=lambda r: r.person) for people in latest.values()]
+
+
+def _kappa(name: str, units: Iterable[Mapping[str, Hashable]], samples: int) -> Figure:
+    """Fleiss' kappa of each item's labels by person; Cohen's where there are two people.  Items with fewer than two labels do not count."""
+    units = [unit for unit in units if len(unit) >= 2]
+    people = sorted({person for unit in units for person in unit})
+    if len(people) == 2:
+        kappa = cohen_kappa([(unit[people[0]], unit[people[1]]) for unit in units], samples=samples)
+    else:
+        kappa = fleiss_kappa([list(unit.values()) for unit in units], samples=samples)
+    return replace(kappa, name=name)
 
 
 def item_rows(opinions: Iterable[Opinion]) -> list[ItemRow]:
     """Items with two or more annotations, lowest agreement first."""
     rows = []
-    for item, said in _by_item(opinions).items():
-        pairs = list(combinations(said, 2))
-        if not pairs:
+    for unit in _latest(opinions):
+        if len(unit) < 2:
             continue
-        sets = {o.person: answer_set(o.annotation) for o in said}
-        f1s = [set_f1(sets[a.person], sets[b.person]) for a, b in pairs]
-        distances = [masi_distance(sets[a.person], sets[b.person]) for a, b in pairs]
-        likeness = mean([_likeness(a, b) for a, b in pairs])
+        pairs = list(combinations([answer_set(o.annotation) for o in unit], 2))
         rows.append(
             ItemRow(
-                item,
-                said[0].prompt,
-                tuple(o.person for o in said),
-                tuple(o.annotation.type for o in said),
-                sum(f1s) / len(f1s),
-                sum(distances) / len(distances),
-                likeness,
+                unit[0].item,
+                unit[0].prompt,
+                tuple(o.person for o in unit),
+                tuple(o.annotation.type for o in unit),
+                fmean(set_f1(a, b) for a, b in pairs),
+                fmean(masi_distance(a, b) for a, b in pairs),
+                mean([_likeness(a, b) for a, b in combinations(unit, 2)]),
             )
         )
     return sorted(rows, key=lambda r: (r.f1, -r.distance, r.item))
@@ -165,19 +175,13 @@ def _likeness(a: Opinion, b: Opinion) -> Value:
 
 def figures(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) -> tuple[Figure, ...]:
     """Alpha with MASI distance, answer F1, kappa of the three types (Cohen's for two people, else Fleiss'), likeness of questions."""
-    items = _by_item(opinions)
-    units = [said for said in items.values() if len(said) >= 2]
-    rows = item_rows([o for said in units for o in said])
-    people = {o.person for said in units for o in said}
+    units = _latest(opinions)
+    rows = item_rows([o for unit in units for o in unit])
     few = "no item was annotated by two people"
-    if len(people) == 2:
-        kappa = cohen_kappa([(a.annotation.type, b.annotation.type) for a, b in units], samples=samples)
-    else:
-        kappa = fleiss_kappa([[o.annotation.type for o in said] for said in units], samples=samples)
     return (
-        alpha_masi([[answer_set(o.annotation) for o in said] for said in units], samples=samples),
+        alpha_masi([[answer_set(o.annotation) for o in unit] for unit in units], samples=samples),
         mean_figure("answer F1", [r.f1 for r in rows], few, samples=samples),
-        Figure("kappa of types", kappa.value, kappa.interval, kappa.n, kappa.why),
+        _kappa("kappa of types", [{o.person: o.annotation.type for o in unit} for unit in units], samples),
         mean_figure(
             "question similarity",
             [r.questions for r in rows],
@@ -190,36 +194,34 @@ def figures(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) ->
 def pair_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PairRow]:
     """Every pair of people with an item in common, those with the most items first."""
     shared: dict[tuple[str, str], list[Opinion]] = defaultdict(list)
-    for said in _by_item(opinions).values():
-        for a, b in combinations(said, 2):
+    for unit in _latest(opinions):
+        for a, b in combinations(unit, 2):
             shared[a.person, b.person] += [a, b]
-    rows = [PairRow(a, b, len(own) // 2, figures(own, samples=samples)) for (a, b), own in shared.items()]
+    rows = [PairRow(*people, len(pairs) // 2, figures(pairs, samples=samples)) for people, pairs in shared.items()]
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
 def period_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PeriodRow]:
     """Items by the week of their last annotation; weeks without one are left out."""
     weeks: dict[date, list[Opinion]] = defaultdict(list)
-    for said in _by_item(opinions).values():
-        if len(said) >= 2:
-            last = max(o.when for o in said).date()
-            weeks[last - timedelta(days=last.weekday())] += said
+    for unit in _latest(opinions):
+        if len(unit) >= 2:
+            last = max(o.time for o in unit).date()
+            weeks[last - timedelta(days=last.weekday())] += unit
     return [
-        PeriodRow(monday.isoformat(), len({o.item for o in own}), figures(own, samples=samples))
-        for monday, own in sorted(weeks.items())
+        PeriodRow(monday.isoformat(), len({o.item for o in week}), figures(week, samples=samples))
+        for monday, week in sorted(weeks.items())
     ]
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
-    """Wilson's score interval of a share (Wilson 1927), 95%; (0, 1) where n is 0.
+    """Wilson's score interval of the share `count` of n (Wilson 1927), 95%; n is at least 1.
 
     >>> tuple(round(x, 3) for x in wilson(5, 10))
     (0.237, 0.763)
     """
     from scipy.stats import binomtest
 
-    if n == 0:
-        return 0.0, 1.0
     ends = binomtest(count, n).proportion_ci(method="wilson")
     return float(ends.low), float(ends.high)
 
@@ -234,46 +236,31 @@ def type_rows(counts: Mapping[str, int]) -> list[TypeRow]:
 
 def time_rows(seconds: Iterable[tuple[str, float]]) -> list[TimeRow]:
     """(person, seconds of one annotation), the busiest first."""
-    found: dict[str, list[float]] = defaultdict(list)
+    by_person: dict[str, list[float]] = defaultdict(list)
     for person, value in seconds:
-        found[person].append(value)
-    rows = [TimeRow(person, len(v), float(median(v)), sum(v) / 3600) for person, v in found.items()]
+        by_person[person].append(value)
+    rows = [TimeRow(person, len(v), float(median(v)), sum(v) / 3600) for person, v in by_person.items()]
     return sorted(rows, key=lambda r: (-r.n, r.person))
 
 
 # ---------------------------------------------------------------- labels
 
 
-def _latest(marks: Iterable[Mark]) -> dict[str, dict[str, str]]:
-    """Item -> person -> their latest label."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for mark in sorted(marks, key=lambda m: m.when):
-        found[mark.item][mark.person] = mark.label
-    return found
-
-
 def label_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
     """Fleiss' kappa over all people; Cohen's where there are two."""
-    units = [said for said in _latest(marks).values() if len(said) >= 2]
-    people = {person for said in units for person in said}
-    if len(people) == 2:
-        first, second = sorted(people)
-        found = cohen_kappa([(said[first], said[second]) for said in units], samples=samples)
-    else:
-        found = fleiss_kappa([list(said.values()) for said in units], samples=samples)
-    return Figure(name, found.value, found.interval, found.n, found.why)
+    return _kappa(name, [{m.person: m.label for m in unit} for unit in _latest(marks)], samples)
 
 
 def label_pairs(marks: Iterable[Mark], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PairRow]:
     """Cohen's kappa and the share of equal labels of every pair of people with a thing in common."""
     shared: dict[tuple[str, str], list[tuple[Hashable, Hashable]]] = defaultdict(list)
-    for said in _latest(marks).values():
-        for first, second in combinations(sorted(said), 2):
-            shared[first, second].append((said[first], said[second]))
+    for unit in _latest(marks):
+        for a, b in combinations(unit, 2):
+            shared[a.person, b.person].append((a.label, b.label))
     rows = []
-    for (first, second), labels in shared.items():
+    for people, labels in shared.items():
         equal = mean_figure("equal", [float(a == b) for a, b in labels], "", samples=samples)
-        rows.append(PairRow(first, second, len(labels), (cohen_kappa(labels, samples=samples), equal)))
+        rows.append(PairRow(*people, len(labels), (cohen_kappa(labels, samples=samples), equal)))
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
@@ -288,21 +275,21 @@ def majority(labels: Iterable[str]) -> str | None:
 
 
 def judge_row(
-    judge: str, pairs: Sequence[tuple[bool, bool]], *, samples: int = BOOTSTRAP_SAMPLES, what: str = "answer"
+    judge: str, pairs: Sequence[tuple[bool, bool]], *, samples: int = BOOTSTRAP_SAMPLES, noun: str = "answer"
 ) -> JudgeRow:
     """`pairs`: (the judge says yes, people's majority says yes) for each thing that both judged."""
     table = Counter(pairs)
-    both, judge_only, people_only, neither = (table[p] for p in ((True, True), (True, False), (False, True), (False, False)))
-    empty = f"no {what} was judged by people and by this judge"
+    agreed, judge_only, people_only, neither = (table[p] for p in ((True, True), (True, False), (False, True), (False, False)))
+    empty = f"no {noun} was judged by people and by this judge"
     kappa = cohen_kappa(pairs, samples=samples)
     return JudgeRow(
         judge,
         len(pairs),
         mean_figure("accuracy", [float(a == b) for a, b in pairs], empty, samples=samples),
         kappa if pairs else Figure(kappa.name, None, None, 0, empty),
-        both / (both + judge_only) if both + judge_only else None,
-        both / (both + people_only) if both + people_only else None,
-        (both, judge_only, people_only, neither),
+        agreed / (agreed + judge_only) if agreed + judge_only else None,
+        agreed / (agreed + people_only) if agreed + people_only else None,
+        (agreed, judge_only, people_only, neither),
     )
 
 
@@ -315,11 +302,11 @@ def system_row(
 ) -> SystemRow:
     """`judged`: question -> majority label of each judged answer.  `sets`: the system's answer set and people's, a question each."""
     shares = [sum(v == "correct" for v in labels) / len(labels) for labels in judged.values() if labels]
-    f1s = [sum(set_f1(own, theirs) for theirs in people) / len(people) for own, people in sets if people]
+    f1s = [fmean(set_f1(answers, theirs) for theirs in people) for answers, people in sets if people]
     return SystemRow(
         system,
         dict(Counter(v for labels in judged.values() for v in labels)),
         mean_figure("correct", shares, "nobody judged an answer of this system", samples=samples),
         mean_figure("F1 with people", f1s, "nobody wrote an answer set for its questions", samples=samples),
-        alpha_masi([[own, *people] for own, people in sets if people], samples=samples),
+        alpha_masi([[answers, *people] for answers, people in sets if people], samples=samples),
     )

@@ -32,13 +32,13 @@ def parse_references(value: Any, file: object = None, *, none_allowed: bool = Fa
         raise FormatError("expected a list of questions (AmbigNQ light)", file=file)
     if not value:
         raise FormatError("contains no question", file=file)
-    found: dict[str, ReferenceQuestion] = {}
+    references: dict[str, ReferenceQuestion] = {}
     for i, row in enumerate(value):
         question = parse_reference(row, file, f"[{i}]", none_allowed=none_allowed)
-        if question.id in found:
+        if question.id in references:
             raise FieldReader(file, question=question.id).error("occurs twice; ids must differ", "id")
-        found[question.id] = question
-    return list(found.values())
+        references[question.id] = question
+    return list(references.values())
 
 
 def parse_reference(row: Any, file: object = None, field: str = "", *, none_allowed: bool = False) -> ReferenceQuestion:
@@ -64,18 +64,22 @@ def _annotation(body: Any, place: FieldReader, field: str, prompt: str, none_all
     if kind == "multipleQAs":
         pairs = []
         for i, row in enumerate(place.items(body.get("qaPairs"), f"{field}.qaPairs", dict)):
-            where = f"{field}.qaPairs[{i}]"
-            question = place.text(row.get("question"), f"{where}.question")
+            pair_field = f"{field}.qaPairs[{i}]"
+            question = place.text(row.get("question"), f"{pair_field}.question")
             if not question.strip(" |"):
-                raise place.error("expected text, found none", f"{where}.question")
-            pairs.append(QAPair(question, place.aliases(row.get("answer"), f"{where}.answer"), _passages(row, place, where)))
+                raise place.error("expected text, found none", f"{pair_field}.question")
+            pairs.append(
+                QAPair(question, place.aliases(row.get("answer"), f"{pair_field}.answer"), _passages(row, place, pair_field))
+            )
             if pairs[-1] in pairs[:-1]:
-                raise place.error("the same question with the same answers occurs twice in one annotation; keep one", where)
+                raise place.error(
+                    "the same question with the same answers occurs twice in one annotation; keep one", pair_field
+                )
         return Annotation("multiple", tuple(pairs))
     if kind == "noAnswer" and none_allowed:
         return Annotation("none")
-    known = "singleAnswer, multipleQAs" + (" or noAnswer" if none_allowed else "")
-    raise place.error(f"expected an object with type {known}, found {kind or body!r:.80}", f"{field}.type")
+    types = "singleAnswer, multipleQAs" + (" or noAnswer" if none_allowed else "")
+    raise place.error(f"expected an object with type {types}, found {kind or body!r:.80}", f"{field}.type")
 
 
 def _passages(row: Mapping[str, Any], place: FieldReader, field: str) -> tuple[str, ...]:
@@ -88,33 +92,34 @@ def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> 
         raise FormatError("expected one object of question ids with lists of answers", file=file)
     if missing := [name for name in ids if name not in value]:
         raise FormatError(f"no prediction for {_listed(missing)}; each reference needs one", file=file, field=missing[0])
-    wanted = set(ids)
-    if extra := [name for name in value if name not in wanted]:
+    expected = set(ids)
+    if extra := [name for name in value if name not in expected]:
         raise FormatError(f"no reference has the id {_listed(extra)}; remove it", file=file, field=extra[0])
-    found: dict[str, Predicted] = {}
+    predictions: dict[str, Predicted] = {}
     kinds: dict[bool, str] = {}  # with questions or without -> the first question of that kind
     for name in value:
         place = FieldReader(file, question=name)
         rows = place.items(value[name], name)
         for i, row in enumerate(rows):
-            if kinds.setdefault(isinstance(row, dict), name) and len(kinds) == 2:
-                message = (
-                    f"answers alone and answers with questions are mixed (see question '{kinds[not isinstance(row, dict)]}')"
-                )
+            kind = isinstance(row, dict)
+            if kinds.setdefault(kind, name) and len(kinds) == 2:
+                message = f"answers alone and answers with questions are mixed (see question '{kinds[not kind]}')"
                 raise place.error(message, f"{name}[{i}]")
         if isinstance(rows[0], dict):
-            answers = tuple(place.text(r.get("answer"), f"{name}[{i}].answer") for i, r in enumerate(rows))
-            found[name] = Predicted(
-                answers, tuple(place.text(r.get("question"), f"{name}[{i}].question") for i, r in enumerate(rows))
+            answers, questions = (
+                tuple(place.text(row.get(key), f"{name}[{i}].{key}") for i, row in enumerate(rows))
+                for key in ("answer", "question")
             )
+            predictions[name] = Predicted(answers, questions)
         else:
-            found[name] = Predicted(place.texts(rows, name))
-    return found
+            predictions[name] = Predicted(place.texts(rows, name))
+    return predictions
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(f"'{n[:60]}'" for n in names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    """The first three names, quoted, and the number of the others."""
+    text = ", ".join(f"'{n[:60]}'" for n in names[:3])
+    return f"{text} and {len(names) - 3} more" if len(names) > 3 else text
 
 
 def read_references(path: Path) -> list[ReferenceQuestion]:

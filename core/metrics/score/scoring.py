@@ -12,10 +12,10 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.metrics import HARMONIC, SCORE_METRICS, metric
-from core.metrics.base import Example, Value, aggregate
+from core.metrics.base import Example, Value, mean
 from core.metrics.grounding import harmonic
 from core.metrics.score.files import Predicted, read_predictions, read_references
-from core.types import ReferenceQuestion
+from core.types import SCOPES, ReferenceQuestion
 
 Table = dict[str, dict[str, Value]]  # metric -> {"all": x, "multi": y}
 
@@ -44,18 +44,18 @@ def table(
     >>> table([{"F1 answer": 1.0}, {"F1 answer": 0.5}], [False, True], ["F1 answer"])
     {'F1 answer': {'all': 0.75, 'multi': 0.5}}
     """
-    found: Table = {}
+    means: Table = {}
     for name in names:
         if parts := HARMONIC.get(name):
             a, b = (table(rows, ambiguous, [part])[part] for part in parts)
-            found[name] = {scope: harmonic(a[scope], b[scope]) for scope in ("all", "multi")}
+            means[name] = {scope: harmonic(a[scope], b[scope]) for scope in SCOPES}
             continue
         values = [row.get(name) for row in rows]
         weight = (weights or {}).get(name)
-        some = [i for i, yes in enumerate(ambiguous) if yes]
-        multi = aggregate([values[i] for i in some], [weight[i] for i in some] if weight else None)
-        found[name] = {"all": aggregate(values, weight), "multi": multi}
-    return found
+        ambiguous_rows = [i for i, yes in enumerate(ambiguous) if yes]
+        multi = mean([values[i] for i in ambiguous_rows], [weight[i] for i in ambiguous_rows] if weight else None)
+        means[name] = {"all": mean(values, weight), "multi": multi}
+    return means
 
 
 def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Predicted]) -> Scores:
@@ -67,8 +67,8 @@ def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Pre
     for reference in references:
         if reference.id not in predictions:
             raise InputError(f"there is no prediction for question '{reference.id}'; each reference needs one")
-        said = predictions[reference.id]
-        example = Example(reference.question, reference.annotations, said.answers, said.questions)
+        predicted = predictions[reference.id]
+        example = Example(reference.question, reference.annotations, predicted.answers, predicted.questions)
         rows[reference.id] = values_of(example, SCORE_METRICS)
     values = table(list(rows.values()), [r.ambiguous for r in references], SCORE_METRICS)
     return Scores(values, rows)
@@ -76,5 +76,5 @@ def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Pre
 
 def score_files(references: Path, predictions: Path) -> Scores:
     """`score` of two files.  Raises FormatError naming file, question and field, or InputError if a file cannot be read."""
-    wanted = read_references(references)
-    return score(wanted, read_predictions(predictions, [r.id for r in wanted]))
+    rows = read_references(references)
+    return score(rows, read_predictions(predictions, [row.id for row in rows]))

@@ -21,17 +21,16 @@ _CELLS = 2_000_000  # numbers drawn at a time, to bound memory
 
 Interval = tuple[float, float]
 Floats = NDArray[np.float64]
-Statistic = Callable[
-    [Floats], Floats
-]  # how often each item was drawn (s, n) -> a value a sample (s,), NaN where it is undefined
+# how often each item was drawn (s, n) -> a value of each sample (s,), NaN where it is undefined
+Statistic = Callable[[Floats], Floats]
 
 
-def _drawn(n: int, samples: int, seed: int) -> Iterator[Floats]:
+def _draws(n: int, samples: int, seed: int) -> Iterator[Floats]:
     """Blocks (s, n): how often each of n items is in each sample."""
     rng = np.random.default_rng(seed)
     step = max(1, _CELLS // n)
-    for at in range(0, samples, step):
-        size = min(step, samples - at)
+    for start in range(0, samples, step):
+        size = min(step, samples - start)
         items = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
         yield np.bincount(items.ravel(), minlength=size * n).reshape(size, n).astype(float)
 
@@ -40,7 +39,7 @@ def resampled(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, se
     """The defined values of the statistic over resampled items.  Raises InputError for samples < 1."""
     if samples < 1:
         raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
-    values: Floats = np.concatenate([statistic(weights) for weights in _drawn(n, samples, seed)]) if n else np.zeros(0)
+    values: Floats = np.concatenate([statistic(draws) for draws in _draws(n, samples, seed)]) if n else np.zeros(0)
     defined: Floats = values[~np.isnan(values)]
     return defined
 
@@ -64,9 +63,9 @@ def interval(
     >>> interval([0.5, None]) is None
     True
     """
-    kept = [(v, w) for v, w in zip(values, weights or [1.0] * len(values), strict=True) if v is not None and w > 0]
-    value, weight = np.array(kept).reshape(-1, 2).T
-    return resampled_interval(len(kept), lambda drawn: drawn @ (value * weight) / (drawn @ weight), samples, seed)
+    pairs = [(v, w) for v, w in zip(values, weights or [1.0] * len(values), strict=True) if v is not None and w > 0]
+    value, weight = np.array(pairs).reshape(-1, 2).T
+    return resampled_interval(len(pairs), lambda draws: draws @ (value * weight) / (draws @ weight), samples, seed)
 
 
 def harmonic_interval(
@@ -77,9 +76,9 @@ def harmonic_interval(
     table = np.array(rows, float).reshape(-1, 2)  # None is NaN
     defined, filled = (~np.isnan(table)).astype(float), np.nan_to_num(table)
 
-    def statistic(drawn: Floats) -> Floats:
-        counts = drawn @ defined  # (s, 2)
-        means = np.divide(drawn @ filled, counts, out=np.full_like(counts, np.nan), where=counts > 0)
+    def statistic(draws: Floats) -> Floats:
+        counts = draws @ defined  # (s, 2)
+        means = np.divide(draws @ filled, counts, out=np.full_like(counts, np.nan), where=counts > 0)
         harmonic: Floats = 2 * means.prod(axis=1) / np.maximum(means.sum(axis=1), 1e-12)
         return harmonic
 
@@ -117,7 +116,7 @@ def compare(a: Sequence[Value], b: Sequence[Value], *, samples: int = BOOTSTRAP_
         return Comparison(1, float(difference[0]), None, float(difference[0] > 0), 1.0)
     from scipy.stats import permutation_test
 
-    means = resampled(n, lambda drawn: drawn @ difference / n, samples, seed)
+    means = resampled(n, lambda draws: draws @ difference / n, samples, seed)
     exchanged = permutation_test(
         (difference,),
         np.mean,

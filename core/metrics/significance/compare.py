@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 from core.errors import InputError
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, Comparison, compare
-from core.types import Scope
+from core.types import SCOPES
 
 Row = Mapping[str, Any]
-SCOPES = get_args(Scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class RunComparison:
         return {
             "common": self.common,
             "unpaired": self.unpaired,
-            "metrics": {m: {s: d.to_json() for s, d in by.items()} for m, by in self.metrics.items()},
+            "metrics": {m: {s: d.to_json() for s, d in scopes.items()} for m, scopes in self.metrics.items()},
         }
 
 
@@ -89,17 +88,17 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """
     order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
     out: list[float | None] = [None] * len(p_values)
-    least = 0.0
+    floor = 0.0
     for rank, (p, i) in enumerate(order):
-        least = max(least, min(1.0, (len(order) - rank) * p))
-        out[i] = least
+        floor = max(floor, min(1.0, (len(order) - rank) * p))
+        out[i] = floor
     return out
 
 
-def corrected(found: Mapping[str, MetricDifference]) -> dict[str, MetricDifference]:
+def corrected(by_metric: Mapping[str, MetricDifference]) -> dict[str, MetricDifference]:
     """The differences of several metrics, with their p-values corrected together."""
-    values = holm([d.comparison.p_value for d in found.values()])
-    return {name: replace(d, holm=p) for (name, d), p in zip(found.items(), values)}
+    p_values = holm([d.comparison.p_value for d in by_metric.values()])
+    return {name: replace(d, holm=p) for (name, d), p in zip(by_metric.items(), p_values)}
 
 
 def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> RunComparison:
@@ -107,16 +106,16 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP
     pairs = paired(a, b)
     if not pairs:
         raise InputError("the two runs have no question in common; compare runs over the same question file")
-    names = [n for n in _metrics(a) if n in set(_metrics(b))]
-    found: dict[str, dict[str, MetricDifference]] = {}
+    others = set(_metrics(b))
+    names = [n for n in _metrics(a) if n in others]
+    by_scope: dict[str, dict[str, MetricDifference]] = {}
     for scope in SCOPES:
-        each = {}
-        for name in names:
-            kept = [(d.a, d.b) for d in _values(pairs, name) if scope == "all" or d.ambiguous]
-            each[name] = compare_values([x for x, _ in kept], [y for _, y in kept], samples=samples, seed=seed)
-        found[scope] = corrected(each)
-    by_metric = {name: {scope: found[scope][name] for scope in SCOPES} for name in names}
-    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), by_metric)
+        rows = {name: [d for d in _values(pairs, name) if scope == "all" or d.ambiguous] for name in names}
+        by_scope[scope] = corrected(
+            {n: compare_values([d.a for d in ds], [d.b for d in ds], samples=samples, seed=seed) for n, ds in rows.items()}
+        )
+    metrics: dict[str, dict[str, MetricDifference]] = {n: {s: by_scope[s][n] for s in SCOPES} for n in names}
+    return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), metrics)
 
 
 def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[QuestionDifference]:
@@ -126,16 +125,13 @@ def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[Questio
 
 def _metrics(rows: Sequence[Row]) -> list[str]:
     """The metrics that some question has a value of."""
-    found: dict[str, None] = {}
-    for row in rows:
-        found.update((n, None) for n, value in (row.get("metrics") or {}).items() if value is not None)
-    return list(found)
+    return list(dict.fromkeys(n for row in rows for n, value in (row.get("metrics") or {}).items() if value is not None))
 
 
 def _values(pairs: Sequence[tuple[Row, Row]], metric: str) -> list[QuestionDifference]:
-    found = []
+    rows = []
     for x, y in pairs:
         a, b = (x.get("metrics") or {}).get(metric), (y.get("metrics") or {}).get(metric)
         if a is not None and b is not None:
-            found.append(QuestionDifference(x["id"], x["question"], bool(x["ambiguous"]), a, b))
-    return found
+            rows.append(QuestionDifference(x["id"], x["question"], bool(x["ambiguous"]), a, b))
+    return rows

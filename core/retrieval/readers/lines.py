@@ -201,7 +201,7 @@ class Source:
         Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
         """
         try:
-            with json_io.opened(self.path, bounded=False) as stream:
+            with json_io.open_file(self.path, bounded=False) as stream:
                 for number, line in self._lines(stream.readline, self.reject):
                     if line.strip():
                         yield number, line

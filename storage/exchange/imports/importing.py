@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.errors import AmbiscopeError, FormatError, InputError
-from core.json_io import Decoder, array_rows, jsonl_rows, opened, read_text
+from core.json_io import Decoder, array_rows, jsonl_rows, open_file, read_text
 from core.metrics.score.files import parse_reference
 from core.types import Annotation, Prediction, QAPair, Question, ReferenceQuestion
 from storage.access.actors import annotator_row
@@ -47,7 +47,7 @@ _HEAD = 4096
 
 def _first(path: Path) -> tuple[bytes, bytes]:
     """The first character that says something, and the first line as far as it is short."""
-    with opened(path) as file:
+    with open_file(path) as file:
         start = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start[:1], start.split(b"\n", 1)[0]
 

@@ -22,7 +22,7 @@ from core import datasets
 from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
-from core.json_io import array_rows, jsonl_rows, opened, read_text
+from core.json_io import array_rows, jsonl_rows, open_file, read_text
 from core.text import word_tokens
 from core.types import ReferenceQuestion
 from storage.exchange.imports.importing import ambignq_of
@@ -69,7 +69,7 @@ def _unpacked(source: Path | bytes, name: str) -> Iterator[Path]:
             else:
                 kept = source
             path.parent.mkdir()
-            with opened(kept) as file, path.open("wb") as out:
+            with open_file(kept) as file, path.open("wb") as out:
                 while part := file.read(_PART):
                     out.write(part)
         except OSError as error:
