@@ -48,10 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, run: Run, help: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, description=help)
-        made.set_defaults(run=run)
-        made.add_argument("--json", action="store_true", help="print one JSON object")
-        return made
+        command_parser = commands.add_parser(name, help=help, description=help)
+        command_parser.set_defaults(run=run)
+        command_parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return command_parser
 
     for command in COMMANDS:
         command.add_parser(add)

@@ -85,10 +85,10 @@ class Store(StoreParts):
 
     def gated(self, gate: Callable[[Session], None]) -> Store:
         """The same store, with `gate` called first in each transaction; what it raises ends it."""
-        made = copy.copy(self)
-        made.database = self.database.gated(gate)
-        StoreParts.__init__(made, made.database)
-        return made
+        store = copy.copy(self)
+        store.database = self.database.gated(gate)
+        StoreParts.__init__(store, store.database)
+        return store
 
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""

@@ -23,7 +23,7 @@ from storage.annotation.slots import free_slot, holders, promotable, stage_row
 from storage.annotation.tasks import lease_end, new_task, task_row
 from storage.records.annotation import ValidationWork
 from storage.records.projects import AUTOMATIC
-from storage.results.standing import counted
+from storage.results.standing import counted_submissions
 from storage.schema import engine, tables, workbench
 
 
@@ -73,7 +73,7 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
         return [(f"file {n}", 0, a) for n, a in enumerate(all_from_json(Annotation, item.references), 1)]
     sent = workbench.Submission
     rows = session.execute(
-        counted(tables.Annotator.name, sent.version, sent.body)
+        counted_submissions(tables.Annotator.name, sent.version, sent.body)
         .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
         .where(sent.item_id == item.id, sent.stage == "generation")
         .order_by(workbench.Task.slot)

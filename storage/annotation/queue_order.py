@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import disagreement, set_of
 from core.metrics.calibration import margin
-from storage.results.standing import counted
+from storage.results.standing import counted_submissions
 from storage.schema import tables, workbench
 from storage.schema.base import Base
 
@@ -107,7 +107,7 @@ def update_disagreement(session: Session, items: Sequence[int]) -> None:
 def _disagreements(session: Session, items: Sequence[int]) -> Iterable[tuple[int, float | None]]:
     link, answer, sent = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
     annotated: dict[int, list[list[list[str]]]] = {}
-    work = counted(sent.item_id, sent.body).where(sent.item_id.in_(list(items)), sent.stage == "generation")
+    work = counted_submissions(sent.item_id, sent.body).where(sent.item_id.in_(list(items)), sent.stage == "generation")
     for item, body in session.execute(work):
         annotated.setdefault(item, []).append([pair["answers"] for pair in body["annotation"]["pairs"]])
     predicted: dict[int, dict[int, list[list[str]]]] = {}

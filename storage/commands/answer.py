@@ -19,7 +19,7 @@ def run(url: str, args: argparse.Namespace) -> Result:
     quiet_libraries()  # before a model imports them
     settings = Settings.from_env()
     with Store(url) as store:
-        by, project = managed(store, args)
+        manager, project = managed(store, args)
         engine = make_engine(settings)
         options = engine.options(clarify=args.clarify)
 
@@ -32,8 +32,11 @@ def run(url: str, args: argparse.Namespace) -> Result:
                 from core.cluster.jobs import answering
 
                 elsewhere = answering(cluster, args.system, args.corpus or project.corpus or None, options, build)
-            run, told = Answering(store, project, args.system, by, build, args.limit, elsewhere, args.batch), Progress()
-            run.answer_items(said=lambda: told(f"answering: {run.stage}", run.part))
+            run, progress = (
+                Answering(store, project, args.system, manager, build, args.limit, elsewhere, args.batch),
+                Progress(),
+            )
+            run.answer_items(said=lambda: progress(f"answering: {run.stage}", run.part))
     if run.failures and not run.answered:
         raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
     body = {

@@ -1,4 +1,4 @@
-"""Backups, restoring, health: what keeps people's words safe."""
+"""Backups, restoring and health of the database."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Maintenance(Part):
     @allowed_to("back up")
     def health(self, *, full: bool = False) -> Health:
         """State of the database.  `full`: also foreign keys and every index (slower than the quick check).  Raises
-        nothing for damage: it stands in `integrity`.
+        nothing for damage: it is in `integrity`.
         """
         size = 0
         integrity, journal, library, warnings = "ok", "", "", []
@@ -82,11 +82,11 @@ class Maintenance(Part):
                 size = sum(p.stat().st_size for p in (self.database.path, Path(f"{self.database.path}-wal")) if p.exists())
                 library = sqlite3.sqlite_version
                 with self.reading() as session:
-                    link = session.connection()
-                    journal = str(link.exec_driver_sql("PRAGMA journal_mode").scalar())
+                    connection = session.connection()
+                    journal = str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
                     check = "integrity_check" if full else "quick_check"
-                    integrity = str(link.exec_driver_sql(f"PRAGMA {check}(1)").scalar())
-                    orphan = link.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
+                    integrity = str(connection.exec_driver_sql(f"PRAGMA {check}(1)").scalar())
+                    orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
                     if integrity == "ok" and orphan is not None:
                         integrity = f"row {orphan[1]} of {orphan[0]} refers to a missing row of {orphan[2]}"
             elif self.database.url.get_backend_name() == "postgresql":
@@ -127,8 +127,8 @@ class Maintenance(Part):
 
 
 def restore(url: str, file: Path) -> Path | None:
-    """Puts a backup in the place of the database, as one transaction where the present one is intact; returns where
-    that one went.
+    """Puts a backup in the place of the database, as one transaction where the present one is intact; returns the path of
+    that one.
 
     What was there is kept: an intact database as a backup, a damaged one renamed.  Raises InputError for a missing
     file, NewerDatabaseError, StorageError (a backup of an earlier schema, damaged, or with other tables than its schema has, disk
@@ -145,7 +145,7 @@ def restore(url: str, file: Path) -> Path | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
-            kept = _exchange(file, path)
+            previous = _exchange(file, path)
     except Timeout:
         raise StorageError(
             f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s: nothing was changed"
@@ -155,22 +155,22 @@ def restore(url: str, file: Path) -> Path | None:
     except OSError as e:
         raise StorageError(f"{path}: cannot be written ({e.strerror or e})") from e
     ensure_current(url)
-    return kept
+    return previous
 
 
 def _exchange(file: Path, path: Path) -> Path | None:
-    """Puts `file` in the place of `path`; what was there is kept, and where is returned."""
+    """Puts `file` in the place of `path`; returns the path to which the previous database went, None where there was none."""
     try:
-        kept = backup_name(path, "before-restore") if revision_of(path) is not None else None
-        if kept is not None:
-            copy_database(path, kept)
+        previous = backup_name(path, "before-restore") if revision_of(path) is not None else None
+        if previous is not None:
+            copy_database(path, previous)
     except DamagedError:
-        kept = backup_name(path, "damaged")
-        with replacing(path) as fresh:
-            copy_database(file, fresh)  # before anything is moved: a full disk stops it here
-            _unseal(fresh)
-            _keep_damaged(path, kept)
-        return kept
+        previous = backup_name(path, "damaged")
+        with replacing(path) as draft:
+            copy_database(file, draft)  # before anything is moved: a full disk stops it here
+            _unseal(draft)
+            _keep_damaged(path, previous)
+        return previous
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     # SQLite's own backup call is one write transaction on the target: programs that have it open see all of it or nothing
@@ -178,7 +178,7 @@ def _exchange(file: Path, path: Path) -> Path | None:
         source.backup(target)
         verify(target, str(path), row_counts(source))
     _unseal(path)
-    return kept
+    return previous
 
 
 def _unseal(path: Path) -> None:
@@ -189,14 +189,14 @@ def _unseal(path: Path) -> None:
         connection.commit()
 
 
-def _keep_damaged(path: Path, kept: Path) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
+def _keep_damaged(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(path, kept)
+        os.link(path, target)
     except OSError:  # a file system without hard links
-        with replacing(kept) as draft:
+        with replacing(target) as draft:
             shutil.copy2(path, draft)
     for tail in ("-wal", "-shm"):  # a stale log would be played into the restored file
         log = path.with_name(path.name + tail)
         if log.exists():
-            log.replace(kept.with_name(kept.name + tail))
+            log.replace(target.with_name(target.name + tail))

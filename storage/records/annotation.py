@@ -293,5 +293,5 @@ class SignInError(NotAllowedError):
 class SignedOutError(NotAllowedError):
     """Nobody is signed in, or not any more: somebody signed out, too much time has gone by, or the account was changed since."""
 
-    def __init__(self, why: str = "you are not signed in, or not any more: sign in again") -> None:
-        super().__init__(why)
+    def __init__(self, message: str = "you are not signed in, or not any more: sign in again") -> None:
+        super().__init__(message)

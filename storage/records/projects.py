@@ -131,52 +131,52 @@ class ProjectChanges(ProjectValues, total=False):
 
 def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a project's values.  Raises InputError naming the wrong one."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in values.items():
         match name:
             case "name":
                 stored = stored_name(check_text(value, "the project's name", limit=MAX_NAME_CHARS, line=True))
-                found[name] = check_text(stored, "the project's name", limit=MAX_NAME_CHARS, empty=False)
+                columns[name] = check_text(stored, "the project's name", limit=MAX_NAME_CHARS, empty=False)
             case "corpus":
-                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
+                columns[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
             case "systems":
                 systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
                 if len(systems) > 2 or len(set(systems)) != len(systems):
                     raise InputError("a project takes at most two systems, and they differ")
-                found[name] = systems
+                columns[name] = systems
             case "annotators_per_item":
                 if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
                     raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
-                found[name] = value
+                columns[name] = value
             case "order":
                 check_choice(value, Order, "the order")
-                found["ordering"] = value
+                columns["ordering"] = value
             case "seed":
                 if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
                     raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
-                found[name] = value
+                columns[name] = value
             case "reference_date":
                 if value is not None and not isinstance(value, date):
                     raise InputError(f"the reference date is {value!r}; use a date, or None")
-                found[name] = value.isoformat()[:10] if value else None
+                columns[name] = value.isoformat()[:10] if value else None
             case "thresholds":
-                found[name] = _thresholds(value)
+                columns[name] = _thresholds(value)
             case "lease_minutes":
                 if not 0 < value <= 60 * 24 * 30:
                     raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
-                found[name] = float(value)
+                columns[name] = float(value)
             case "gold_rate":
                 if not 0 <= value <= MAX_GOLD_RATE:
                     raise InputError(f"gold_rate is {value}; it must lie in 0..{MAX_GOLD_RATE}")
-                found[name] = float(value)
+                columns[name] = float(value)
             case "error_labels":
-                found[name] = _error_labels(value)
+                columns[name] = _error_labels(value)
             case "state":
                 check_choice(value, ProjectState, "the state")
-                found[name] = value
+                columns[name] = value
             case _:
                 raise InputError(f"a project has no '{name}' to change")
-    return found
+    return columns
 
 
 def _error_labels(value: Sequence[str]) -> list[str]:

@@ -47,10 +47,10 @@ SEAL = slice(68, 72)  # bytes of a copy that hold its checksum: SQLite's "applic
 
 
 def _config() -> Config:
-    made = Config()
-    made.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # '%' is the parser's escape
-    made.set_main_option("path_separator", "os")
-    return made
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # '%' is the parser's escape
+    config.set_main_option("path_separator", "os")
+    return config
 
 
 @cache
@@ -96,9 +96,9 @@ def revision_of(path: Path) -> str | None:
                 )
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
             if size <= CHECKED_BYTES:
-                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if found != "ok":
-                    raise explain(sqlite3.DatabaseError(f"malformed: {found}"), str(path))
+                (status,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if status != "ok":
+                    raise explain(sqlite3.DatabaseError(f"malformed: {status}"), str(path))
     except sqlite3.Error as e:
         raise explain(e, str(path)) from None
     if len(rows) != 1:
@@ -106,16 +106,16 @@ def revision_of(path: Path) -> str | None:
     return str(rows[0][0])
 
 
-def check_revision(revision: str, where: str) -> None:
+def check_revision(revision: str, database: str) -> None:
     """Raises StorageError for an earlier schema than this version's, NewerDatabaseError for a later or unknown one."""
     if revision < head():
         raise StorageError(
-            f"{where}: an earlier checkout of Ambiscope made this database (schema {revision}); nothing was changed: convert it with "
+            f"{database}: an earlier checkout of Ambiscope made this database (schema {revision}); nothing was changed: convert it with "
             "`python docs/convert_database.py OLD NEW`"
         )
     if revision != head():
         raise NewerDatabaseError(
-            f"{where}: the database has schema {revision}, this Ambiscope knows up to {head()}: "
+            f"{database}: the database has schema {revision}, this Ambiscope knows up to {head()}: "
             "update Ambiscope, or use another AMBISCOPE_HOME; nothing was changed"
         )
 
@@ -132,11 +132,11 @@ def copy_database(source: Path, target: Path) -> None:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(open_sqlite(source, isolation_level=None)) as old:
             old.execute("BEGIN")  # the copy and the counts are of the same moment
-            wanted = row_counts(old)
+            counts = row_counts(old)
             with closing(sqlite3.connect(draft, isolation_level=None)) as new:
                 old.backup(new)
                 new.execute("PRAGMA journal_mode = DELETE")
-                verify(new, str(source), wanted)
+                verify(new, str(source), counts)
             old.execute("ROLLBACK")
         seal = checksum(draft)
         with draft.open("r+b") as file:
@@ -150,21 +150,21 @@ def copy_database(source: Path, target: Path) -> None:
     except OSError as e:
         raise StorageError(f"{target}: the copy cannot be written ({why(e, target)})") from e
     finally:
-        for left in (draft, draft.with_name(draft.name + "-journal")):
+        for path in (draft, draft.with_name(draft.name + "-journal")):
             with suppress(OSError):
-                left.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
 
 def checksum(path: Path) -> bytes:
     """CRC-32 of a file without the bytes that hold it; never zero, which is SQLite's default there."""
-    found = 0
+    crc = 0
     with path.open("rb") as file:
         head = bytearray(file.read(4096))
         head[SEAL] = bytes(4)
-        found = zlib.crc32(head)
+        crc = zlib.crc32(head)
         while part := file.read(1024 * 1024):
-            found = zlib.crc32(part, found)
-    return (found or 1).to_bytes(4, "big")
+            crc = zlib.crc32(part, crc)
+    return (crc or 1).to_bytes(4, "big")
 
 
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
@@ -177,16 +177,16 @@ def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
     return {name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]) for name in names}
 
 
-def verify(connection: sqlite3.Connection, where: str, counts: dict[str, int] | None = None) -> None:
+def verify(connection: sqlite3.Connection, database: str, counts: dict[str, int] | None = None) -> None:
     """Raises StorageError when the file is not intact, breaks a foreign key, or lacks rows."""
-    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if found != "ok":
-        raise explain(sqlite3.DatabaseError(f"malformed: {found}"), where)
+    (status,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if status != "ok":
+        raise explain(sqlite3.DatabaseError(f"malformed: {status}"), database)
     orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
     if orphan is not None:
-        raise StorageError(f"{where}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
+        raise StorageError(f"{database}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
     if counts is not None and row_counts(connection) != counts:
-        raise StorageError(f"{where}: the copy has not the same numbers of rows; it was thrown away")
+        raise StorageError(f"{database}: the copy has not the same numbers of rows; it was thrown away")
 
 
 def backup_name(path: Path, label: str) -> Path:
@@ -219,21 +219,21 @@ def ensure_current(url: str) -> None:
     parsed = parse_url(url)
     path = sqlite_path(parsed)
     if path is None:
-        where = parsed.render_as_string(hide_password=True)
-        with storage_errors(where):
+        database = parsed.render_as_string(hide_password=True)
+        with storage_errors(database):
             engine = make_engine(parsed)
             try:
                 with engine.connect() as connection:
-                    found = MigrationContext.configure(connection).get_current_revision()
+                    revision = MigrationContext.configure(connection).get_current_revision()
             finally:
                 engine.dispose()
-            if found is None:
+            if revision is None:
                 create_tables(parsed)
-        if found is not None:
-            check_revision(found, where)
+        if revision is not None:
+            check_revision(revision, database)
         return
-    if (found := revision_of(path)) is not None:
-        check_revision(found, str(path))
+    if (revision := revision_of(path)) is not None:
+        check_revision(revision, str(path))
         with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
             identify(path)
         return
@@ -252,10 +252,10 @@ def ensure_current(url: str) -> None:
 def _create(url: URL, path: Path) -> None:
     if revision_of(path) is not None:  # another program did it while this one waited
         return
-    if (noted := accounts_file(path)).exists():
+    if (accounts := accounts_file(path)).exists():
         raise StorageError(
             f"{path}: the database of this installation, which has accounts, is missing or empty: put it back, or a backup with "
-            f"`python -m storage restore BACKUP`; to begin without accounts, delete {noted}"
+            f"`python -m storage restore BACKUP`; to begin without accounts, delete {accounts}"
         )
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes

@@ -147,10 +147,10 @@ class FileWatch:
         self._checked = time.monotonic()
         if self._inode is None:
             return
-        found = _inode(self.path)
-        if found is None:
+        inode = _inode(self.path)
+        if inode is None:
             raise self._error("was moved or removed")
-        if found != self._inode or self._has_another_id():
+        if inode != self._inode or self._has_another_id():
             raise self._error("was replaced by another one")
         if info and info["log"] is not None and _inode(self.log) != info["log"]:
             raise self._error(f"lost its log ({self.log.name} was moved, removed or replaced)")
@@ -269,30 +269,30 @@ def _sqlstate(error: Exception) -> str:
     return str(getattr(original, "sqlstate", None) or fields.get("C", ""))
 
 
-def explain(error: Exception, where: str) -> StorageError:
+def explain(error: Exception, database: str) -> StorageError:
     """A StorageError in words for what SQLite or SQLAlchemy raised."""
     text = " ".join(str(getattr(error, "orig", None) or error).split())
     for sign, words in _REASONS.items():
         if sign in text.lower():
             kind = DamagedError if sign in _DAMAGE else StorageError
-            return kind(f"{where}: {words}")
+            return kind(f"{database}: {words}")
     if isinstance(error, IntegrityError) or _sqlstate(error)[:2] in ("22", "23"):
-        return StorageError(f"{where}: the database refused a row ({text}): nothing was changed")
-    return StorageError(f"{where}: {text}: nothing was changed")
+        return StorageError(f"{database}: the database refused a row ({text}): nothing was changed")
+    return StorageError(f"{database}: {text}: nothing was changed")
 
 
 @contextmanager
-def storage_errors(where: str) -> Iterator[None]:
+def storage_errors(database: str) -> Iterator[None]:
     """Turns database errors into core.errors: ConflictError for a version that moved on, StorageError for the rest."""
     try:
         yield
     except StaleDataError:
-        raise ConflictError(f"{where}: somebody else changed the same row in between: load it again, then save") from None
+        raise ConflictError(f"{database}: somebody else changed the same row in between: load it again, then save") from None
     except (SQLAlchemyError, sqlite3.Error, ConnectionError) as e:  # pg8000 lets a broken connection through as it is
-        raise explain(e, where) from e
+        raise explain(e, database) from e
 
 
-_turns: dict[str, Turns] = {}  # by URL: the writers of this process come one after another, first come, first served
+_writer_queues: dict[str, Turns] = {}  # by URL: the writers of this process come one after another, first come, first served
 
 
 class Database:
@@ -308,7 +308,7 @@ class Database:
         self.engine = make_engine(url, watch=self.watch)
         # attributes stay readable after the commit; no ORM row leaves the package anyway
         # SQLite's busy timeout polls, so that of many waiting threads some are never lucky.  Waiting here also holds no connection of the pool
-        self._turn = _turns.setdefault(url.render_as_string(hide_password=False), Turns())
+        self._turn = _writer_queues.setdefault(url.render_as_string(hide_password=False), Turns())
         self.accounts_file = accounts_file(self.path) if self.path else None
         info = {ACCOUNTS_FILE: self.accounts_file}
         self._reads = sessionmaker(self.engine, expire_on_commit=False, info=info)
@@ -369,9 +369,9 @@ class Database:
 
     def gated(self, gate: Callable[[Session], None]) -> Database:
         """The same engine, with `gate` called first in each transaction; what it raises ends it."""
-        made = copy.copy(self)
-        made.gate = gate
-        return made
+        database = copy.copy(self)
+        database.gate = gate
+        return database
 
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
@@ -393,18 +393,18 @@ class Part:
         self.database = database
 
     def __init_subclass__(cls) -> None:
-        if open_to_all := [
-            name for name, it in vars(cls).items() if name[0] != "_" and callable(it) and not hasattr(it, "action")
+        if unmarked := [
+            name for name, member in vars(cls).items() if name[0] != "_" and callable(member) and not hasattr(member, "action")
         ]:
-            raise TypeError(f"{cls.__name__}.{open_to_all[0]} does not say who may call it")
+            raise TypeError(f"{cls.__name__}.{unmarked[0]} does not say who may call it")
 
     def acting(self, action: str | None) -> Self:
         """This part for one call; `action`: None for the local operator's."""
         if self.database_for is None:
             return self
-        made = copy.copy(self)
-        made.database, made.database_for = self.database_for(action), None
-        return made
+        part = copy.copy(self)
+        part.database, part.database_for = self.database_for(action), None
+        return part
 
     def reading(self) -> AbstractContextManager[Session]:
         return self.database.reading()

@@ -52,7 +52,7 @@ def _definitions(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
     return {(str(kind), str(name)): " ".join(str(sql or "").split()) for kind, name, sql in rows}
 
 
-def _check_schema(connection: sqlite3.Connection, where: str, revision: str) -> None:
+def _check_schema(connection: sqlite3.Connection, database: str, revision: str) -> None:
     """Raises StorageError unless the definitions are those of a new database."""
     with tempfile.TemporaryDirectory() as folder:
         reference = Path(folder, "schema.db")
@@ -60,32 +60,30 @@ def _check_schema(connection: sqlite3.Connection, where: str, revision: str) -> 
         create_tables(parse_url(f"sqlite:///{reference}"))
         with closing(sqlite3.connect(reference)) as made:
             expected = _definitions(made)
-    found = _definitions(connection)
-    for kind, name in sorted(expected.keys() | found.keys()):
-        if found.get((kind, name)) == expected.get((kind, name)):
+    definitions = _definitions(connection)
+    for kind, name in sorted(expected.keys() | definitions.keys()):
+        if definitions.get((kind, name)) == expected.get((kind, name)):
             continue
         if (kind, name) not in expected:
             fault = f"has a {kind} '{name[:80]}', which is not part of it"
         else:
-            fault = (
-                f"{'defines' if (kind, name) in found else 'lacks'} the {kind} {name}{' differently' * ((kind, name) in found)}"
-            )
-        raise StorageError(f"{where}: the file says that it has schema {revision} and {fault}; {_UNCHANGED}")
+            fault = f"{'defines' if (kind, name) in definitions else 'lacks'} the {kind} {name}{' differently' * ((kind, name) in definitions)}"
+        raise StorageError(f"{database}: the file says that it has schema {revision} and {fault}; {_UNCHANGED}")
 
 
-def _check_values(connection: sqlite3.Connection, where: str) -> None:
+def _check_values(connection: sqlite3.Connection, database: str) -> None:
     """Raises DamagedError for a value that cannot be read.  SQLite has no checksums: it does not notice bytes that were overwritten within
     a value."""
     connection.text_factory = bytes
     for table in [name.decode() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]:
-        known = Base.metadata.tables.get(table)
-        types: dict[str, Any] = {c.name: c.type for c in known.columns} if known is not None else {}
+        definition = Base.metadata.tables.get(table)
+        types: dict[str, Any] = {c.name: c.type for c in definition.columns} if definition is not None else {}
         info = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
         columns = [(row[1].decode(), row[2] == b"BLOB") for row in info]
         for row in connection.execute(f'SELECT * FROM "{table}"'):
             for (name, is_packed), value in zip(columns, row, strict=True):
                 if isinstance(value, bytes) and not (_unpacks(value) if is_packed else _reads(value, types.get(name))):
-                    raise DamagedError(f"{where}: a value of {table}.{name} is damaged; {_UNCHANGED}")
+                    raise DamagedError(f"{database}: a value of {table}.{name} is damaged; {_UNCHANGED}")
 
 
 def _reads(value: bytes, kind: Any) -> bool:

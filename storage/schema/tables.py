@@ -207,7 +207,7 @@ class EvaluationRow(Row):
     stopped_early: Mapped[int | None]
     ran_on: Mapped[int | None]
     not_retrieved: Mapped[int | None]
-    body: Mapped[dict[str, Any]] = mapped_column(PackedJson(), deferred=True)  # the report's row without its trace
+    body: Mapped[dict[str, Any]] = mapped_column(PackedJson(), deferred=True)  # the report's row
 
 
 class EvaluationValue(Base):

@@ -281,18 +281,21 @@ class Activity(Row):
 
 
 def _refuse_changes(table: str) -> None:
-    words = f"rows of {table} are never changed or deleted"
+    message = f"rows of {table} are never changed or deleted"
     statements = [
-        ("sqlite", f"CREATE TRIGGER refuse_{what}_{table} BEFORE {what} ON {table} BEGIN SELECT RAISE(ABORT, '{words}'); END")
-        for what in ("update", "delete")
+        (
+            "sqlite",
+            f"CREATE TRIGGER refuse_{change}_{table} BEFORE {change} ON {table} BEGIN SELECT RAISE(ABORT, '{message}'); END",
+        )
+        for change in ("update", "delete")
     ]
-    raises = f"BEGIN RAISE EXCEPTION '{words}' USING ERRCODE = 'integrity_constraint_violation'; END"
+    raises = f"BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; END"
     function = f"CREATE FUNCTION refuse_change_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ {raises} $$"
     trigger = f"CREATE TRIGGER refuse_change_{table} BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
     statements += [("postgresql", function), ("postgresql", f"{trigger} EXECUTE FUNCTION refuse_change_{table}()")]
     for dialect, statement in statements:
-        made = DDL(statement).execute_if(dialect=dialect)  # type: ignore[no-untyped-call]
-        event.listen(Base.metadata.tables[table], "after_create", made)
+        ddl = DDL(statement).execute_if(dialect=dialect)  # type: ignore[no-untyped-call]
+        event.listen(Base.metadata.tables[table], "after_create", ddl)
 
 
 for _table in APPEND_ONLY:

@@ -12,7 +12,7 @@
 | `datasets` | a folder: a Parquet file a split, of `ambignq-full`'s rows, and a card | `datasets.load_dataset`, the hub |
 | `jsonl` | everything but sign-ins and the logs of files, a row a line | keeping and moving a database; `import` reads it into an empty one |
 
-How disagreement between annotators is settled stands in `storage.exchange.consensus.RULE` and in each manifest.
+`storage.exchange.consensus.RULE`, which is in each manifest, says how disagreement between annotators is settled.
 """
 
 from __future__ import annotations

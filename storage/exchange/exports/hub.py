@@ -1,6 +1,6 @@
 """A data set as the hub's library reads it: a folder with a Parquet file for each split, and a card.
 
-`datasets.load_dataset(FOLDER)` reads it as it stands; `huggingface-cli upload` takes it as it is.  The rows are those of `ambignq-full`: questions
+`datasets.load_dataset(FOLDER)` reads it, and `huggingface-cli upload` takes it, as it is.  The rows are those of `ambignq-full`: questions
 with everybody's answer set, disambiguated questions and evidence.  The schema is written down here, so that every file has all columns, typed alike.
 """
 
@@ -28,7 +28,7 @@ from storage.schema import tables
 from storage.schema.engine import now
 
 SPLITS = ("train", "validation")
-VALIDATION = 10  # one question in so many
+VALIDATION = 10  # one question in this many
 FIELDS = (
     ("id", "of the question"),
     ("question", "the prompt question, possibly ambiguous"),
@@ -97,13 +97,13 @@ def folder_of(rows: Rows) -> Write:
 
 
 def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> str:
-    """The data set's card.  Texts of people and corpora stand in it as JSON, so that they are no markup of the card's head."""
-    chosen = {name: value for name, value in filters.items() if value}
-    origin = f"Filters: `{json.dumps(chosen, default=str)}`."
-    if not chosen:  # else there may be corpora of what is left out among them
-        found = sorted(session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct()))
-        read = f"`{json.dumps(found, ensure_ascii=False)}`" if found else "none"
-        origin = f"Corpora that the stored systems read: {read}. Filters: none."
+    """The data set's card.  Texts of people and corpora are in it as JSON, so that they are no markup of the card's head."""
+    active = {name: value for name, value in filters.items() if value}
+    origin = f"Filters: `{json.dumps(active, default=str)}`."
+    if not active:  # else corpora of questions that are left out may be among them
+        corpora = sorted(session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct()))
+        listed = f"`{json.dumps(corpora, ensure_ascii=False)}`" if corpora else "none"
+        origin = f"Corpora that the stored systems read: {listed}. Filters: none."
     head = ["---", "license: unknown", "language: [en]", "task_categories: [question-answering]", "tags: [ambiguous-questions]"]
     head += ["configs:", "- config_name: default", "  data_files:"]
     head += [line for split in SPLITS if counts[split] for line in (f"  - split: {split}", f"    path: data/{split}.parquet")]
@@ -118,12 +118,12 @@ def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> st
         "has a correct answer.",
         "## Fields\n",
         "| field | content |\n|---|---|",
-        *[f"| `{name}` | {what} |" for name, what in FIELDS],
+        *[f"| `{name}` | {description} |" for name, description in FIELDS],
         "\n## Origin\n",
         origin,
         f"\nDisagreement: {RULE}",
         "\n## Licence\n",
-        "None is stated: who publishes this data set decides, and writes it here and into `license` above. The passages in `evidence` "
+        "None is stated: the publisher of this data set decides, and writes it here and into `license` above. The passages in `evidence` "
         "keep the licence of their corpus.",
     ]
     return "\n".join([*head, "---", "", *body, ""])

@@ -1,4 +1,4 @@
-"""Writing one format of an export: what a format is, and its rows into a file."""
+"""Writing one format of an export: the record of a format, and its rows into a file."""
 
 from __future__ import annotations
 
