@@ -93,7 +93,7 @@ def _logs(session: Session, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, st
     items = sorted({row[0].item_id for row in rows})
     for found in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
         events.setdefault((found.item_id, found.stage, found.annotator_id), []).append(record_of(Interaction, found))
-    return {key: InteractionLog.of(value) for key, value in events.items()}
+    return {key: InteractionLog.from_events(value) for key, value in events.items()}
 
 
 def _records(session: Session, rows: Sequence[Sequence[Any]]) -> list[Submission]:

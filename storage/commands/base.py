@@ -1,10 +1,10 @@
-"""What several commands share: their results, the options of filters and of managers, progress."""
+"""Shared by several commands: their results, the options of filters and of managers, progress."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ Run = Callable[[str, argparse.Namespace], Result]  # (the database's URL, argume
 Add = Callable[[str, Run, str], argparse.ArgumentParser]  # (name, run, help)
 
 
-def format_counts(counts: dict[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing"
 
 
@@ -56,8 +56,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def filters_of(store: Store, args: argparse.Namespace) -> Filters:
-    name = args.project
-    project = store.projects.find_project_named(name) if name else None
+    project = store.projects.find_project_named(args.project) if args.project else None
     return Filters(
         annotators=tuple(args.annotator),
         system=args.system,
@@ -65,7 +64,7 @@ def filters_of(store: Store, args: argparse.Namespace) -> Filters:
         minimum_agreement=args.min_agreement,
         since=args.since,
         until=args.until,
-        project=project.id if project else name,
+        project=project.id if project else args.project,
         pseudonyms=args.pseudonyms,
         weighted=args.weighted,
     )
@@ -80,7 +79,7 @@ def add_manager(command: argparse.ArgumentParser) -> None:
 
 
 def managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
-    """(who asks, the project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
+    """(manager, project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
     manager = args.by or Settings.from_env().annotator
     store.people.require(manager, "manager")
     return manager, store.projects.find_project_named(args.project) or store.projects.get_project(args.project)

@@ -13,10 +13,8 @@ from storage.store import Store
 def run(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
         manifest = store.exports.export(args.format, args.out, filters=filters_of(store, args))
-    return (
-        manifest.to_json(),
-        f"{args.out}: {format_counts(dict(manifest.counts))} ({manifest.bytes} bytes, manifest beside it)",
-    )
+    words = f"{args.out}: {format_counts(manifest.counts)} ({manifest.bytes} bytes, manifest beside it)"
+    return manifest.to_json(), words
 
 
 def add_parser(add: Add) -> None:

@@ -13,8 +13,8 @@ from storage.store import Store
 def run(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
         report = store.imports.import_file(args.file, format=args.format, annotator=args.annotator)
-    existing = f"; already there: {format_counts(dict(report.known))}" if report.known else ""
-    return report.to_json(), f"{args.file}: stored {format_counts(dict(report.stored))}{existing}"
+    existing = f"; already there: {format_counts(report.known)}" if report.known else ""
+    return report.to_json(), f"{args.file}: stored {format_counts(report.stored)}{existing}"
 
 
 def add_parser(add: Add) -> None:

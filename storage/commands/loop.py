@@ -26,15 +26,10 @@ def run(url: str, args: argparse.Namespace) -> Result:
             result = run_loop(store, settings, options, progress=Progress())
         finally:
             signal.signal(signal.SIGTERM, before)
-    left_out = (
-        f"{result.left_out} questions were left out because the model was trained on them"
-        if result.left_out
-        else "no question was left out"
-    )
-    return (
-        result.to_json(),
-        f"{result.words()}\n{left_out}; checkpoint {result.checkpoint}; evaluations {result.before}, {result.after}",
-    )
+    left_out = f"{result.left_out} questions were" if result.left_out else "no question was"
+    reason = " because the model was trained on them" if result.left_out else ""
+    outcome = f"checkpoint {result.checkpoint}; evaluations {result.before}, {result.after}"
+    return result.to_json(), f"{result.words()}\n{left_out} left out{reason}; {outcome}"
 
 
 def _stop(_number: int, _frame: object) -> None:

@@ -18,16 +18,16 @@ def run(url: str, args: argparse.Namespace) -> Result:
         snapshot = store.exports.take_snapshot(folder, filters=filters_of(store, args), formats=formats, note=args.note)
     counts = snapshot.counts.get("training") or next(iter(snapshot.counts.values()))
     path = folder / f"{snapshot.number:04d}"
-    return snapshot.to_json() | {"folder": str(path)}, f"snapshot {snapshot.number} in {path}: {format_counts(dict(counts))}"
+    return snapshot.to_json() | {"folder": str(path)}, f"snapshot {snapshot.number} in {path}: {format_counts(counts)}"
 
 
 def add_parser(add: Add) -> None:
     files = [name for name, format in FORMATS.items() if not format.is_folder]
-    aside = [name for name in files if name not in SNAPSHOT_FORMATS]
+    others = [name for name in files if name not in SNAPSHOT_FORMATS]
     snap = add(
         "snapshot",
         run,
-        f"take a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(aside)} only if --format names them",
+        f"take a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(others)} only if --format names them",
     )
     snap.add_argument(
         "--format",

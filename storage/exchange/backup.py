@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 from alembic.runtime.migration import MigrationContext
-from filelock import FileLock, Timeout
 from sqlalchemy import func, select
 
 from core.disk import replacing
@@ -22,16 +21,16 @@ from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.base import Base
 from storage.schema.creation import (
-    LOCK_SECONDS,
     backup_name,
     copy_database,
+    creation_lock,
     ensure_current,
     head,
     revision_of,
     row_counts,
     verify,
 )
-from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
+from storage.schema.engine import DamagedError, Part, ReplacedError, now, parse_url, sqlite_path, storage_errors
 from storage.schema.integrity import check_backup
 
 STALE_BACKUP_DAYS = 7
@@ -73,34 +72,29 @@ class Maintenance(Part):
         """State of the database.  `full`: also foreign keys and every index (slower than the quick check).  Raises
         nothing for damage: it is in `integrity`.
         """
-        size = 0
-        integrity, journal, library, warnings = "ok", "", "", []
-        revision, age, replaced = "", None, False
+        path, warnings = self.database.path, []
+        size, integrity, journal, revision, age, replaced = 0, "ok", "", "", None, False
         try:
             self.database.check_file()
-            if self.database.path is not None:
-                size = sum(p.stat().st_size for p in (self.database.path, Path(f"{self.database.path}-wal")) if p.exists())
-                library = sqlite3.sqlite_version
-                with self.reading() as session:
-                    connection = session.connection()
+            with self.reading() as session:
+                connection = session.connection()
+                if path is not None:
+                    size = sum(p.stat().st_size for p in (path, Path(f"{path}-wal")) if p.exists())
                     journal = str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
                     check = "integrity_check" if full else "quick_check"
                     integrity = str(connection.exec_driver_sql(f"PRAGMA {check}(1)").scalar())
                     orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
                     if integrity == "ok" and orphan is not None:
                         integrity = f"row {orphan[1]} of {orphan[0]} refers to a missing row of {orphan[2]}"
-            elif self.database.url.get_backend_name() == "postgresql":
-                with self.reading() as session:
-                    size = int(
-                        session.connection().exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0
-                    )
-            with self.reading() as session:
-                revision = MigrationContext.configure(session.connection()).get_current_revision() or ""
+                elif self.database.url.get_backend_name() == "postgresql":
+                    size = int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0)
+                revision = MigrationContext.configure(connection).get_current_revision() or ""
                 last = session.scalar(select(func.max(tables.Export.created)).filter_by(format="backup"))
                 age = (now() - last).total_seconds() if last else None
         except StorageError as e:
             integrity, replaced = str(e), isinstance(e, ReplacedError)
-        if self.database.path is not None and not replaced:
+        library = sqlite3.sqlite_version if path is not None else ""
+        if path is not None and not replaced:
             if sqlite3.sqlite_version_info < WAL_RACE_FIXED:
                 fixed = ".".join(map(str, WAL_RACE_FIXED))
                 warnings.append(
@@ -142,18 +136,8 @@ def restore(url: str, file: Path) -> Path | None:
     if path.exists() and file.samefile(path):
         raise InputError(f"{file} is the database itself; name a backup")
     check_backup(file)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
-            previous = _exchange(file, path)
-    except Timeout:
-        raise StorageError(
-            f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s: nothing was changed"
-        ) from None
-    except sqlite3.Error as e:
-        raise explain(e, f"{file} -> {path}") from e
-    except OSError as e:
-        raise StorageError(f"{path}: cannot be written ({e.strerror or e})") from e
+    with creation_lock(path), storage_errors(f"{file} -> {path}"):
+        previous = _exchange(file, path)
     ensure_current(url)
     return previous
 

@@ -72,24 +72,19 @@ class Names:
 
     def __init__(self, session: Session, pseudonyms: bool) -> None:
         rows = session.execute(select(tables.Annotator.id, tables.Annotator.name).order_by(tables.Annotator.id)).all()
-        names = {name for _, name in rows}
         self.order = {name: number for number, name in rows}
-        self.shown = {name: name for _, name in rows}
-        if pseudonyms:
-            for number, name in rows:
-                other = f"annotator {number:04d}"
-                while other in names:  # somebody may have this name
-                    other += "'"
-                self.shown[name] = other
-        self.pseudonyms = pseudonyms
+        self.pseudonyms: dict[str, str] = {}  # by name; empty: names stay
+        for number, name in rows if pseudonyms else ():
+            pseudonym = f"annotator {number:04d}"
+            while pseudonym in self.order:  # somebody may have this name
+                pseudonym += "'"
+            self.pseudonyms[name] = pseudonym
 
     def __call__(self, name: str) -> str:
-        return self.shown.get(name, name)
+        return self.pseudonyms.get(name, name)
 
     def inside(self, value: Any) -> Any:
         """The same JSON value with every string that is a person's whole name replaced; keys stay."""
-        if not self.pseudonyms:
-            return value
         if isinstance(value, str):
             return self(value)
         if isinstance(value, list):

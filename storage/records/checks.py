@@ -1,7 +1,7 @@
-"""What may enter the database or an import, and nothing else.
+"""Checks of everything that enters the database or an import.
 
 NUL is stored by SQLite but cuts SQL's `length()` short, and PostgreSQL refuses it; lone surrogates cannot be stored at all.  Here they are
-refused at the door, so that whatever is stored can be exported and imported again.  Files are read by core.json_io.
+refused, so that everything stored can be exported and imported again.  Files are read by core.json_io.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def plain_problem(value: Any) -> str | None:
 
 
 def storable(rows: Iterator[tuple[int, Any, str | None]]) -> Iterator[tuple[int, Any, str | None]]:
-    """Rows of core.json_io with what keeps them from being stored as their problem."""
+    """Rows of core.json_io; the problem of a row that cannot be stored says why."""
     for line, value, problem in rows:
         yield line, value, problem or plain_problem(value)
 
@@ -89,7 +89,7 @@ def check_annotator(name: str) -> str:
     stored = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
     check_text(stored, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
     if not stored.isprintable() or name != name.strip():
-        raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
+        raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: remove them")
     return stored
 
 

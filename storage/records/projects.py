@@ -12,7 +12,7 @@ from core.annotating.labels import LABELS
 from core.errors import InputError
 from core.text import stored_name
 from core.types import Annotation, Passage
-from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
+from storage.records.checks import MAX_ID_CHARS, MAX_NAME_CHARS, check_choice, check_text
 from storage.records.enumerations import ItemState, Order, ProjectState, Role, WorkStage
 
 # what a new project has unless its manager says otherwise
@@ -24,13 +24,12 @@ THRESHOLDS: Mapping[str, float] = {
     "must_read": 1,  # passages to open before submitting; 0 switches it off
 }
 
-MAX_NAME_CHARS = 200
 MAX_ANNOTATORS = 100
 MAX_GOLD_RATE = 0.5
 MAX_ERROR_LABELS, MAX_ERROR_LABEL_CHARS = 20, 60
 _SEED_BOUND = 2**31  # PostgreSQL's integer
 
-AUTOMATIC = "automatic validation"  # the annotator's name of validations that nobody had to make
+AUTOMATIC = "automatic validation"  # the annotator's name of validations without a person
 
 
 # ---------------------------------------------------------------- people
@@ -54,7 +53,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One line of the append-only log.  `id` grows: give it as `before` to read on."""
+    """One line of the append-only log.  `id` grows: pass it as `before` for the next page."""
 
     id: int
     who: str  # empty: nobody known (a sign-in that failed)
@@ -102,7 +101,7 @@ class Project:
     thresholds: Mapping[str, float]  # see THRESHOLDS
     lease_minutes: float
     gold_rate: float  # how often a person gets a gold item in the place of an ordinary one
-    error_labels: tuple[str, ...]  # that a judge may give beside ours
+    error_labels: tuple[str, ...]  # that a judge may give beside Ambiscope's
     state: ProjectState
     version: int
     created: datetime
@@ -207,7 +206,7 @@ class LinkedPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question of a project.  `references`: what its file said, and `gold`: never shown to annotators."""
+    """A question of a project.  `references`: the annotations of its file; they and `gold` are never shown to annotators."""
 
     id: str
     project: str
@@ -216,7 +215,7 @@ class Item:
     question: str
     gold: bool
     predictions: tuple[LinkedPrediction, ...]
-    passages: tuple[Passage, ...] | None  # its own, where the file brought some
+    passages: tuple[Passage, ...] | None  # its own, where the file had some
     references: tuple[Annotation, ...]  # empty for annotators who may not see them
     states: Mapping[WorkStage, ItemState]
 
@@ -232,7 +231,7 @@ class ItemSummary:
     slots: int
     submitted: int  # counted ones
     leased: int
-    over: int  # submitted beyond the number
+    over: int  # submitted without a slot
     margin: float | None  # see storage.annotation.projects: small means uncertain
     disagreement: float | None  # 0..1
     assigned: tuple[str, ...]  # people
@@ -241,7 +240,7 @@ class ItemSummary:
 
 @dataclass(frozen=True, slots=True)
 class ItemsReport:
-    """`known`: questions that the project already had, or that came twice.  `linked`: predictions linked."""
+    """`known`: questions that the project already had, or duplicates.  `linked`: predictions linked."""
 
     added: int
     known: int
@@ -250,7 +249,7 @@ class ItemsReport:
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """Counts of one stage.  Gold items and submissions over the number are not among items and submitted."""
+    """Counts of one stage.  Gold items and surplus submissions are not among items and submitted."""
 
     stage: WorkStage
     items: int

@@ -91,16 +91,10 @@ def _columns(key: int, position: int, row: Row) -> Row:
 def _values(key: int, position: int, row: Row) -> Iterator[Row]:
     weights = _object(row, "weights")
     for metric, value in _object(row, "metrics").items():
-        number = _number(value)
+        number, weight = _number(value), _number(weights.get(metric))
         if number is not None:
-            weight = _number(weights.get(metric))
-            yield {
-                "evaluation_id": key,
-                "metric": metric,
-                "position": position,
-                "value": number,
-                "weight": 1.0 if weight is None else weight,
-            }
+            weight = 1.0 if weight is None else weight
+            yield {"evaluation_id": key, "metric": metric, "position": position, "value": number, "weight": weight}
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
@@ -157,7 +151,6 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
     counts = {
         name: (n, multi) for name, n, multi in session.execute(query.where(_VALUE.evaluation_id == key).group_by(_VALUE.metric))
     }
-    scores = []
     for metric, means in _object(report, "scores").items():
         for number, scope in enumerate(get_args(Scope)):
             mean = _number(means.get(scope)) if isinstance(means, dict) else None
@@ -166,19 +159,9 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
             ends = _object(_object(report, "intervals"), metric).get(scope)
             low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
             n = int(counts.get(metric, (0, 0))[number] or 0)
-            scores.append(
-                {
-                    "evaluation_id": key,
-                    "metric": metric,
-                    "scope": scope,
-                    "n": n,
-                    "mean": mean,
-                    "low": _number(low),
-                    "high": _number(high),
-                }
-            )
-    if scores:
-        session.execute(insert(_SCORE), scores)
+            score = {"scope": scope, "n": n, "mean": mean, "low": _number(low), "high": _number(high)}
+            session.add(_SCORE(evaluation_id=key, metric=metric, **score))
+    session.flush()
 
 
 def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:

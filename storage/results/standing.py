@@ -122,27 +122,22 @@ def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work])
     rows = session.execute(query).all()
     pairs = pairs_of(session, [row.id for row, _ in rows])
     annotations = [
-        Annotated(
-            row.question_id,
-            name,
-            row.annotator_id,
-            row.stage,
-            Annotation(row.type, pairs.get(row.id, ())),  # type: ignore[arg-type]
-            row.version,
-            row.created,
-            row.updated,
-        )
+        _annotation_record(row, name, Annotation(row.type, pairs.get(row.id, ())), row.created, row.updated)  # type: ignore[arg-type]
         for row, name in rows
     ]
-    for row in work:
-        if row.stage in get_args(Stage):
-            annotation = from_json(Annotation, row.body["annotation"])
-            origin = (row.question_id, row.name, row.annotator_id, row.stage)
-            annotations.append(Annotated(*origin, annotation, row.version, row.began, row.created))
+    annotations += [
+        _annotation_record(row, row.name, from_json(Annotation, row.body["annotation"]), row.began, row.created)
+        for row in work
+        if row.stage in get_args(Stage)
+    ]
     latest = {
         (entry.question, entry.order, entry.stage): entry for entry in sorted(annotations, key=lambda entry: entry.updated)
     }
     return [latest[key] for key in sorted(latest)]
+
+
+def _annotation_record(row: Any, name: str, annotation: Annotation, created: datetime, updated: datetime) -> Annotated:
+    return Annotated(row.question_id, name, row.annotator_id, row.stage, annotation, row.version, created, updated)
 
 
 def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[Labelled]:

@@ -1,7 +1,7 @@
 """Creates the database at the first start, behind a file lock and in one transaction; refuses one that is not of this version's schema.
 
-Before anything is written the file is looked at read-only: one of another schema, a foreign one and a damaged one are refused and
-stay as they are, byte by byte.
+Before anything is written the file is read only: one of another schema, a foreign one and a damaged one are refused and
+not changed by a byte.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -157,7 +158,6 @@ def copy_database(source: Path, target: Path) -> None:
 
 def checksum(path: Path) -> bytes:
     """CRC-32 of a file without the bytes that hold it; never zero, which is SQLite's default there."""
-    crc = 0
     with path.open("rb") as file:
         head = bytearray(file.read(4096))
         head[SEAL] = bytes(4)
@@ -168,12 +168,8 @@ def checksum(path: Path) -> bytes:
 
 
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    names = [
-        name
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        )
-    ]
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    names = [name for (name,) in connection.execute(query)]
     return {name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]) for name in names}
 
 
@@ -186,7 +182,7 @@ def verify(connection: sqlite3.Connection, database: str, counts: dict[str, int]
     if orphan is not None:
         raise StorageError(f"{database}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
     if counts is not None and row_counts(connection) != counts:
-        raise StorageError(f"{database}: the copy has not the same numbers of rows; it was thrown away")
+        raise StorageError(f"{database}: the copy does not have the same numbers of rows; it was deleted")
 
 
 def backup_name(path: Path, label: str) -> Path:
@@ -195,7 +191,7 @@ def backup_name(path: Path, label: str) -> Path:
 
 
 def create_tables(url: URL) -> None:
-    """The tables of this version's schema in an empty database, in one transaction; another start that came first is no error.
+    """The tables of this version's schema in an empty database, in one transaction; tables of another start that was first are no error.
 
     Source: Alembic's cookbook, "Building an Up to Date Database from Scratch".
     """
@@ -234,13 +230,22 @@ def ensure_current(url: str) -> None:
         return
     if (revision := revision_of(path)) is not None:
         check_revision(revision, str(path))
-        with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
+        with suppress(sqlite3.Error):  # a file that cannot be written is identified by its inode alone
             identify(path)
         return
+    with creation_lock(path):
+        if revision_of(path) is None:  # else another program created it while this one waited
+            _create(parsed, path)
+
+
+@contextmanager
+def creation_lock(path: Path) -> Iterator[None]:
+    """One program at a time creates or restores a database file, in a folder made if need be.  Raises StorageError where another one holds
+    the lock for LOCK_SECONDS, or the disk refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
-            _create(parsed, path)
+            yield
     except Timeout:
         raise StorageError(
             f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s; if none is running, delete {path}.lock"
@@ -250,12 +255,10 @@ def ensure_current(url: str) -> None:
 
 
 def _create(url: URL, path: Path) -> None:
-    if revision_of(path) is not None:  # another program did it while this one waited
-        return
     if (accounts := accounts_file(path)).exists():
         raise StorageError(
             f"{path}: the database of this installation, which has accounts, is missing or empty: put it back, or a backup with "
-            f"`python -m storage restore BACKUP`; to begin without accounts, delete {accounts}"
+            f"`python -m storage restore BACKUP`; to start without accounts, delete {accounts}"
         )
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes

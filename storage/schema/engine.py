@@ -4,10 +4,10 @@ SQLite in WAL mode: readers never wait for the writer.  Writes begin with BEGIN 
 with a read and then writes fails at once with SQLITE_BUSY_SNAPSHOT, whatever the busy timeout (measured: 320 of 480
 with plain BEGIN, none with IMMEDIATE).  Reads begin with plain BEGIN, so they take no writer lock.  `synchronous=FULL`:
 what was acknowledged survives a power cut.  Source: sqlite.org/wal.html, sqlite.org/pragma.html; SQLAlchemy, "SQLite:
-serializable isolation / savepoints / transactional DDL".  PostgreSQL is held to the same: reads are REPEATABLE READ, and
-writes take one advisory lock, so that what is tested of one is true of the other.
+serializable isolation / savepoints / transactional DDL".  PostgreSQL behaves alike: reads are REPEATABLE READ, and
+writes take one advisory lock, so that tests of one are valid for the other.
 
-A SQLite file can be moved, removed or replaced while it is open; what is written then is lost.  `FileWatch` notices it.
+A SQLite file can be moved, removed or replaced while it is open; what is written afterwards is lost.  `FileWatch` notices it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
-CHECK_SECONDS = 1.0  # between two looks at the identity of the database file
+CHECK_SECONDS = 1.0  # between two checks of the identity of the database file
 _USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
-ACCOUNTS_FILE = "accounts_file"  # of a database session's info: where it is noted that the installation has accounts
+ACCOUNTS_FILE = "accounts_file"  # of a database session's info: the file that exists where the installation has accounts
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -119,8 +119,8 @@ class FileWatch:
         self._id_in_file = False  # a new id is in the log until the next checkpoint
         self._checked = -math.inf  # by time.monotonic()
 
-    def opened(self, connection: sqlite3.Connection, info: dict[str, Any]) -> None:
-        """After a connection was made; `info` is kept with it.  Raises ReplacedError."""
+    def on_connect(self, connection: sqlite3.Connection, info: dict[str, Any]) -> None:
+        """After a connection was made; `info` is stored with it.  Raises ReplacedError."""
         info["log"] = _inode(self.log)
         with self._lock:
             if self._inode is None and (inode := _inode(self.path)) is not None:
@@ -130,7 +130,7 @@ class FileWatch:
                 self._id = int(connection.execute("PRAGMA user_version").fetchone()[0])
         self.check(info)
 
-    def closed(self) -> None:
+    def on_last_close(self) -> None:
         """After the last connection was closed."""
         with self._lock:
             if self._inode is None:
@@ -143,7 +143,7 @@ class FileWatch:
             self._inode = None
 
     def check(self, info: Mapping[str, Any] | None = None) -> None:
-        """Looks now.  `info`: of a connection, whose log counts then.  Raises ReplacedError."""
+        """Checks now.  `info`: of a connection, whose log is checked too.  Raises ReplacedError."""
         self._checked = time.monotonic()
         if self._inode is None:
             return
@@ -209,13 +209,13 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
     def _connect(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself; the "begin" event below does
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next pragma may have to wait
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
         if watch is not None:
-            watch.opened(connection, record.info)
+            watch.on_connect(connection, record.info)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -238,7 +238,7 @@ def _begin_postgres(connection: Connection) -> None:
 
 
 def writing_engine(engine: Engine) -> Engine:
-    """The same pool; transactions take the writer lock at their begin."""
+    """The same pool; transactions take the writer lock when they begin."""
     return engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
 
 
@@ -254,7 +254,7 @@ _REASONS = {
     "malformed": "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
     "not a database": "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
     "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
-    "readonly": "the file or its folder may not be written: nothing was changed; mend the permissions",
+    "readonly": "the file or its folder may not be written: nothing was changed; correct the permissions",
     "unable to open": "the file cannot be opened: check that the folder exists and may be written",
     "disk i/o error": "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
 }
@@ -288,11 +288,11 @@ def storage_errors(database: str) -> Iterator[None]:
         yield
     except StaleDataError:
         raise ConflictError(f"{database}: somebody else changed the same row in between: load it again, then save") from None
-    except (SQLAlchemyError, sqlite3.Error, ConnectionError) as e:  # pg8000 lets a broken connection through as it is
+    except (SQLAlchemyError, sqlite3.Error, ConnectionError) as e:  # pg8000 does not wrap the error of a broken connection
         raise explain(e, database) from e
 
 
-_writer_queues: dict[str, Turns] = {}  # by URL: the writers of this process come one after another, first come, first served
+_writer_queues: dict[str, Turns] = {}  # by URL: the writers of this process run one after another, first come, first served
 
 
 class Database:
@@ -306,11 +306,11 @@ class Database:
         self.where = str(self.path) if self.path else url.render_as_string(hide_password=True)
         self.watch = FileWatch(self.path) if self.path else None
         self.engine = make_engine(url, watch=self.watch)
-        # attributes stay readable after the commit; no ORM row leaves the package anyway
         # SQLite's busy timeout polls, so that of many waiting threads some are never lucky.  Waiting here also holds no connection of the pool
-        self._turn = _writer_queues.setdefault(url.render_as_string(hide_password=False), Turns())
+        self._queue = _writer_queues.setdefault(url.render_as_string(hide_password=False), Turns())
         self.accounts_file = accounts_file(self.path) if self.path else None
         info = {ACCOUNTS_FILE: self.accounts_file}
+        # attributes stay readable after the commit; no ORM row leaves the package anyway
         self._reads = sessionmaker(self.engine, expire_on_commit=False, info=info)
         self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={**info, "writing": True})
 
@@ -330,7 +330,7 @@ class Database:
 
         Raises ReplacedError, and OutcomeUnknownError where the server went away during the commit.
         """
-        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+        if not self._queue.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise explain(TimeoutError("database is locked"), self.where)
         try:
             with storage_errors(self.where), self._writes() as session, self._committed(session):
@@ -342,7 +342,7 @@ class Database:
                 if self.watch is not None:  # before each commit: what is acknowledged is in the file at the path
                     self.watch.check(session.connection().info)
         finally:
-            self._turn.release()
+            self._queue.release()
 
     def check_file(self) -> None:
         """Raises ReplacedError where a SQLite file is not the one that was opened."""
@@ -377,14 +377,14 @@ class Database:
         """Closes all connections; the last one folds the WAL into the file."""
         self.engine.dispose()
         if self.watch is not None:
-            self.watch.closed()
+            self.watch.on_last_close()
 
 
 class Part:
-    """A part of the store: its public methods, each one transaction of the database that it is given.
+    """A part of the store: its public methods, each one transaction of its database.
 
-    Each says who may call it (storage.access.permissions).  A session's part has `database_for`: the database of one call, in which the
-    session is checked for the method's action; its own `database` refuses every transaction.
+    Each says who may call it (storage.access.permissions).  A session's part has `database_for`: it gives the database of one
+    call, in which the session is checked for the method's action; the part's `database` refuses every transaction.
     """
 
     database_for: Callable[[str | None], Database] | None = None

@@ -1,4 +1,4 @@
-"""Whether a database file is whole and Ambiscope's: asked of a backup before it replaces anything."""
+"""Whether a database file is intact and Ambiscope's: checked of a backup before it replaces anything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_backup(path: Path) -> None:
     """Returns if the file has the bytes that `copy_database` wrote (a plain copy of a database has no checksum), exactly the tables,
     columns, indexes, triggers and views of this version's schema, no damaged page, index or reference, and values that can be read.
 
-    Raises StorageError where it has not, NewerDatabaseError for a later revision.  Nothing is written.
+    Raises StorageError for any other file, NewerDatabaseError for a later revision.  Nothing is written.
     """
     revision = revision_of(path)
     if revision is None:
@@ -58,16 +58,18 @@ def _check_schema(connection: sqlite3.Connection, database: str, revision: str) 
         reference = Path(folder, "schema.db")
         reference.touch()  # a connection creates no file
         create_tables(parse_url(f"sqlite:///{reference}"))
-        with closing(sqlite3.connect(reference)) as made:
-            expected = _definitions(made)
+        with closing(sqlite3.connect(reference)) as empty:
+            expected = _definitions(empty)
     definitions = _definitions(connection)
     for kind, name in sorted(expected.keys() | definitions.keys()):
-        if definitions.get((kind, name)) == expected.get((kind, name)):
-            continue
         if (kind, name) not in expected:
             fault = f"has a {kind} '{name[:80]}', which is not part of it"
+        elif (kind, name) not in definitions:
+            fault = f"lacks the {kind} {name}"
+        elif definitions[kind, name] != expected[kind, name]:
+            fault = f"defines the {kind} {name} differently"
         else:
-            fault = f"{'defines' if (kind, name) in definitions else 'lacks'} the {kind} {name}{' differently' * ((kind, name) in definitions)}"
+            continue
         raise StorageError(f"{database}: the file says that it has schema {revision} and {fault}; {_UNCHANGED}")
 
 

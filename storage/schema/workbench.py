@@ -2,7 +2,7 @@
 
 A `project` has `project_item`s; each item has an `item_stage` for each of the project's stages, which is the queue; a `task` is
 one person's work on an item at a stage and holds at most one of its slots.  That no more than the project's number of people
-hold one is a matter of the database: slots are distinct (unique), and each lies below the stage's number of slots (a check,
+hold one is enforced by the database: slots are distinct (unique), and each is below the stage's number of slots (a check,
 with a foreign key that carries the number along).  `submission`, `interaction`, `guideline`, `activity` and `comment` are only ever
 added to; triggers refuse to change or delete rows of them.
 """
@@ -47,7 +47,7 @@ class SignInWait(Row):
 
 
 class SignIn(Row):
-    """A sign-in that goes on (storage.access.visitors)."""
+    """A sign-in that lasts (storage.access.visitors)."""
 
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     key: Mapped[str] = mapped_column(unique=True)
@@ -153,7 +153,7 @@ class ItemStage(Row):
 
 
 class Assignment(Row):
-    """Slots of an item are kept for the people whom it is assigned to (storage.annotation.assignments)."""
+    """A slot of an item is reserved for a person whom it is assigned to (storage.annotation.assignments)."""
 
     __table_args__ = (UniqueConstraint("item_id", "stage", "annotator_id"),)
 
