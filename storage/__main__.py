@@ -3,7 +3,7 @@
 The exit code is 0 only on success; an error is one line on stderr.  With `--json`, stdout holds one JSON object and nothing else.
 The database is set by AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
 
-Nobody signs in here: whoever runs these commands can read and write the database anyway.  Commands that change a project
+Nobody signs in here: a person who runs these commands can read and write the database anyway.  Commands that change a project
 act for a manager (--by), whose role is checked and who is named in the activity log.
 """
 
@@ -37,7 +37,7 @@ COMMANDS = (export, import_file, add_questions, snapshot, snapshots, answer, loo
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see {self.prog} --help)")

@@ -267,4 +267,4 @@ class Projects(engine.Part):
 
 
 def _guidelines(row: workbench.Guideline, project: str, by: str) -> Guidelines:
-    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=by)
+    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), author=by)

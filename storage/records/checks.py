@@ -86,11 +86,11 @@ def storable(rows: Iterator[tuple[int, Any, str | None]]) -> Iterator[tuple[int,
 
 def check_annotator(name: str) -> str:
     """The name as it is stored (`core.text.stored_name`).  Raises InputError for a blank or unprintable one."""
-    stored = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
-    check_text(stored, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
-    if not stored.isprintable() or name != name.strip():
+    annotator = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
+    check_text(annotator, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
+    if not annotator.isprintable() or name != name.strip():
         raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: remove them")
-    return stored
+    return annotator
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -56,7 +56,7 @@ class Activity:
     """One line of the append-only log.  `id` grows: pass it as `before` for the next page."""
 
     id: int
-    who: str  # empty: nobody known (a sign-in that failed)
+    person: str  # empty: unknown (a failed sign-in)
     action: str
     project: str  # public id, or empty
     item: str  # public id, or empty
@@ -83,7 +83,7 @@ class Guidelines:
     version: int  # from 1
     text: str  # Markdown
     examples: tuple[Example, ...]
-    by: str
+    author: str
     created: datetime
 
 
@@ -134,8 +134,8 @@ def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         match name:
             case "name":
-                stored = stored_name(check_text(value, "the project's name", limit=MAX_NAME_CHARS, line=True))
-                columns[name] = check_text(stored, "the project's name", limit=MAX_NAME_CHARS, empty=False)
+                project_name = stored_name(check_text(value, "the project's name", limit=MAX_NAME_CHARS, line=True))
+                columns[name] = check_text(project_name, "the project's name", limit=MAX_NAME_CHARS, empty=False)
             case "corpus":
                 columns[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
             case "systems":

@@ -228,10 +228,10 @@ class RejectedRowsError(FormatError):
 
     def __init__(self, file: object, rejected: tuple[tuple[int, str], ...], total: int) -> None:
         self.rejected, self.total = rejected, total
-        shown = "; ".join(f"line {line}: {reason}" for line, reason in rejected[:5])
+        examples = "; ".join(f"line {line}: {reason}" for line, reason in rejected[:5])
         more = f"; and {total - 5} more" if total > 5 else ""
         rows = "row was" if total == 1 else "rows were"
-        super().__init__(f"{total} {rows} refused and nothing was stored: {shown}{more}", file=file)
+        super().__init__(f"{total} {rows} refused and nothing was stored: {examples}{more}", file=file)
         self.line = rejected[0][0] if rejected else None
 
 

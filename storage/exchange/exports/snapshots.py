@@ -82,11 +82,11 @@ class Exports(Part):
         filters: Filters | None = None,
         formats: Sequence[str] = SNAPSHOT_FORMATS,
         note: str = "",
-        progress: Callable[[int, int], None] = lambda written, total: None,
+        progress: Callable[[int, int], None] = lambda index, total: None,
     ) -> Snapshot:
         """Writes the next number's folder under `folder`: a file of each format, all of the same moment, and manifest.json.
 
-        `progress` is called before each file with (files written, files in all); an exception in it ends the snapshot, and nothing is left.
+        `progress` is called before each file with (the index of the file, the number of files); an exception in it ends the snapshot, and nothing is left.
 
         The files are read-only, and the database keeps the digest of the manifest, which holds theirs.  Raises InputError for unknown
         formats or filters, StorageError when the disk refuses; then there is no such number.
@@ -116,8 +116,8 @@ class Exports(Part):
         with self.reading() as session:
             check_filters(session, filters)
             names = Names(session, filters.pseudonyms)
-            for written, name in enumerate(formats):
-                progress(written, len(formats))
+            for index, name in enumerate(formats):
+                progress(index, len(formats))
                 path = draft / f"{name}{self._formats[name].suffix}"
                 with replacing(path) as writer:
                     counts = write_rows(session, self._formats[name], writer, filters, names)
