@@ -159,7 +159,7 @@ def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[
     query = of_project(select(times.question_id), times.question_id, filters).group_by(times.question_id)
     ids = session.scalars(query.order_by(func.max(times.updated).desc(), times.question_id)).all()
     labels: list[Labelled] = []
-    for chunk in chunked(ids):
+    for chunk in chunked(ids, CHUNK):
         labels += contributions(session, chunk, replace(filters, stages=("judging",))).labels
         answers = list(dict.fromkeys(label.answer.id for label in labels))
         if len(answers) > limit:
