@@ -61,8 +61,9 @@ def ambignq(session: Session, filters: Filters, names: Names, counts: Counter[st
     """A list row a question.  `full`: also used_queries, viewed_doc_titles, nq_answer and nq_doc_title (both empty: not known), each pair's
     passages, and `evidence` with the texts of those that are known."""
     for batch in _batches(contributed_questions(session, filters, counts)):
-        logs = _logs(session, batch, filters) if full else {}
-        texts = passages_of(session, [question.id for question in batch], filters) if full else {}
+        ids = [question.id for question in batch]
+        logs = _logs(session, ids, filters) if full else {}
+        passages = passages_of(session, ids, filters) if full else {}
         for question in batch:
             annotations: list[Row] = []
             cited: dict[str, None] = {}
@@ -94,9 +95,7 @@ def ambignq(session: Session, filters: Filters, names: Names, counts: Counter[st
                     "used_queries": [{"query": q, "results": []} for q in queries],
                     "nq_answer": [],
                     "nq_doc_title": "",
-                    "evidence": [
-                        {k: p[k] for k in ("id", "title", "text")} for p in texts.get(question.id, ()) if p["id"] in cited
-                    ],
+                    "evidence": [_text_of(p) for p in passages.get(question.id, ()) if p["id"] in cited],
                 }
             yield dumps(row)
 
@@ -105,25 +104,25 @@ def ambignq_full(session: Session, filters: Filters, names: Names, counts: Count
     return ambignq(session, filters, names, counts, full=True)
 
 
-def _logs(
-    session: Session, batch: Sequence[ContributedQuestion], filters: Filters
-) -> dict[int, tuple[dict[str, None], dict[str, None]]]:
+def _text_of(passage: Mapping[str, Any]) -> Row:
+    return {name: passage[name] for name in ("id", "title", "text")}
+
+
+def _logs(session: Session, questions: Sequence[int], filters: Filters) -> dict[int, tuple[dict[str, None], dict[str, None]]]:
     """Question -> (queries, titles of opened passages), each once, in the order of the first time."""
     i, item = workbench.Interaction, workbench.ProjectItem
     query = (
         select(item.question_id, i.kind, i.query, i.title)
         .join(item, item.id == i.item_id)
-        .where(item.question_id.in_([question.id for question in batch]), item.gold.is_(None))
+        .join(tables.Annotator, tables.Annotator.id == i.annotator_id)
+        .join(workbench.Project, workbench.Project.id == item.project_id)
+        .where(item.question_id.in_(questions), item.gold.is_(None))
         .order_by(i.id)
     )
     if filters.annotators:
-        query = query.join(tables.Annotator, tables.Annotator.id == i.annotator_id).where(
-            tables.Annotator.name.in_(filters.annotators)
-        )
+        query = query.where(tables.Annotator.name.in_(filters.annotators))
     if filters.project:
-        query = query.join(workbench.Project, workbench.Project.id == item.project_id).where(
-            workbench.Project.public_id == filters.project
-        )
+        query = query.where(workbench.Project.public_id == filters.project)
     logs: dict[int, tuple[dict[str, None], dict[str, None]]] = {}
     for question, kind, text, title in session.execute(query):
         queries, titles = logs.setdefault(question, ({}, {}))
@@ -150,23 +149,19 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
     ranked: dict[int, dict[tuple[str, str], tuple[int, Row]]] = defaultdict(dict)
     for question, trace in session.execute(query.execution_options(yield_per=20)):
         best = ranked[question]
-        for item in trace["passages"]:
-            passage = item["passage"]
+        for retrieved in trace["passages"]:
+            passage = retrieved["passage"]
             if not passage["text"]:  # an imported prediction may name passages without their text
                 continue
             key = (passage["id"], passage["text"])  # two corpora may use one id for different passages
-            if key not in best or item["rank"] < best[key][0]:
-                best[key] = (item["rank"], {**passage, "score": item["score"]})
+            if key not in best or retrieved["rank"] < best[key][0]:
+                best[key] = (retrieved["rank"], {**passage, "score": retrieved["score"]})
     out = {q: [body for _, body in sorted(best.values(), key=lambda entry: entry[0])] for q, best in ranked.items()}
-    query_of_items = select(workbench.ProjectItem.question_id, workbench.ProjectItem.passages).where(
-        workbench.ProjectItem.question_id.in_(questions),
-        workbench.ProjectItem.passages.is_not(None),
-    )
-    for question, passages in session.execute(query_of_items):
+    item = workbench.ProjectItem
+    of_items = select(item.question_id, item.passages).where(item.question_id.in_(questions), item.passages.is_not(None))
+    for question, passages in session.execute(of_items):
         keys = {(p["id"], p["text"]) for p in out.setdefault(question, [])}
-        out[question] += [
-            {**{k: p[k] for k in ("id", "title", "text")}, "score": None} for p in passages if (p["id"], p["text"]) not in keys
-        ]
+        out[question] += [_text_of(p) | {"score": None} for p in passages if (p["id"], p["text"]) not in keys]
     return out
 
 
@@ -280,7 +275,7 @@ def training(session: Session, filters: Filters, names: Names, counts: Counter[s
     `no_answer`: most said that the passages hold none, so that [EOI] comes at once; `answers_known` (false): the judged ones were all
     wrong and nobody said more, so that the negatives are training signal and [EOI] is not."""
     for agreed in _agreed(session, filters, counts):
-        passages = [{k: p[k] for k in ("id", "title", "text")} for p in agreed.passages]
+        passages = [_text_of(p) for p in agreed.passages]
         row: Row = {
             "id": agreed.question.public_id,
             "source": SOURCE,

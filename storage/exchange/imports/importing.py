@@ -79,7 +79,8 @@ def detect_format(path: Path) -> str:
     return "jsonl"
 
 
-def _rows(path: Path, format: str) -> Rows:
+def rows_of(path: Path, format: str = "") -> Rows:
+    """(line, row, problem) of JSON lines or, unless `format` is "jsonl", of a JSON list."""
     listed = _first(path)[0] == b"[" and format != "jsonl"
     return storable(array_rows(read_text(path), path) if listed else jsonl_rows(path))
 
@@ -205,7 +206,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     """Stores a file inside the caller's transaction.  Raises RejectedRowsError with every row that is wrong or contradicts the database,
     FormatError where the syntax ends, InputError for a dump where the database is not empty; the caller rolls back.
     """
-    importer, rejects, rows = _Importer(session, annotator), Rejects(path), _rows(path, format)
+    importer, rejects, rows = _Importer(session, annotator), Rejects(path), rows_of(path, format)
     steps: dict[
         str, tuple[Callable[[Row], Any], Callable[[Any], object]]
     ] = {  # what checks and reads a row, and what stores it

@@ -22,11 +22,11 @@ from core import datasets
 from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
-from core.json_io import array_rows, jsonl_rows, opened, read_text
+from core.json_io import opened, read_text
 from core.text import word_tokens
 from core.types import ReferenceQuestion
-from storage.exchange.imports.importing import Rejects, ambignq_of
-from storage.records.checks import MAX_QUESTION_CHARS, check_text, storable
+from storage.exchange.imports.importing import Rejects, Rows, ambignq_of, rows_of
+from storage.records.checks import MAX_QUESTION_CHARS, check_text
 from storage.records.results import RejectedRowsError
 
 SUFFIXES = ("json", "jsonl", "gz", "txt")
@@ -91,23 +91,23 @@ def _read(path: Path, file_name: str) -> list[ReferenceQuestion]:
     if not start:
         raise FormatError("the file is empty")
     if start not in "[{":
-        if ending == ".txt" or not ending:
-            return _lines(text, file_name)
+        if ending == ".txt" or not ending:  # a question a line
+            lines = ((number, {"question": " ".join(raw.split())}, None) for number, raw in enumerate(text.split("\n"), 1))
+            return _each((line for line in lines if line[1]["question"]), file_name, _plain_question)
         is_json = ending in (".json", ".jsonl")
         expected = "JSON: a list, or an object a line" if is_json else "JSON, or text with one question a line (.txt)"
         raise FormatError(f"expected {expected}; of a table, save the column of questions as .txt", line=1)
-    listed = start == "["
-    _, first, _ = next(_rows(path, text, listed), (0, None, None))
+    _, first, _ = next(rows_of(path), (0, None, None))
     row = first if isinstance(first, dict) else {}
     if "question" in row and not _answered(row):
-        return _each(_rows(path, text, listed), file_name, _without_answers)
+        return _each(rows_of(path), file_name, _without_answers)
     try:
         return datasets.load(path)
     except FormatError:
         if "annotations" in row:
-            _each(_rows(path, text, listed), file_name, lambda line: ambignq_of(line.row))
+            _each(rows_of(path), file_name, lambda line: ambignq_of(line.row))
         elif row.get("answers") is not None:
-            _each(_rows(path, text, listed), file_name, lambda line: rows.question_of(line, str(line.row.get("id", ""))))
+            _each(rows_of(path), file_name, lambda line: rows.question_of(line, str(line.row.get("id", ""))))
         raise  # of other layouts, the error names the first wrong line
 
 
@@ -116,13 +116,7 @@ def _answered(row: Mapping[str, Any]) -> list[str]:
     return [name for name in _ANSWERED if row.get(name) not in (None, [], "")]
 
 
-def _rows(path: Path, text: str, listed: bool) -> Iterator[tuple[int, Any, str | None]]:
-    return storable(array_rows(text, path) if listed else jsonl_rows(path))
-
-
-def _each(
-    lines: Iterator[tuple[int, Any, str | None]], file_name: str, reader: Callable[[Line], ReferenceQuestion]
-) -> list[ReferenceQuestion]:
+def _each(lines: Rows, file_name: str, reader: Callable[[Line], ReferenceQuestion]) -> list[ReferenceQuestion]:
     """The questions that `reader` makes of the rows.  Raises RejectedRowsError with all wrong ones."""
     questions: list[ReferenceQuestion] = []
     rejects = Rejects(file_name)
@@ -155,20 +149,9 @@ def _without_answers(line: Line) -> ReferenceQuestion:
     return replace(question, annotations=())
 
 
-def _lines(text: str, file_name: str) -> list[ReferenceQuestion]:
-    """A question a line; empty lines are skipped."""
-    questions: list[ReferenceQuestion] = []
-    rejects = Rejects(file_name)
-    for number, raw in enumerate(text.split("\n"), 1):
-        question = " ".join(raw.split())
-        if not question:
-            continue
-        try:
-            check_text(question, "the question", limit=MAX_QUESTION_CHARS, empty=False)
-            if not word_tokens(question):
-                raise InputError("it has no words")
-            questions.append(ReferenceQuestion("", question, ()))
-        except InputError as error:
-            rejects.add(number, str(error))
-    rejects.settle()
-    return questions
+def _plain_question(line: Line) -> ReferenceQuestion:
+    """Raises InputError."""
+    question = check_text(line.row["question"], "the question", limit=MAX_QUESTION_CHARS, empty=False)
+    if not word_tokens(question):
+        raise InputError("it has no words")
+    return ReferenceQuestion("", question, ())
