@@ -27,7 +27,7 @@ THRESHOLDS: Mapping[str, float] = {
 MAX_ANNOTATORS = 100
 MAX_GOLD_RATE = 0.5
 MAX_ERROR_LABELS, MAX_ERROR_LABEL_CHARS = 20, 60
-_SEED_BOUND = 2**31  # PostgreSQL's integer
+MAX_SEED = 2**31 - 1  # of PostgreSQL's integer
 
 AUTOMATIC = "automatic validation"  # the annotator's name of validations without a person
 
@@ -143,17 +143,14 @@ def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
                 if len(systems) > 2 or len(set(systems)) != len(systems):
                     raise InputError("a project takes at most two systems, and they differ")
                 columns[name] = systems
-            case "annotators_per_item":
-                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
-                    raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
+            case "annotators_per_item" | "seed":
+                low, high = (1, MAX_ANNOTATORS) if name == "annotators_per_item" else (0, MAX_SEED)
+                if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                    raise InputError(f"{name} is {value!r}; use a whole number from {low} to {high}")
                 columns[name] = value
-            case "order":
-                check_choice(value, Order, "the order")
-                columns["ordering"] = value
-            case "seed":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
-                    raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
-                columns[name] = value
+            case "order" | "state":
+                check_choice(value, Order if name == "order" else ProjectState, f"the {name}")
+                columns["ordering" if name == "order" else name] = value
             case "reference_date":
                 if value is not None and not isinstance(value, date):
                     raise InputError(f"the reference date is {value!r}; use a date, or None")
@@ -166,13 +163,10 @@ def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
                 columns[name] = float(value)
             case "gold_rate":
                 if not 0 <= value <= MAX_GOLD_RATE:
-                    raise InputError(f"gold_rate is {value}; it must lie in 0..{MAX_GOLD_RATE}")
+                    raise InputError(f"gold_rate is {value}; it must be in 0..{MAX_GOLD_RATE}")
                 columns[name] = float(value)
             case "error_labels":
                 columns[name] = _error_labels(value)
-            case "state":
-                check_choice(value, ProjectState, "the state")
-                columns[name] = value
             case _:
                 raise InputError(f"a project has no '{name}' to change")
     return columns

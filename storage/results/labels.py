@@ -119,8 +119,6 @@ class Labels(Part):
                 _add_revision(session, answer, annotator_id, row, row.version, cleared=False)
             row.verdict, row.note, row.state, row.version, row.updated = label, note, state, version, moment
             session.flush()
-            if theirs is not None and theirs.updated < moment:  # the latest label counts
-                return Judgment(prediction_id, position, annotator, label, note, state, theirs.version + 1, row.created, moment)
             return cast(Judgment, _judgment_of(session, prediction_id, position, annotator))
 
     @allowed_to("judge answers")
@@ -152,9 +150,7 @@ class Labels(Part):
         """Of one prediction, by position, then annotator, of everybody or of one annotator: each person's latest label, here or
         in a project's judging stage."""
         with self.reading() as session:
-            return [
-                judgment for judgment in _latest_judgments(session, prediction_id) if annotator in (None, judgment.annotator)
-            ]
+            return [j for j in _latest_judgments(session, prediction_id) if annotator in (None, j.annotator)]
 
     @allowed_to("run the loop")
     def judged_questions(self) -> int:

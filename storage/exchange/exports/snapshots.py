@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.disk import draft_name, why
+from core.disk import draft_name, why, write_json, write_text
 from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.access.permissions import allowed_to
@@ -67,8 +67,7 @@ class Exports(Part):
             layout=LAYOUT,
             created=now(),
         )
-        with replacing(manifest_path(out)) as beside:
-            beside.write(dumps(manifest.to_json()) + "\n")
+        write_text(manifest_path(out), dumps(manifest.to_json()) + "\n")
         note_export(self.database, manifest, out)
         return manifest
 
@@ -143,8 +142,7 @@ class Exports(Part):
                     "schema": head(),
                     "layout": LAYOUT,
                 }
-                with replacing(draft / MANIFEST) as writer:
-                    writer.write(json.dumps(body, ensure_ascii=False, indent=1) + "\n")
+                write_json(draft / MANIFEST, body)
                 for path in draft.iterdir():
                     path.chmod(0o444)
                 place = folder / f"{number:04d}"
