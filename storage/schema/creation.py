@@ -1,6 +1,6 @@
 """Creates the database at the first start, behind a file lock and in one transaction; refuses one that is not of this version's schema.
 
-Before anything is written the file is read only: one of another schema, a foreign one and a damaged one are refused and
+Before anything is written, the file is opened read-only: one of another schema, a foreign one and a damaged one are refused and
 not changed by a byte.
 """
 
