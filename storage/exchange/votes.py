@@ -148,6 +148,7 @@ def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
 
 
 def dated(query: _Q, column: Any, filters: Filters) -> _Q:
+    """Only rows whose time is within `since` and `until`."""
     if filters.since is not None:
         query = query.where(column >= filters.since)
     return query.where(column < filters.until) if filters.until is not None else query

@@ -236,6 +236,7 @@ class RejectedRowsError(FormatError):
 
 
 def check_judgment(label: object, note: str, state: object) -> None:
+    """Raises InputError for an unknown state or label, a submitted judgment without label, and a note that cannot be stored."""
     check_choice(state, State, "the state")
     if label is not None or state == "submitted":
         check_choice(label, Label, "the label")

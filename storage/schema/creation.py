@@ -42,7 +42,7 @@ from storage.schema.engine import (
 TABLES = (tables, workbench)  # modules whose import fills Base.metadata
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 LOCK_SECONDS = 60.0
-CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
+MAX_CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
 _HEADER = b"SQLite format 3\0"
 SEAL = slice(68, 72)  # bytes of a copy that hold its checksum: SQLite's "application id", which Ambiscope uses for nothing else
 
@@ -96,7 +96,7 @@ def revision_of(path: Path) -> str | None:
                     f"{path}: this SQLite database is not Ambiscope's: use another file or another AMBISCOPE_HOME"
                 )
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
-            if size <= CHECKED_BYTES:
+            if size <= MAX_CHECKED_BYTES:
                 (status,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 if status != "ok":
                     raise explain(sqlite3.DatabaseError(f"malformed: {status}"), str(path))

@@ -36,7 +36,7 @@ from core.models.scheduling.turns import Turns
 
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
-OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+MIN_SQLITE = (3, 37, 0)  # STRICT tables
 WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
 CHECK_SECONDS = 1.0  # between two checks of the identity of the database file
 _USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
@@ -191,10 +191,8 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
         if url.get_backend_name() == "postgresql":
             event.listen(engine, "begin", _begin_postgres)
         return engine
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        raise StorageError(
-            f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed"
-        )
+    if sqlite3.sqlite_version_info < MIN_SQLITE:
+        raise StorageError(f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, MIN_SQLITE))} or newer is needed")
     path = sqlite_path(url)
     assert path is not None
 
@@ -318,10 +316,7 @@ class Database:
     def reading(self) -> Iterator[Session]:
         """One read transaction: everything read in it is of the same moment.  Raises ReplacedError."""
         with storage_errors(self.where), self._reads() as session, session.begin():
-            if self.watch is not None:
-                self.watch.check_sometimes(session.connection().info)
-            if self.gate is not None:
-                self.gate(session)
+            self._admit(session)
             yield session
 
     @contextmanager
@@ -334,15 +329,19 @@ class Database:
             raise explain(TimeoutError("database is locked"), self.where)
         try:
             with storage_errors(self.where), self._writes() as session, self._committed(session):
-                if self.watch is not None:
-                    self.watch.check_sometimes(session.connection().info)
-                if self.gate is not None:
-                    self.gate(session)
+                self._admit(session)
                 yield session
                 if self.watch is not None:  # before each commit: what is acknowledged is in the file at the path
                     self.watch.check(session.connection().info)
         finally:
             self._queue.release()
+
+    def _admit(self, session: Session) -> None:
+        """At the start of each transaction.  Raises ReplacedError, or what the gate raises."""
+        if self.watch is not None:
+            self.watch.check_sometimes(session.connection().info)
+        if self.gate is not None:
+            self.gate(session)
 
     def check_file(self) -> None:
         """Raises ReplacedError where a SQLite file is not the one that was opened."""

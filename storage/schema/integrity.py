@@ -17,7 +17,7 @@ from storage.schema.creation import SEAL, check_revision, checksum, create_table
 from storage.schema.engine import DamagedError, explain, parse_url
 
 _WRITTEN_BY = slice(18, 20)  # bytes of a file: 1, 1 in a copy; 2, 2 once a store has opened it (WAL)
-_PART = 1024 * 1024  # bytes unpacked at a time
+_CHUNK_BYTES = 1024 * 1024  # bytes unpacked at a time
 _UNCHANGED = "nothing was changed; restore another backup"
 
 
@@ -105,9 +105,9 @@ def _unpacks(value: bytes) -> bool:
     """Whether a packed value can be unpacked and has its checksum.  Memory is bounded, whatever it unpacks to."""
     unpacker = zlib.decompressobj()
     try:
-        unpacker.decompress(value, _PART)
+        unpacker.decompress(value, _CHUNK_BYTES)
         while not unpacker.eof and unpacker.unconsumed_tail:
-            unpacker.decompress(unpacker.unconsumed_tail, _PART)
+            unpacker.decompress(unpacker.unconsumed_tail, _CHUNK_BYTES)
     except zlib.error:
         return False
     return unpacker.eof and not unpacker.unused_data

@@ -28,7 +28,7 @@ from storage.schema import tables
 from storage.schema.engine import now
 
 SPLITS = ("train", "validation")
-VALIDATION = 10  # one question in this many
+VALIDATION_EVERY = 10  # one question in this many
 FIELDS = (
     ("id", "of the question"),
     ("question", "the prompt question, possibly ambiguous"),
@@ -50,7 +50,7 @@ def split_of(question: str) -> str:
     True
     """
     number = int.from_bytes(hashlib.sha256(question_key(question).encode()).digest()[:8], "big")
-    return SPLITS[number % VALIDATION == 0]
+    return SPLITS[number % VALIDATION_EVERY == 0]
 
 
 def schema() -> Any:
@@ -111,7 +111,7 @@ def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> st
         "# Ambiguous questions and their answer sets",
         f"Written by Ambiscope {__version__} on {now():%d %B %Y}, from the submitted work of its annotators.",
         "## Splits\n",
-        f"One question in {VALIDATION} is in `validation`, chosen by its words: a later export moves none.\n",
+        f"One question in {VALIDATION_EVERY} is in `validation`, chosen by its words: a later export moves none.\n",
         "| split | questions |\n|---|---|",
         *[f"| `{split}` | {counts[split]} |" for split in SPLITS],
         f"\n{counts['annotations']} annotations in all. Left out: {counts['questions_without_a_correct_answer']} questions to which nobody "

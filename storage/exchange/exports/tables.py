@@ -21,7 +21,7 @@ from storage.exchange.filters import Filters, Names
 from storage.exchange.votes import chunks, contributed_questions, contributions
 from storage.results.standing import Annotated, Labelled
 
-ROWS = 5_000  # of a Parquet row group
+GROUP_ROWS = 5_000  # rows of a Parquet row group
 COLUMNS = (
     ("question_id", "text"),
     ("question", "text"),
@@ -50,7 +50,7 @@ _LINES = re.compile(r"(\r\n|\r|\n|\x0b|\x0c|\x1c|\x1d|\x1e|\x85|\u2028|\u2029)")
 
 def _is_formula(line: str) -> bool:
     """Whether the first visible character of a line begins a formula, or the line begins with a tab."""
-    if line[:1] == "\t":
+    if line.startswith("\t"):
         return True
     # controls, formats, unassigned, private (C); separators (Z); combining marks and variation selectors (M)
     visible = (c for c in line if unicodedata.category(c)[0] not in "CZM" and c not in _BLANK)
@@ -165,6 +165,7 @@ def schema() -> Any:
 
 
 def write_parquet(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
+    """The rows with the types of `schema()`; they go to the bytes beneath `out`."""
     with parquet_file(out.buffer, schema()) as add:
         for row in _statements(session, filters, names, counts):
             add(row)
@@ -172,7 +173,7 @@ def write_parquet(session: Session, filters: Filters, names: Names, counts: Coun
 
 @contextmanager
 def parquet_file(out: Any, shape: Any) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Gives a function that takes rows one by one, into row groups of ROWS, compressed with zstd.  `out`: a path or a binary file; `shape`:
+    """Gives a function that takes rows one by one, into row groups of GROUP_ROWS, compressed with zstd.  `out`: a path or a binary file; `shape`:
     the Arrow schema."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -186,7 +187,7 @@ def parquet_file(out: Any, shape: Any) -> Iterator[Callable[[dict[str, Any]], No
 
         def add(row: dict[str, Any]) -> None:
             waiting.append(row)
-            if len(waiting) == ROWS:
+            if len(waiting) == GROUP_ROWS:
                 flush()
 
         yield add

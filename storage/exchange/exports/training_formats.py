@@ -254,6 +254,7 @@ def _holding(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> s
 
 
 def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
+    """Rows {id, question, target, answers, ctxs, negatives} of the questions with an answer (facebookresearch/FiD's layout)."""
     for agreed in _agreed(session, filters, counts):
         if not agreed.answers:  # FiD's layout needs a target
             continue

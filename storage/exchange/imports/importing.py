@@ -42,13 +42,13 @@ from storage.schema.engine import Part, now
 MAX_REASONS = 100  # refused rows that an error names
 FORMATS = ("ambignq", "questions", "predictions", "jsonl")
 Rows = Iterator[tuple[int, Any, str | None]]
-_HEAD = 4096
+_PEEK_BYTES = 4096
 
 
 def _first(path: Path) -> tuple[bytes, bytes]:
-    """The first character that is no blank, and the first line, up to _HEAD bytes."""
+    """The first character that is no blank, and the first line, up to _PEEK_BYTES bytes."""
     with opened(path) as file:
-        start = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+        start = file.read(_PEEK_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start[:1], start.split(b"\n", 1)[0]
 
 

@@ -35,7 +35,7 @@ from storage.results.predictions import plain_trace
 Row = dict[str, Any]
 MAX_ANSWERS = 1000
 MAX_ANSWER_CHARS = 20_000
-UNNAMED = "imported"  # system of a prediction that names none
+UNNAMED_SYSTEM = "imported"
 
 
 def _text(row: Row, name: str, field: str, *, limit: int = MAX_ID_CHARS, default: str | None = None) -> str:
@@ -103,7 +103,7 @@ def _simple(row: Row) -> Prediction:
         info = {name: row.get(name) for name in ("corpus", "checkpoint")}
     settings = info.get("settings")
     system = SystemInfo(
-        _text(row, "system", "system", default="") or UNNAMED,
+        _text(row, "system", "system", default="") or UNNAMED_SYSTEM,
         settings if isinstance(settings, dict) else {},
         corpus=_text(info, "corpus", "corpus", default=""),
         checkpoint=_text(info, "checkpoint", "checkpoint", default=""),

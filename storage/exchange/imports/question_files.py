@@ -11,6 +11,7 @@ Each may be packed with gzip.  A question without an id is known by its text, so
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +32,6 @@ from storage.records.results import RejectedRowsError
 
 SUFFIXES = ("json", "jsonl", "gz", "txt")
 _ANSWERED = ("answers", "answer", "annotations", "gold_answers", "Questions", "train", "dev")
-_PART = 1024 * 1024  # bytes unpacked at a time
 
 
 def questions_to_annotate(source: Path | bytes, name: str = "") -> list[ReferenceQuestion]:
@@ -69,8 +69,7 @@ def _unpacked(source: Path | bytes, name: str) -> Iterator[Path]:
                 packed = source
             path.parent.mkdir()
             with opened(packed) as file, path.open("wb") as out:
-                while part := file.read(_PART):
-                    out.write(part)
+                shutil.copyfileobj(file, out)
         except OSError as error:
             raise StorageError(f"{name} cannot be unpacked in {folder} ({error.strerror or error}); free some space") from error
         yield path
