@@ -37,7 +37,6 @@ from storage.annotation.returns import Returns
 from storage.annotation.reviews import Reviews
 from storage.annotation.submissions import Submissions
 from storage.exchange.backup import Maintenance
-from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import Exports
 from storage.exchange.imports.importing import Imports
 from storage.results.evaluations import Evaluations
@@ -65,7 +64,7 @@ class StoreParts:
         self.reviews = Reviews(database)
         self.assignments = Assignments(database)
         self.comments = Comments(database)
-        self.exports = Exports(database, FORMATS)
+        self.exports = Exports(database)
         self.imports = Imports(database)
         self.maintenance = Maintenance(database)
 

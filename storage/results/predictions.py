@@ -47,7 +47,7 @@ def question_row(session: Session, question: Question) -> tables.Question:
 def _probability(value: float, position: int) -> float:
     # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
     if not -1e-3 <= value <= 1 + 1e-3:
-        raise InputError(f"answer {position + 1} has probability {value}; it must lie in 0..1")
+        raise InputError(f"answer {position + 1} has probability {value}; it must be in 0..1")
     return min(max(value, 0.0), 1.0)
 
 

@@ -17,9 +17,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from core.errors import InputError
 from storage.exchange import dump
 from storage.exchange.exports import hub, tables, training_formats
-from storage.exchange.exports.writing import Format, Formats, json_lines, json_list
+from storage.exchange.exports.writing import Format, json_lines, json_list
+from storage.exchange.filters import Filters
 
 _MAJORITY = ("questions", "answers", "negatives", "ties", "questions_without_a_correct_answer", "questions_without_passages")
 _AMBIGNQ = (
@@ -30,7 +34,7 @@ _AMBIGNQ = (
     "pairs_with_the_prompt_question",
 )
 _STATEMENTS = ("rows", "generation", "validation", "judging")
-FORMATS: Formats = {
+FORMATS: Mapping[str, Format] = {
     "ambignq": Format(".json", _AMBIGNQ, json_list(training_formats.ambignq)),
     "ambignq-full": Format(".json", (*_AMBIGNQ, "used_queries"), json_list(training_formats.ambignq_full)),
     "fid": Format(".json", _MAJORITY, json_list(training_formats.fid)),
@@ -47,3 +51,12 @@ FORMATS: Formats = {
     ),
     "jsonl": Format(".jsonl", tuple(dump.TABLES), json_lines(dump.everything)),
 }
+
+
+def check_format(name: str, filters: Filters) -> Format:
+    """Raises InputError for an unknown format, and for filters that it does not know."""
+    if name not in FORMATS:
+        raise InputError(f"unknown format '{name}'; use one of {', '.join(FORMATS)}")
+    if name == "jsonl" and not filters.empty:
+        raise InputError("a jsonl export holds everything: leave the filters out, or use another format")
+    return FORMATS[name]

@@ -19,14 +19,15 @@ from storage.access.permissions import allowed_to
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing, size_and_digest
-from storage.exchange.exports.writing import Formats, check_format, write_rows
+from storage.exchange.exports.formats import FORMATS, check_format
+from storage.exchange.exports.writing import write_rows
 from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
 from storage.records.enumerations import Format
 from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
 from storage.schema.creation import head
-from storage.schema.engine import Database, Part, now
+from storage.schema.engine import Part, now
 from storage.schema.tables import Snapshot as SnapshotRow
 
 SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv", "parquet")
@@ -35,10 +36,6 @@ MANIFEST = "manifest.json"
 
 class Exports(Part):
     """The part of the Store about exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
-
-    def __init__(self, database: Database, formats: Formats) -> None:
-        super().__init__(database)
-        self._formats = formats
 
     @allowed_to("take snapshots")
     def export(self, format: Format, out: Path, *, filters: Filters | None = None) -> Manifest:
@@ -49,7 +46,7 @@ class Exports(Part):
         be written; then an earlier file of that name is as it was.  A format that is a folder is never written over one that holds something.
         """
         filters = filters or Filters()
-        layout = check_format(self._formats, format, filters)
+        layout = check_format(format, filters)
         with (new_folder if layout.is_folder else replacing)(out) as writer, self.reading() as session:
             check_filters(session, filters)
             names = Names(session, filters.pseudonyms)
@@ -95,7 +92,7 @@ class Exports(Part):
         if not formats or len(set(formats)) != len(formats):
             raise InputError("name each format of the snapshot once, and one at least")
         for name in formats:
-            if check_format(self._formats, name, filters).is_folder:
+            if check_format(name, filters).is_folder:
                 raise InputError(f"'{name}' is a folder, and a snapshot has files: take it with export --format {name}")
         draft = draft_name(folder / "snapshot")
         try:
@@ -117,9 +114,9 @@ class Exports(Part):
             names = Names(session, filters.pseudonyms)
             for index, name in enumerate(formats):
                 progress(index, len(formats))
-                path = draft / f"{name}{self._formats[name].suffix}"
+                path = draft / f"{name}{FORMATS[name].suffix}"
                 with replacing(path) as writer:
-                    counts = write_rows(session, self._formats[name], writer, filters, names)
+                    counts = write_rows(session, FORMATS[name], writer, filters, names)
                 size, sha256 = size_and_digest(path)
                 files.append({"format": name, "file": path.name, "sha256": sha256, "bytes": size, "counts": counts})
             return files, filters.to_json(names)
