@@ -46,9 +46,7 @@ FORMATS: Mapping[str, Format] = {
     "preferences": Format(".jsonl", ("pairs", "ties"), json_lines(training_formats.preferences)),
     "csv": Format(".csv", _STATEMENTS, tables.write_csv),
     "parquet": Format(".parquet", _STATEMENTS, tables.write_parquet),
-    "datasets": Format(
-        "", (*_AMBIGNQ, "used_queries", *hub.SPLITS), hub.folder_of(training_formats.ambignq_full), is_folder=True
-    ),
+    "datasets": Format("", (*_AMBIGNQ, "used_queries", *hub.SPLITS), hub.write_folder, is_folder=True),
     "jsonl": Format(".jsonl", tuple(dump.TABLES), json_lines(dump.everything)),
 }
 

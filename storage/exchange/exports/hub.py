@@ -22,7 +22,7 @@ from core.errors import InputError
 from core.text import question_key
 from storage.exchange.consensus import RULE
 from storage.exchange.exports.tables import parquet_file
-from storage.exchange.exports.writing import Rows, Write
+from storage.exchange.exports.training_formats import ambignq_full
 from storage.exchange.filters import Filters, Names
 from storage.schema import tables
 from storage.schema.engine import now
@@ -76,24 +76,20 @@ def _rows(texts: Iterator[str]) -> Iterator[dict[str, Any]]:
         yield {**{name: row[name] for name, _ in FIELDS}, "used_queries": [q["query"] for q in row["used_queries"]]}
 
 
-def folder_of(rows: Rows) -> Write:
+def write_folder(session: Session, filters: Filters, names: Names, counts: Counter[str], out: Path) -> None:
     """Writes `data/SPLIT.parquet` for each split that has a row, and README.md.  Raises InputError where none has: that cannot be loaded."""
-
-    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: Path) -> None:
-        shape, files = schema(), dict[str, Callable[[dict[str, Any]], None]]()
-        (out / "data").mkdir()
-        with ExitStack() as stack:
-            for row in _rows(rows(session, filters, names, counts)):
-                split = split_of(row["question"])
-                if split not in files:
-                    files[split] = stack.enter_context(parquet_file(out / f"data/{split}.parquet", shape))
-                files[split](row)
-                counts[split] += 1
-        if not files:
-            raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
-        (out / "README.md").write_text(_card(session, filters.to_json(names), counts), encoding="utf-8")
-
-    return write
+    shape, files = schema(), dict[str, Callable[[dict[str, Any]], None]]()
+    (out / "data").mkdir()
+    with ExitStack() as stack:
+        for row in _rows(ambignq_full(session, filters, names, counts)):
+            split = split_of(row["question"])
+            if split not in files:
+                files[split] = stack.enter_context(parquet_file(out / f"data/{split}.parquet", shape))
+            files[split](row)
+            counts[split] += 1
+    if not files:
+        raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
+    (out / "README.md").write_text(_card(session, filters.to_json(names), counts), encoding="utf-8")
 
 
 def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> str:
