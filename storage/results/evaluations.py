@@ -173,11 +173,23 @@ class Evaluations(Part):
 
     @allowed_to("see evaluations")
     def group_means(self, evaluation_ids: Sequence[str], metric: str, grouping: Grouping) -> list[GroupMean]:
-        """Means of a metric for each source or kind of ambiguity; questions without one are left out."""
+        """Means of a metric for each source or kind of ambiguity; questions without one are left out.
+
+        Weighted, as by core.metrics.base.aggregate: values without weight do not count.
+        """
         column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[grouping]
+        mean = func.sum(_VALUE.value * _VALUE.weight) / func.nullif(func.sum(_VALUE.weight), 0.0)
+        query = (
+            select(_RUN.public_id, column, func.count(), mean)
+            .join(_VALUE, _VALUE.evaluation_id == _RUN.id)
+            .join(_ROW, (_ROW.evaluation_id == _VALUE.evaluation_id) & (_ROW.position == _VALUE.position))
+            .where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric == metric, column.is_not(None))
+            .group_by(_RUN.public_id, column)
+            .having(func.sum(_VALUE.weight) > 0)
+            .order_by(column)
+        )
         with self.reading() as session:
-            query = _means(column).where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric == metric, column.is_not(None))
-            return [GroupMean(*row) for row in session.execute(query.group_by(_RUN.public_id, column).order_by(column))]
+            return [GroupMean(*row) for row in session.execute(query)]
 
     # ------------------------------------------------------------ two runs
 
@@ -189,15 +201,15 @@ class Evaluations(Part):
         """
         check_page(limit, offset)
         with self.reading() as session:
-            query, value_a, value_b, position = _paired(_key(session, a), _key(session, b), metric)
-            query = query.order_by(func.abs(value_a - value_b).desc(), position).limit(limit).offset(offset)
+            query, difference, position = _paired(_key(session, a), _key(session, b), metric)
+            query = query.order_by(func.abs(difference).desc(), position).limit(limit).offset(offset)
             return [PairedRow(*row) for row in session.execute(query)]
 
     @allowed_to("see evaluations")
     def paired_values(self, a: str, b: str, metric: str, *, multi: bool = False) -> tuple[list[float], list[float]]:
         """The values of both runs on their common questions, in the order of the first one's file."""
         with self.reading() as session:
-            query, _, _, position = _paired(_key(session, a), _key(session, b), metric)
+            query, _, position = _paired(_key(session, a), _key(session, b), metric)
             rows = [row for row in session.execute(query.order_by(position)) if row.ambiguous or not multi]
             return [row[3] for row in rows], [row[4] for row in rows]
 
@@ -248,20 +260,8 @@ def _ordered(query: _Query, order: Order) -> _Query:
     return query.outerjoin(_VALUE, value).order_by(func.coalesce(_VALUE.value, 2.0), _ROW.position)
 
 
-def _means(group: Any) -> Select[Any]:
-    """Weighted means, as by core.metrics.base.aggregate: values without weight do not count."""
-    same_question = (_ROW.evaluation_id == _VALUE.evaluation_id) & (_ROW.position == _VALUE.position)
-    mean = func.sum(_VALUE.value * _VALUE.weight) / func.nullif(func.sum(_VALUE.weight), 0.0)
-    return (
-        select(_RUN.public_id, group, func.count(), mean)
-        .join(_VALUE, _VALUE.evaluation_id == _RUN.id)
-        .join(_ROW, same_question)
-        .having(func.sum(_VALUE.weight) > 0)
-    )
-
-
-def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], ColumnElement[float], ColumnElement[int]]:
-    """id, question, ambiguous and both values of each question that is the same in both runs."""
+def _paired(a: int, b: int, metric: str) -> tuple[Select[Any], ColumnElement[float], ColumnElement[int]]:
+    """(id, question, ambiguous and both values of each question that is the same in both runs; difference; position)."""
     row_a, row_b = aliased(_ROW), aliased(_ROW)
     value_a, value_b = aliased(_VALUE), aliased(_VALUE)
     query = (
@@ -271,7 +271,7 @@ def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], Col
         .join(value_b, (value_b.evaluation_id == row_b.evaluation_id) & (value_b.position == row_b.position))
         .where(row_a.evaluation_id == a, row_b.evaluation_id == b, value_a.metric == metric, value_b.metric == metric)
     )
-    return query, value_a.value.expression, value_b.value.expression, row_a.position.expression
+    return query, value_a.value.expression - value_b.value.expression, row_a.position.expression
 
 
 def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[str, Score]]]:
