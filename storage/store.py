@@ -82,10 +82,10 @@ class Store(StoreParts):
         super().__init__(self.database)
         self.database.check_file()  # records the identity of the file
 
-    def gated(self, gate: Callable[[Session], None]) -> Store:
-        """The same store, with `gate` called first in each transaction; what it raises ends it."""
+    def guarded(self, guard: Callable[[Session], None]) -> Store:
+        """The same store, with `guard` called first in each transaction; what it raises ends it."""
         store = copy.copy(self)
-        store.database = self.database.gated(gate)
+        store.database = self.database.guarded(guard)
         StoreParts.__init__(store, store.database)
         return store
 
@@ -108,7 +108,7 @@ class SessionStore(StoreParts):
     """
 
     def __init__(self, store: Store, current_visitor: Callable[[], Visitor | None]) -> None:
-        super().__init__(store.database.gated(_refuse))
+        super().__init__(store.database.guarded(_refuse))
         self._store, self._current_visitor = store, current_visitor
         for part in vars(self).values():
             if isinstance(part, Part):
@@ -118,7 +118,7 @@ class SessionStore(StoreParts):
         if action is None:
             _refuse()
         database = self.store_for(action).database  # type: ignore[arg-type]
-        if database.gate is not None:  # before anything else: some write a file first
+        if database.guard is not None:  # before anything else: some write a file first
             with database.reading():
                 pass
         return database
@@ -129,7 +129,7 @@ class SessionStore(StoreParts):
         return (
             self._store
             if role is None
-            else self._store.gated(partial(check_visitor, visitor=self._current_visitor(), needed=role))
+            else self._store.guarded(partial(check_visitor, visitor=self._current_visitor(), needed=role))
         )
 
     def allow(self, action: Name) -> None:

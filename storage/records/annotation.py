@@ -282,7 +282,7 @@ class FieldError(InputError):
 
 
 class SignInError(NotAllowedError):
-    """Name or password are wrong (it is not said which), or too many attempts: wait `seconds`."""
+    """Name or password are wrong (the message does not say which), or too many attempts: wait `seconds`."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds

@@ -296,7 +296,7 @@ _writer_queues: dict[str, Turns] = {}  # by URL: the writers of this process run
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
-    gate: Callable[[Session], None] | None = None
+    guard: Callable[[Session], None] | None = None
 
     def __init__(self, url: URL) -> None:
         self.url = url
@@ -337,11 +337,11 @@ class Database:
             self._queue.release()
 
     def _admit(self, session: Session) -> None:
-        """At the start of each transaction.  Raises ReplacedError, or what the gate raises."""
+        """At the start of each transaction.  Raises ReplacedError, or what the guard raises."""
         if self.watch is not None:
             self.watch.check_sometimes(session.connection().info)
-        if self.gate is not None:
-            self.gate(session)
+        if self.guard is not None:
+            self.guard(session)
 
     def check_file(self) -> None:
         """Raises ReplacedError where a SQLite file is not the one that was opened."""
@@ -366,10 +366,10 @@ class Database:
                 ) from error
             raise
 
-    def gated(self, gate: Callable[[Session], None]) -> Database:
-        """The same engine, with `gate` called first in each transaction; what it raises ends it."""
+    def guarded(self, guard: Callable[[Session], None]) -> Database:
+        """The same engine, with `guard` called first in each transaction; what it raises ends it."""
         database = copy.copy(self)
-        database.gate = gate
+        database.guard = guard
         return database
 
     def close(self) -> None:

@@ -112,8 +112,8 @@ class ProjectItem(Row):
     position: Mapped[int]
     gold: Mapped[dict[str, Any] | None]  # reference of a gold item
     references: Mapped[list[Any]] = mapped_column(deferred=True)  # annotations that the question file held
-    passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file brought some
-    # of its prediction, by whom it was added to the project: {"struck": positions, "added": texts}
+    passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file had some
+    # of its prediction, by the person who added it to the project: {"struck": positions, "added": texts}
     corrections: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     margin: Mapped[float | None]
     disagreement: Mapped[float | None]
@@ -200,7 +200,7 @@ class Task(Row):
     state: Mapped[TaskState]
     expires: Mapped[datetime | None]
     reason: Mapped[str]
-    seed: Mapped[int]  # of what is shuffled for this person
+    seed: Mapped[int]  # of the order that this person sees
     version: Mapped[int]  # of the last submission; 0: none
     seconds: Mapped[float]  # of all submissions
     created: Mapped[datetime]
