@@ -31,8 +31,9 @@ def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> 
     do(store, made, "Ada", "x", "y")
     do(store, made, "Bob", "y")
     sets = [s.content.annotation for s in store.submissions.submissions(made.id, "Mia")]  # type: ignore[union-attr]
-    said = ContributedQuestion(1, "q", "Who?", [], [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)])
-    assert {(group, person): correct for group, person, correct in holdings(said)} == {
+    statements = [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)]
+    question = ContributedQuestion(1, "q", "Who?", [], statements)
+    assert {(group, person): correct for group, person, correct in holdings(question)} == {
         (0, "Ada"): True,
         (1, "Ada"): True,
         (0, "Bob"): False,
