@@ -3,7 +3,7 @@
 The exit code is 0 only on success; an error is one line on stderr.  With `--json`, stdout holds one JSON object and nothing else.
 The database is set by AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
 
-Nobody signs in here: whoever runs these commands can read and write the database anyway.  Commands that change a project
+Nobody signs in here: a person who runs these commands can read and write the database anyway.  Commands that change a project
 act for a manager (--by), whose role is checked and who is named in the activity log.
 """
 
@@ -37,7 +37,7 @@ COMMANDS = (export, import_file, add_questions, snapshot, snapshots, answer, loo
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see {self.prog} --help)")
@@ -48,10 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, run: Run, help: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, description=help)
-        made.set_defaults(run=run)
-        made.add_argument("--json", action="store_true", help="print one JSON object")
-        return made
+        command_parser = commands.add_parser(name, help=help, description=help)
+        command_parser.set_defaults(run=run)
+        command_parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return command_parser
 
     for command in COMMANDS:
         command.add_parser(add)

@@ -6,8 +6,8 @@ Guarantees: 1. Each public method of a part is one transaction: all of it is sto
 transaction for the file, then one that notes it). 2. What a method acknowledged survives a kill of the process, and
 with SQLite's FULL synchronisation a power cut. 3. Values in and out are frozen dataclasses of core.types and
 storage.records.results; no ORM row leaves. 4. A save with equal content changes nothing, so pages may save at each rerun. 5.
-`find_...` may return None, `get_...` raises NotFoundError with the id. 6. Errors are core.errors: InputError (yours to
-mend), ConflictError (look at both versions), StorageError (the disk's or the file's).
+`find_...` may return None, `get_...` raises NotFoundError with the id. 6. Errors are core.errors: InputError (correct the
+input), ConflictError (look at both versions), StorageError (the disk's or the file's).
 
 A Store may be shared by threads; processes each open their own.
 """
@@ -37,7 +37,6 @@ from storage.annotation.returns import Returns
 from storage.annotation.reviews import Reviews
 from storage.annotation.submissions import Submissions
 from storage.exchange.backup import Maintenance
-from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import Exports
 from storage.exchange.imports.importing import Imports
 from storage.results.evaluations import Evaluations
@@ -48,7 +47,7 @@ from storage.schema.engine import Database, Part, parse_url
 
 
 class StoreParts:
-    """What holds the methods; a function that takes it works for the operator and for a session."""
+    """The parts with the methods; a function that takes it works for the operator and for a session."""
 
     def __init__(self, database: Database) -> None:
         self.people = People(database)
@@ -65,7 +64,7 @@ class StoreParts:
         self.reviews = Reviews(database)
         self.assignments = Assignments(database)
         self.comments = Comments(database)
-        self.exports = Exports(database, FORMATS)
+        self.exports = Exports(database)
         self.imports = Imports(database)
         self.maintenance = Maintenance(database)
 
@@ -81,14 +80,14 @@ class Store(StoreParts):
         ensure_current(url)
         self.database = Database(parse_url(url))
         super().__init__(self.database)
-        self.database.check_file()  # from here on it is known which file this is
+        self.database.check_file()  # records the identity of the file
 
-    def gated(self, gate: Callable[[Session], None]) -> Store:
-        """The same store, with `gate` called first in each transaction; what it raises ends it."""
-        made = copy.copy(self)
-        made.database = self.database.gated(gate)
-        StoreParts.__init__(made, made.database)
-        return made
+    def guarded(self, guard: Callable[[Session], None]) -> Store:
+        """The same store, with `guard` called first in each transaction; what it raises ends it."""
+        store = copy.copy(self)
+        store.database = self.database.guarded(guard)
+        StoreParts.__init__(store, store.database)
+        return store
 
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
@@ -102,15 +101,15 @@ class Store(StoreParts):
 
 
 class SessionStore(StoreParts):
-    """A `Store` for the visitor that `who` names at each call (None: nobody is signed in).
+    """A `Store` for the visitor that `current_visitor` returns at each call (None: nobody is signed in).
 
-    A call raises SignedOutError where the visitor does not stand any more, NotAllowedError where the role is a lesser one than the
-    action's, the method is for the local operator, or it would act under another name; else it is the store's.
+    A call raises SignedOutError where the visitor is not signed in any more, NotAllowedError where the role is below the action's, the
+    method is for the local operator, or it would act under another name; else it is the store's.
     """
 
-    def __init__(self, store: Store, who: Callable[[], Visitor | None]) -> None:
-        super().__init__(store.database.gated(_refuse))
-        self._store, self._who = store, who
+    def __init__(self, store: Store, current_visitor: Callable[[], Visitor | None]) -> None:
+        super().__init__(store.database.guarded(_refuse))
+        self._store, self._current_visitor = store, current_visitor
         for part in vars(self).values():
             if isinstance(part, Part):
                 part.database_for = self._database_for
@@ -119,7 +118,7 @@ class SessionStore(StoreParts):
         if action is None:
             _refuse()
         database = self.store_for(action).database  # type: ignore[arg-type]
-        if database.gate is not None:  # before anything else: some write a file first
+        if database.guard is not None:  # before anything else: some write a file first
             with database.reading():
                 pass
         return database
@@ -127,15 +126,19 @@ class SessionStore(StoreParts):
     def store_for(self, action: Name) -> Store:
         """For a function of storage that takes a store: each of its transactions is checked for this action."""
         role = ACTIONS[action].role
-        return self._store if role is None else self._store.gated(partial(check_visitor, visitor=self._who(), least_role=role))
+        return (
+            self._store
+            if role is None
+            else self._store.guarded(partial(check_visitor, visitor=self._current_visitor(), least_role=role))
+        )
 
     def allow(self, action: Name) -> None:
-        """For what is done outside of the store.  Raises as a call."""
+        """Checks an action outside of the store.  Raises as a call."""
         with self.store_for(action).database.reading():
             pass
 
     def may(self, action: Name) -> bool:
-        """To draw only what can be done.  What is done is checked again."""
+        """Whether to offer an action; the action itself is checked again."""
         try:
             self.allow(action)
         except NotAllowedError:

@@ -81,7 +81,7 @@ def main() -> None:
     source.choose()
     where = leaderboard.filters()
     store = source.store()
-    total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MAX_RUNS, where=where)
+    total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MAX_RUNS, filters=where)
     view = st.segmented_control(
         "View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed"
     )

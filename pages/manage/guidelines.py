@@ -199,7 +199,7 @@ def _versions(project: Project) -> None:
         return
     with st.expander(f"Earlier versions ({len(versions) - 1})"):
         for old in versions[1:]:
-            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {escape(old.by)}]")
+            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {escape(old.author)}]")
             st.text(old.text)
             for example in old.examples:
                 st.caption(

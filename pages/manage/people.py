@@ -203,7 +203,7 @@ def activity(project: Project | None, who: str) -> None:
         rows = [
             {
                 "Time": f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}",
-                "Person": a.who,
+                "Person": a.person,
                 "Action": a.action,
                 "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
                 "Item": a.item[:8],

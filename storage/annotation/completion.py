@@ -25,7 +25,7 @@ from storage.annotation.tasks import lease_end, new_task, task_row
 from storage.records.annotation import ValidationWork
 from storage.records.enumerations import ItemState
 from storage.records.projects import AUTOMATIC
-from storage.results.standing import counted
+from storage.results.standing import counted_submissions
 from storage.schema import engine, tables, workbench
 
 
@@ -72,7 +72,7 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
         return [(f"file {n}", 0, a) for n, a in enumerate(all_from_json(Annotation, item.references), 1)]
     submission = workbench.Submission
     rows = session.execute(
-        counted(tables.Annotator.name, submission.version, submission.body)
+        counted_submissions(tables.Annotator.name, submission.version, submission.body)
         .join(tables.Annotator, tables.Annotator.id == submission.annotator_id)
         .where(submission.item_id == item.id, submission.stage == "generation")
         .order_by(workbench.Task.slot)

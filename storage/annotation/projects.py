@@ -267,4 +267,4 @@ class Projects(engine.Part):
 
 
 def _guidelines_record(row: workbench.Guideline, project: str, author: str) -> Guidelines:
-    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), by=author)
+    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), author=author)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import disagreement, set_of
 from core.metrics.calibration import margin
-from storage.results.standing import counted
+from storage.results.standing import counted_submissions
 from storage.schema import tables, workbench
 from storage.schema.base import Base
 
@@ -109,7 +109,7 @@ def _set_column(session: Session, name: str, values: Iterable[tuple[int, float |
 def _disagreements(session: Session, items: Sequence[int]) -> Iterable[tuple[int, float | None]]:
     link, answer, submission = workbench.ItemPrediction, tables.PredictedAnswer, workbench.Submission
     annotated: dict[int, list[list[list[str]]]] = {}
-    work = counted(submission.item_id, submission.body).where(
+    work = counted_submissions(submission.item_id, submission.body).where(
         submission.item_id.in_(list(items)), submission.stage == "generation"
     )
     for item, body in session.execute(work):

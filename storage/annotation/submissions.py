@@ -83,7 +83,8 @@ def _records(session: Session, rows: Sequence[Any]) -> list[Submission]:
     for event in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
         events[_work_key(event)].append(record_of(Interaction, event))
     return [
-        _record(row.Submission, row.Task, names_of(row), InteractionLog.of(events[_work_key(row.Submission)])) for row in rows
+        _record(row.Submission, row.Task, names_of(row), InteractionLog.from_events(events[_work_key(row.Submission)]))
+        for row in rows
     ]
 
 

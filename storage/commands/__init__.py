@@ -1,1 +1,1 @@
-"""The commands of `python -m storage`, a file each: `add_parser`, and `run`, which gives what is printed."""
+"""The commands of `python -m storage`: one module each, with `add_parser`, and `run`, which returns the printed result."""

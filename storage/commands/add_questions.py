@@ -12,8 +12,8 @@ from storage.store import Store
 
 def run(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        by, project = managed(store, args)
-        report = store.intake.add_items(by, project.id, questions_to_annotate(args.file), gold=args.gold)
+        manager, project = managed(store, args)
+        report = store.intake.add_items(manager, project.id, questions_to_annotate(args.file), gold=args.gold)
     body = {"project": project.id, "added": report.added, "known": report.known, "linked": report.linked}
     words = f"{project.name}: {report.added} questions added, {report.known} already in the project or listed twice"
     return body, f"{words}; {report.linked} predictions linked"

@@ -19,34 +19,36 @@ def run(url: str, args: argparse.Namespace) -> Result:
     quiet_libraries()  # before a model imports them
     settings = Settings.from_env()
     with Store(url) as store:
-        by, project = managed(store, args)
+        manager, project = managed(store, args)
         engine = make_engine(settings)
-        options = engine.options(clarify=args.clarify)
+        options, corpus = engine.options(clarify=args.clarify), args.corpus or project.corpus or None
 
         def build(own_passages: bool) -> AnsweringSystem:
-            return engine.system(args.system, args.corpus or project.corpus or None, options, own_passages=own_passages)
+            return engine.system(args.system, corpus, options, own_passages=own_passages)
 
         with connected(args.ray, settings) as cluster:
             elsewhere = None
             if cluster is not None:
                 from core.cluster.jobs import answering
 
-                elsewhere = answering(cluster, args.system, args.corpus or project.corpus or None, options, build)
-            run, told = Answering(store, project, args.system, by, build, args.limit, elsewhere, args.batch), Progress()
-            run.answer_items(on_item=lambda: told(f"answering: {run.stage}", run.part))
-    if run.failures and not run.answered:
-        raise AmbiscopeError(f"every question failed; first failure: '{run.failed[0][0][:80]}': {run.failed[0][1]}")
+                elsewhere = answering(cluster, args.system, corpus, options, build)
+            job = Answering(store, project, args.system, manager, build, args.limit, elsewhere, args.batch)
+            progress = Progress()
+            job.answer_items(on_item=lambda: progress(f"answering: {job.stage}", job.part))
+    failure = f"'{job.failed[0][0][:80]}': {job.failed[0][1]}" if job.failures else ""
+    if failure and not job.answered:
+        raise AmbiscopeError(f"every question failed; first failure: {failure}")
     body = {
         "project": project.id,
         "system": args.system,
-        "answered": run.answered,
-        "linked": run.linked,
-        "failed": run.failures,
-        "failures": [{"question": question, "reason": reason} for question, reason in run.failed],
+        "answered": job.answered,
+        "linked": job.linked,
+        "failed": job.failures,
+        "failures": [{"question": question, "reason": reason} for question, reason in job.failed],
     }
-    words = f"{project.name}: {run.answered} questions answered by {args.system}; {run.linked} predictions linked"
-    if run.failures:
-        words += f"; {run.failures} could not be answered, the first one '{run.failed[0][0][:80]}': {run.failed[0][1]}"
+    words = f"{project.name}: {job.answered} questions answered by {args.system}; {job.linked} predictions linked"
+    if failure:
+        words += f"; {job.failures} could not be answered, the first one {failure}"
     return body, words
 
 

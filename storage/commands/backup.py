@@ -12,8 +12,8 @@ from storage.store import Store
 def run(url: str, args: argparse.Namespace) -> Result:
     refuse_missing(url)
     with Store(url) as store:
-        made = store.maintenance.backup(args.file)
-    return made.to_json(), f"{made.file}: {made.bytes} bytes, verified"
+        manifest = store.maintenance.backup(args.file)
+    return manifest.to_json(), f"{manifest.file}: {manifest.bytes} bytes, verified"
 
 
 def add_parser(add: Add) -> None:

@@ -1,10 +1,10 @@
-"""What several commands share: their results, the options of filters and of managers, progress."""
+"""Shared by several commands: their results, the options of filters and of managers, progress."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,16 +20,16 @@ Run = Callable[[str, argparse.Namespace], Result]  # (the database's URL, argume
 Add = Callable[[str, Run, str], argparse.ArgumentParser]  # (name, run, help)
 
 
-def counted(counts: dict[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items()) or "nothing"
 
 
 def _day(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 2026-01-31 or 2026-01-31T12:00:00+00:00") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +56,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def filters_of(store: Store, args: argparse.Namespace) -> Filters:
-    project = args.project
-    named = store.projects.find_project_named(project) if project else None
+    project = store.projects.find_project_named(args.project) if args.project else None
     return Filters(
         annotators=tuple(args.annotator),
         system=args.system,
@@ -65,7 +64,7 @@ def filters_of(store: Store, args: argparse.Namespace) -> Filters:
         minimum_agreement=args.min_agreement,
         since=args.since,
         until=args.until,
-        project=named.id if named else project,
+        project=project.id if project else args.project,
         pseudonyms=args.pseudonyms,
         weighted=args.weighted,
     )
@@ -80,10 +79,10 @@ def add_manager(command: argparse.ArgumentParser) -> None:
 
 
 def managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
-    """(who asks, the project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
-    by = args.by or Settings.from_env().annotator
-    store.people.require(by, "manager")
-    return by, store.projects.find_project_named(args.project) or store.projects.get_project(args.project)
+    """(manager, project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
+    manager = args.by or Settings.from_env().annotator
+    store.people.require(manager, "manager")
+    return manager, store.projects.find_project_named(args.project) or store.projects.get_project(args.project)
 
 
 class Progress:
@@ -92,11 +91,11 @@ class Progress:
     def __init__(self) -> None:
         self.last: tuple[str, int] = ("", -1)
 
-    def __call__(self, what: str, share: float | None) -> None:
-        tenth = (what.partition(":")[0], -1 if share is None else int(10 * share))
+    def __call__(self, text: str, share: float | None) -> None:
+        tenth = (text.partition(":")[0], -1 if share is None else int(10 * share))
         if tenth != self.last:
             self.last = tenth
-            print(what, file=sys.stderr, flush=True)
+            print(text, file=sys.stderr, flush=True)
 
 
 def refuse_missing(url: str) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from storage.commands.base import Add, Result, add_filters, counted, filters_of
+from storage.commands.base import Add, Result, add_filters, filters_of, format_counts
 from storage.exchange.exports.formats import FORMATS
 from storage.store import Store
 
 
 def run(url: str, args: argparse.Namespace) -> Result:
     with Store(url) as store:
-        made = store.exports.export(args.format, args.out, filters=filters_of(store, args))
-    return made.to_json(), f"{args.out}: {counted(dict(made.counts))} ({made.bytes} bytes, manifest beside it)"
+        manifest = store.exports.export(args.format, args.out, filters=filters_of(store, args))
+    words = f"{args.out}: {format_counts(manifest.counts)} ({manifest.bytes} bytes, manifest beside it)"
+    return manifest.to_json(), words
 
 
 def add_parser(add: Add) -> None:

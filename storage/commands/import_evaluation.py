@@ -17,9 +17,9 @@ def run(url: str, args: argparse.Namespace) -> Result:
     if not folder.is_absolute() and not folder.is_dir():
         folder = Settings.from_env().runs_dir / folder
     with Store(url) as store:
-        made = import_run(store.evaluations, folder, args.label)
-    words = "stored" if made.new else "already stored"
-    return asdict(made), f"{folder}: {words}, {made.system}, {made.n} questions"
+        imported = import_run(store.evaluations, folder, args.label)
+    words = "stored" if imported.new else "already stored"
+    return asdict(imported), f"{folder}: {words}, {imported.system}, {imported.n} questions"
 
 
 def add_parser(add: Add) -> None:

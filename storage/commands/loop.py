@@ -17,30 +17,28 @@ from storage.store import Store
 def run(url: str, args: argparse.Namespace) -> Result:
     settings = Settings.from_env()
     with Store(url) as store:
-        given = vars(args) | {"filters": filters_of(store, args), "replay": None if args.no_replay else args.replay}
-        options = LoopOptions(**{field.name: given[field.name] for field in fields(LoopOptions)})
+        values = vars(args) | {"filters": filters_of(store, args), "replay": None if args.no_replay else args.replay}
+        options = LoopOptions(**{field.name: values[field.name] for field in fields(LoopOptions)})
         if args.snapshot is not None and not options.filters.empty:
             raise InputError("filters do not apply to an existing snapshot; leave them out, or let the loop take a snapshot")
-        before = signal.signal(signal.SIGTERM, _ended)  # so that the process that trains ends too
+        before = signal.signal(signal.SIGTERM, _stop)  # so that the process that trains ends too
         try:
-            made = run_loop(store, settings, options, progress=Progress())
+            result = run_loop(store, settings, options, progress=Progress())
         finally:
             signal.signal(signal.SIGTERM, before)
-    left = (
-        f"{made.left_out} questions were left out because the model was trained on them"
-        if made.left_out
-        else "no question was left out"
-    )
-    return made.to_json(), f"{made.words()}\n{left}; checkpoint {made.checkpoint}; evaluations {made.before}, {made.after}"
+    left_out = f"{result.left_out} questions were" if result.left_out else "no question was"
+    reason = " because the model was trained on them" if result.left_out else ""
+    outcome = f"checkpoint {result.checkpoint}; evaluations {result.before}, {result.after}"
+    return result.to_json(), f"{result.words()}\n{left_out} left out{reason}; {outcome}"
 
 
-def _ended(_number: int, _frame: object) -> None:
+def _stop(_number: int, _frame: object) -> None:
     raise CancelledError("the loop was stopped; run the same command again to resume it")
 
 
 def add_parser(add: Add) -> None:
-    about = "train the answering model on the judgments of a snapshot, and evaluate it before and after on other questions"
-    loop = add("loop", run, about)
+    summary = "train the answering model on the judgments of a snapshot, and evaluate it before and after on other questions"
+    loop = add("loop", run, summary)
     loop.add_argument(
         "--out",
         required=True,

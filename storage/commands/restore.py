@@ -10,9 +10,9 @@ from storage.exchange.backup import restore
 
 
 def run(url: str, args: argparse.Namespace) -> Result:
-    kept = restore(url, args.file)
-    words = f"restored {args.file}" + (f"; the previous database is kept in {kept}" if kept else "")
-    return {"restored": str(args.file), "kept": str(kept) if kept else None}, words
+    previous = restore(url, args.file)
+    words = f"restored {args.file}" + (f"; the previous database is kept in {previous}" if previous else "")
+    return {"restored": str(args.file), "kept": str(previous) if previous else None}, words
 
 
 def add_parser(add: Add) -> None:

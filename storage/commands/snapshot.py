@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.settings import Settings
-from storage.commands.base import Add, Result, add_filters, counted, filters_of
+from storage.commands.base import Add, Result, add_filters, filters_of, format_counts
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
 from storage.store import Store
@@ -15,19 +15,19 @@ def run(url: str, args: argparse.Namespace) -> Result:
     folder = Settings.from_env().home / "snapshots"
     formats = tuple(args.format) or SNAPSHOT_FORMATS
     with Store(url) as store:
-        made = store.exports.take_snapshot(folder, filters=filters_of(store, args), formats=formats, note=args.note)
-    counts = made.counts.get("training") or next(iter(made.counts.values()))
-    where = folder / f"{made.number:04d}"
-    return made.to_json() | {"folder": str(where)}, f"snapshot {made.number} in {where}: {counted(dict(counts))}"
+        snapshot = store.exports.take_snapshot(folder, filters=filters_of(store, args), formats=formats, note=args.note)
+    counts = snapshot.counts.get("training") or next(iter(snapshot.counts.values()))
+    path = folder / f"{snapshot.number:04d}"
+    return snapshot.to_json() | {"folder": str(path)}, f"snapshot {snapshot.number} in {path}: {format_counts(counts)}"
 
 
 def add_parser(add: Add) -> None:
     files = [name for name, format in FORMATS.items() if not format.is_folder]
-    aside = [name for name in files if name not in SNAPSHOT_FORMATS]
+    others = [name for name in files if name not in SNAPSHOT_FORMATS]
     snap = add(
         "snapshot",
         run,
-        f"take a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(aside)} only if --format names them",
+        f"take a numbered export that never changes: {', '.join(SNAPSHOT_FORMATS)}; {' and '.join(others)} only if --format names them",
     )
     snap.add_argument(
         "--format",

@@ -1,1 +1,1 @@
-"""What goes out and comes in: votes and consensus, the dump, backups; exports and imports in folders of their own."""
+"""Votes and consensus, the dump, backups; exports and imports in folders of their own."""

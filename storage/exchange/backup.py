@@ -1,4 +1,4 @@
-"""Backups, restoring, health: what keeps people's words safe."""
+"""Backups, restoring and health of the database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 from alembic.runtime.migration import MigrationContext
-from filelock import FileLock, Timeout
 from sqlalchemy import func, select
 
 from core.disk import replacing
@@ -22,16 +21,16 @@ from storage.records.results import Health, Manifest
 from storage.schema import tables
 from storage.schema.base import Base
 from storage.schema.creation import (
-    LOCK_SECONDS,
     backup_name,
     copy_database,
+    creation_lock,
     ensure_current,
     head,
     revision_of,
     row_counts,
     verify,
 )
-from storage.schema.engine import DamagedError, Part, ReplacedError, explain, now, parse_url, sqlite_path
+from storage.schema.engine import DamagedError, Part, ReplacedError, now, parse_url, sqlite_path, storage_errors
 from storage.schema.integrity import check_backup
 
 STALE_BACKUP_DAYS = 7
@@ -71,36 +70,31 @@ class Maintenance(Part):
     @allowed_to("back up")
     def health(self, *, full: bool = False) -> Health:
         """State of the database.  `full`: also foreign keys and every index (slower than the quick check).  Raises
-        nothing for damage: it stands in `integrity`.
+        nothing for damage: it is in `integrity`.
         """
-        size = 0
-        integrity, journal, library, warnings = "ok", "", "", []
-        revision, age, replaced = "", None, False
+        path, warnings = self.database.path, []
+        size, integrity, journal, revision, age, replaced = 0, "ok", "", "", None, False
         try:
             self.database.check_file()
-            if self.database.path is not None:
-                size = sum(p.stat().st_size for p in (self.database.path, Path(f"{self.database.path}-wal")) if p.exists())
-                library = sqlite3.sqlite_version
-                with self.reading() as session:
-                    link = session.connection()
-                    journal = str(link.exec_driver_sql("PRAGMA journal_mode").scalar())
+            with self.reading() as session:
+                connection = session.connection()
+                if path is not None:
+                    size = sum(p.stat().st_size for p in (path, Path(f"{path}-wal")) if p.exists())
+                    journal = str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
                     check = "integrity_check" if full else "quick_check"
-                    integrity = str(link.exec_driver_sql(f"PRAGMA {check}(1)").scalar())
-                    orphan = link.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
+                    integrity = str(connection.exec_driver_sql(f"PRAGMA {check}(1)").scalar())
+                    orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").first() if full else None
                     if integrity == "ok" and orphan is not None:
                         integrity = f"row {orphan[1]} of {orphan[0]} refers to a missing row of {orphan[2]}"
-            elif self.database.url.get_backend_name() == "postgresql":
-                with self.reading() as session:
-                    size = int(
-                        session.connection().exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0
-                    )
-            with self.reading() as session:
-                revision = MigrationContext.configure(session.connection()).get_current_revision() or ""
+                elif self.database.url.get_backend_name() == "postgresql":
+                    size = int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0)
+                revision = MigrationContext.configure(connection).get_current_revision() or ""
                 last = session.scalar(select(func.max(tables.Export.created)).filter_by(format="backup"))
                 age = (now() - last).total_seconds() if last else None
         except StorageError as e:
             integrity, replaced = str(e), isinstance(e, ReplacedError)
-        if self.database.path is not None and not replaced:
+        library = sqlite3.sqlite_version if path is not None else ""
+        if path is not None and not replaced:
             if sqlite3.sqlite_version_info < WAL_RACE_FIXED:
                 fixed = ".".join(map(str, WAL_RACE_FIXED))
                 warnings.append(
@@ -127,8 +121,8 @@ class Maintenance(Part):
 
 
 def restore(url: str, file: Path) -> Path | None:
-    """Puts a backup in the place of the database, as one transaction where the present one is intact; returns where
-    that one went.
+    """Puts a backup in the place of the database, as one transaction where the present one is intact; returns the path of
+    that one.
 
     What was there is kept: an intact database as a backup, a damaged one renamed.  Raises InputError for a missing
     file, NewerDatabaseError, StorageError (a backup of an earlier schema, damaged, or with other tables than its schema has, disk
@@ -142,35 +136,25 @@ def restore(url: str, file: Path) -> Path | None:
     if path.exists() and file.samefile(path):
         raise InputError(f"{file} is the database itself; name a backup")
     check_backup(file)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
-            kept = _exchange(file, path)
-    except Timeout:
-        raise StorageError(
-            f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s: nothing was changed"
-        ) from None
-    except sqlite3.Error as e:
-        raise explain(e, f"{file} -> {path}") from e
-    except OSError as e:
-        raise StorageError(f"{path}: cannot be written ({e.strerror or e})") from e
+    with creation_lock(path), storage_errors(f"{file} -> {path}"):
+        previous = _exchange(file, path)
     ensure_current(url)
-    return kept
+    return previous
 
 
 def _exchange(file: Path, path: Path) -> Path | None:
-    """Puts `file` in the place of `path`; what was there is kept, and where is returned."""
+    """Puts `file` in the place of `path`; returns the path to which the previous database went, None where there was none."""
     try:
-        kept = backup_name(path, "before-restore") if revision_of(path) is not None else None
-        if kept is not None:
-            copy_database(path, kept)
+        previous = backup_name(path, "before-restore") if revision_of(path) is not None else None
+        if previous is not None:
+            copy_database(path, previous)
     except DamagedError:
-        kept = backup_name(path, "damaged")
-        with replacing(path) as fresh:
-            copy_database(file, fresh)  # before anything is moved: a full disk stops it here
-            _unseal(fresh)
-            _keep_damaged(path, kept)
-        return kept
+        previous = backup_name(path, "damaged")
+        with replacing(path) as draft:
+            copy_database(file, draft)  # before anything is moved: a full disk stops it here
+            _unseal(draft)
+            _keep_damaged(path, previous)
+        return previous
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     # SQLite's own backup call is one write transaction on the target: programs that have it open see all of it or nothing
@@ -178,7 +162,7 @@ def _exchange(file: Path, path: Path) -> Path | None:
         source.backup(target)
         verify(target, str(path), row_counts(source))
     _unseal(path)
-    return kept
+    return previous
 
 
 def _unseal(path: Path) -> None:
@@ -189,14 +173,14 @@ def _unseal(path: Path) -> None:
         connection.commit()
 
 
-def _keep_damaged(path: Path, kept: Path) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
+def _keep_damaged(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(path, kept)
+        os.link(path, target)
     except OSError:  # a file system without hard links
-        with replacing(kept) as draft:
+        with replacing(target) as draft:
             shutil.copy2(path, draft)
     for tail in ("-wal", "-shm"):  # a stale log would be played into the restored file
         log = path.with_name(path.name + tail)
         if log.exists():
-            log.replace(kept.with_name(kept.name + tail))
+            log.replace(target.with_name(target.name + tail))

@@ -1,6 +1,6 @@
-"""What several people's labels and answer sets come to.  Pure functions over plain records; the rules stand in RULE.
+"""The consensus of several people's labels and answer sets.  Pure functions over plain records; RULE states the rules.
 
-Answers are told apart by `core.text.answer_key`.
+Answers are distinguished by `core.text.answer_key`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RULE = (
     "the error rates of its author say (Dawid and Skene 1979): log P(word | the answer is correct) / P(word | it is not); of a person with few "
     "shared answers, as of everybody together."
 )
-# of "correct" and of "not correct", by person; "" for whom nothing is known
+# of "correct" and of "not correct", by person; "" for people without weights of their own
 Weights = Mapping[str, tuple[float, float]]
 EQUAL: Weights = {"": (1.0, -1.0)}
 
@@ -66,6 +66,17 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class ContributedQuestion:
+    """A question with everybody's votes and annotations.  `id`: its row."""
+
+    id: int
+    public_id: str
+    text: str
+    votes: list[Vote] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Consensus:
     answers: tuple[tuple[str, ...], ...]  # alias lists
     negatives: tuple[str, ...]
@@ -74,58 +85,55 @@ class Consensus:
 
 def latest(votes: Iterable[Vote]) -> dict[tuple[str, str], Vote]:
     """(annotator, answer key) -> their latest vote, in the order of the first one; duplicates are no votes."""
-    found: dict[tuple[str, str], Vote] = {}
+    latest_votes: dict[tuple[str, str], Vote] = {}
     for vote in votes:
         if vote.label == "duplicate":
             continue
         key = (vote.annotator, answer_key(vote.answer))
-        if key not in found or found[key].updated <= vote.updated:
-            found[key] = vote
-    return found
+        if key not in latest_votes or latest_votes[key].updated <= vote.updated:
+            latest_votes[key] = vote
+    return latest_votes
 
 
-def duplicates(votes: Iterable[Vote], standing: Mapping[tuple[str, str], Vote]) -> Iterator[tuple[str, str, Vote]]:
-    """(annotator, answer key, vote) of the answers that somebody called a duplicate and gave no other label.
+def duplicates(votes: Iterable[Vote], latest_votes: Mapping[tuple[str, str], Vote]) -> Iterator[Vote]:
+    """The votes for "duplicate" of people who gave the answer no other label.
 
-    `standing`: what `latest` found.  A rejected suggestion is none: that it is a duplicate may be why it was rejected.
+    `latest_votes`: of `latest`.  A rejected suggestion is no other label: that it is a duplicate may be why it was rejected.
     """
     for vote in votes:
-        key = answer_key(vote.answer)
-        other = standing.get((vote.annotator, key))
-        if vote.label == "duplicate" and (other is None or other.soft):
-            yield vote.annotator, key, vote
+        labelled = latest_votes.get((vote.annotator, answer_key(vote.answer)))
+        if vote.label == "duplicate" and (labelled is None or labelled.soft):
+            yield vote
 
 
 def form_of(text: str, answers: Mapping[int, Sequence[str]]) -> int | None:
-    """Which of these answers (number -> aliases) a duplicate says again: the only one whose words contain its or are part of them."""
-    found = [number for number, aliases in answers.items() if shares_words(text, aliases)]
-    return found[0] if len(found) == 1 else None
+    """Which of these answers (number -> aliases) a duplicate repeats: the only one whose words contain its words or are part of them."""
+    matches = [number for number, aliases in answers.items() if shares_words(text, aliases)]
+    return matches[0] if len(matches) == 1 else None
 
 
-def own_statements(statements: Iterable[Statement]) -> dict[str, Annotation]:
-    """Annotator -> the annotation that stands: validation before generation."""
-    found: dict[str, Annotation] = {}
-    for statement in sorted(statements, key=lambda s: s.stage == "validation"):  # stable: the later one replaces
-        found[statement.annotator] = statement.annotation
-    return found
+def annotations_by_person(statements: Iterable[Statement]) -> dict[str, Annotation]:
+    """Annotator -> their annotation; their validation replaces their generation."""
+    return {s.annotator: s.annotation for s in sorted(statements, key=lambda s: s.stage == "validation")}
 
 
 def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[Statement], prompt: str) -> Annotation | None:
-    """One annotator's answer set: their own pairs, then the answers that they judged correct.  None when nothing is left.
+    """One annotator's answer set: their own pairs, then the answers that they judged correct.  None when it is empty.
 
     A judged answer that is an alias of an earlier pair adds nothing new, a duplicate is an alias (see RULE).  A pair without a
     disambiguated question gets the prompt question.
     """
-    own = own_statements(s for s in statements if s.annotator == annotator).get(annotator)
-    pairs = [QAPair(p.question.strip() or prompt, p.answers, p.passage_ids) for p in (own.pairs if own else ())]
-    seen = {answer_key(alias) for pair in pairs for alias in pair.answers}
+    annotation = annotations_by_person(s for s in statements if s.annotator == annotator).get(annotator)
+    pairs = [QAPair(p.question.strip() or prompt, p.answers, p.passage_ids) for p in (annotation.pairs if annotation else ())]
+    annotated_keys = {answer_key(alias) for pair in pairs for alias in pair.answers}
     surfaces: dict[str, list[str]] = {}
     questions: dict[str, str] = {}
-    standing = latest(v for v in votes if v.annotator == annotator)
+    votes = [v for v in votes if v.annotator == annotator]
+    latest_votes = latest(votes)
     for vote in votes:
         key = answer_key(vote.answer)
-        held = standing.get((annotator, key))
-        if vote.annotator != annotator or held is None or held.label != "correct" or key in seen:
+        latest_vote = latest_votes.get((annotator, key))
+        if latest_vote is None or latest_vote.label != "correct" or key in annotated_keys:
             continue
         forms = surfaces.setdefault(key, [])
         forms += [form for form in (vote.answer, *vote.aliases) if form not in forms]
@@ -134,16 +142,17 @@ def annotation_of(annotator: str, votes: Sequence[Vote], statements: Sequence[St
     if not pairs:
         return None
     answers = {number: pair.answers for number, pair in enumerate(pairs)}
-    known = {answer_key(alias) for pair in pairs for alias in pair.answers}
-    for _, key, vote in duplicates((v for v in votes if v.annotator == annotator), standing):
-        target = form_of(vote.answer, answers) if key not in known else None
+    used_keys = {answer_key(alias) for pair in pairs for alias in pair.answers}
+    for vote in duplicates(votes, latest_votes):
+        target = form_of(vote.answer, answers) if answer_key(vote.answer) not in used_keys else None
         if target is not None and vote.answer not in pairs[target].answers:
             pairs[target] = replace(pairs[target], answers=(*pairs[target].answers, vote.answer))
     return Annotation("single" if len(pairs) == 1 else "multiple", tuple(pairs))
 
 
-def validated(statements: Iterable[Statement]) -> bool:
-    return any(s.stage == "validation" for s in statements)
+def final_statements(statements: Sequence[Statement]) -> Sequence[Statement]:
+    """The validations where there are any, else all."""
+    return [s for s in statements if s.stage == "validation"] or statements
 
 
 def agreement_of(votes: Sequence[Vote], statements: Sequence[Statement], prompt: str) -> float | None:
@@ -151,12 +160,10 @@ def agreement_of(votes: Sequence[Vote], statements: Sequence[Statement], prompt:
 
     An annotator who holds nothing correct has the empty set.
     """
-    before = [s for s in statements if s.stage != "validation"] or list(statements)
+    before = [s for s in statements if s.stage != "validation"] or statements
     names = sorted({v.annotator for v in votes} | {s.annotator for s in before})
-    sets = []
-    for name in names:
-        own = annotation_of(name, votes, before, prompt)
-        sets.append(answer_set(own) if own is not None else ())
+    annotations = [annotation_of(name, votes, before, prompt) for name in names]
+    sets = [answer_set(a) if a is not None else () for a in annotations]
     values = [set_f1(a, b) for i, a in enumerate(sets) for b in sets[:i]]
     return sum(values) / len(values) if values else None
 
@@ -165,89 +172,85 @@ class _Groups:
     """Answers joined by the aliases that people gave them."""
 
     def __init__(self) -> None:
-        self.of: dict[str, int] = {}  # answer key -> group
+        self.group_of: dict[str, int] = {}  # by answer key
         self.surfaces: list[list[str]] = []
 
-    def join(self, texts: Sequence[str]) -> int:
+    def join(self, texts: Sequence[str]) -> None:
         """One group for these aliases; groups that they connect become one."""
         keys = [answer_key(t) for t in texts]
-        known = sorted({self.of[k] for k in keys if k in self.of})
-        if known:
-            target = known[0]
-        else:
-            target = len(self.surfaces)
+        target, *others = sorted({self.group_of[k] for k in keys if k in self.group_of}) or [len(self.surfaces)]
+        if target == len(self.surfaces):
             self.surfaces.append([])
-        for other in known[1:]:
+        for other in others:
             self.surfaces[target] += self.surfaces[other]
             self.surfaces[other] = []
-            for key in [k for k, g in self.of.items() if g == other]:
-                self.of[key] = target
+            for key in [k for k, g in self.group_of.items() if g == other]:
+                self.group_of[key] = target
         for text, key in zip(texts, keys, strict=True):
-            self.of[key] = target
+            self.group_of[key] = target
             if text not in self.surfaces[target]:
                 self.surfaces[target].append(text)
-        return target
 
     def move(self, text: str, target: int) -> None:
         """This text, and the answer that it alone is where it is one, become a form of the answer `target`."""
         key = answer_key(text)
-        own = self.of.get(key)
+        source = self.group_of.get(key)
         forms = [text]
-        if own is not None:
-            forms = list(dict.fromkeys([*self.surfaces[own], text]))
-            self.surfaces[own] = []
-        self.of[key] = target
+        if source is not None:
+            forms = list(dict.fromkeys([*self.surfaces[source], text]))
+            self.surfaces[source] = []
+        self.group_of[key] = target
         self.surfaces[target] += [form for form in forms if form not in self.surfaces[target]]
 
-    def alone(self, text: str) -> bool:
+    def is_alone(self, text: str) -> bool:
         """No other answer was joined to it."""
         key = answer_key(text)
-        return key not in self.of or all(answer_key(form) == key for form in self.surfaces[self.of[key]])
+        return key not in self.group_of or all(answer_key(form) == key for form in self.surfaces[self.group_of[key]])
 
 
-def holdings(one: Said) -> Iterator[tuple[int, str, bool]]:
-    """(answer, person, whether they hold it correct) for every person with a word on it: who wrote an answer set, before validation or in it,
-    holds no other answer correct."""
-    said = [replace(s, stage="generation") for s in sorted(one.statements, key=lambda s: s.stage == "validation")]
-    groups, stance, _ = _stances(one.votes, said)
-    for annotator in own_statements(said):
-        for group in set(groups.of.values()):
+def holdings(question: ContributedQuestion) -> Iterator[tuple[int, str, bool]]:
+    """(answer, person, whether they hold it correct) for every person with a vote on it: a person who wrote an answer set, before
+    validation or in it, holds no other answer correct."""
+    statements = [replace(s, stage="generation") for s in sorted(question.statements, key=lambda s: s.stage == "validation")]
+    groups, stance, _ = _stances(question.votes, statements)
+    for annotator in annotations_by_person(statements):
+        for group in set(groups.group_of.values()):
             stance.setdefault((group, annotator), False)
     yield from ((group, annotator, correct) for (group, annotator), correct in stance.items())
 
 
 def _stances(votes: Sequence[Vote], statements: Sequence[Statement]) -> tuple[_Groups, dict[tuple[int, str], bool], set[int]]:
-    """The answers; (answer, annotator) -> correct; and the answers that somebody called wrong in so many words."""
-    final = validated(statements)
-    own = own_statements(s for s in statements if not final or s.stage == "validation")
+    """The answers; (answer, annotator) -> correct; and the answers that somebody labelled as wrong."""
+    final = final_statements(statements)
+    annotations = annotations_by_person(final)
     groups = _Groups()
-    for annotation in own.values():
+    for annotation in annotations.values():
         for pair in annotation.pairs:
             groups.join(pair.answers)
-    dropped = [p.answers for s in statements if final and s.stage != "validation" for p in s.annotation.pairs]
+    dropped = [pair.answers for s in statements if s not in final for pair in s.annotation.pairs]
     for aliases in dropped:
         groups.join(aliases)
-    standing = latest(votes)
-    for vote in standing.values():
+    latest_votes = latest(votes)
+    for vote in latest_votes.values():
         groups.join([vote.answer, *vote.aliases])
-    for vote in votes:  # one who holds an answer correct may have given its forms in several votes, in any order
-        held = standing.get((vote.annotator, answer_key(vote.answer)))
-        if held is not None and held.label == "correct":
+    for vote in votes:  # a person who holds an answer correct may have given its forms in several votes, in any order
+        latest_vote = latest_votes.get((vote.annotator, answer_key(vote.answer)))
+        if latest_vote is not None and latest_vote.label == "correct":
             groups.join([vote.answer, *vote.aliases])
 
     stance: dict[tuple[int, str], bool] = {}  # (group, annotator) -> correct
     firm: set[int] = set()
-    for (annotator, key), vote in standing.items():
-        group = groups.of[key]
+    for (annotator, key), vote in latest_votes.items():
+        group = groups.group_of[key]
         stance[group, annotator] = stance.get((group, annotator), False) or vote.label == "correct"
         if vote.label != "correct" and not vote.soft:
             firm.add(group)
-    for annotator in own if final else ():
+    for annotator in annotations:
         for aliases in dropped:
-            stance.setdefault((groups.of[answer_key(aliases[0])], annotator), False)
-    for annotator, annotation in own.items():
+            stance.setdefault((groups.group_of[answer_key(aliases[0])], annotator), False)
+    for annotator, annotation in annotations.items():
         for pair in annotation.pairs:
-            stance[(groups.of[answer_key(pair.answers[0])], annotator)] = True
+            stance[(groups.group_of[answer_key(pair.answers[0])], annotator)] = True
     return groups, stance, firm
 
 
@@ -258,59 +261,50 @@ def consensus(votes: Sequence[Vote], statements: Sequence[Statement], weights: W
     for (group, annotator), correct in stance.items():
         yes, no = weights.get(annotator, weights[""])
         balance[group] = balance.get(group, 0.0) + (yes if correct else no)
-    _add_duplicates(groups, list(duplicates(votes, latest(votes))), stance, balance)
-    kept = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
-    answers = [tuple(forms) for g, forms in kept if balance[g] > 0]
-    disputed = {groups.of[answer_key(v.answer)] for v in latest(votes).values() if v.label in DISPUTED}
+    latest_votes = latest(votes)
+    _add_duplicates(groups, duplicates(votes, latest_votes), stance, balance)
+    voted = [(g, forms) for g, forms in enumerate(groups.surfaces) if forms and g in balance]
+    answers = [tuple(forms) for g, forms in voted if balance[g] > 0]
+    disputed = {groups.group_of[answer_key(v.answer)] for v in latest_votes.values() if v.label in DISPUTED}
     correct_forms = [form for forms in answers for form in forms]
     negatives = [
         form
-        for g, forms in kept
+        for g, forms in voted
         if balance[g] < 0 and g not in disputed
         for form in forms
         if g in firm or not shares_words(form, correct_forms)
     ]
-    return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in kept))
+    return Consensus(tuple(answers), tuple(negatives), sum(balance[g] == 0 for g, _ in voted))
 
 
 def _add_duplicates(
     groups: _Groups,
-    said: Sequence[tuple[str, str, Vote]],
+    duplicate_votes: Iterable[Vote],
     stance: Mapping[tuple[int, str], bool],
     balance: Mapping[int, float],
 ) -> None:
-    """Duplicates become forms of what they say again.  After the vote: a guess from words must not decide which answer is correct."""
+    """Duplicates become forms of the answers that they repeat.  After the vote: a guess from words must not decide which answer is correct."""
     before = dict(enumerate(map(tuple, groups.surfaces)))
-    held: dict[str, dict[int, Sequence[str]]] = {}  # annotator -> the answers that they hold correct
+    correct_groups: dict[str, dict[int, Sequence[str]]] = {}  # annotator -> the answers that they hold correct
     for (group, annotator), correct in stance.items():
         if correct:
-            held.setdefault(annotator, {})[group] = before[group]
-    meant: dict[str, dict[str, int]] = {}  # answer key -> annotator -> the answer that it is a form of
+            correct_groups.setdefault(annotator, {})[group] = before[group]
+    targets: dict[str, dict[str, int]] = {}  # answer key -> annotator -> the answer that it is a form of
     texts: dict[str, str] = {}
-    for annotator, key, vote in said:
-        target = form_of(vote.answer, held.get(annotator, {}))
+    for vote in duplicate_votes:
+        key = answer_key(vote.answer)
+        target = form_of(vote.answer, correct_groups.get(vote.annotator, {}))
         if target is not None:
-            meant.setdefault(key, {})[annotator] = target
+            targets.setdefault(key, {})[vote.annotator] = target
             texts.setdefault(key, vote.answer)
-    for key, of in meant.items():
-        text, own = texts[key], groups.of.get(key)
-        (target, *others) = dict.fromkeys(of.values())
-        if others or own == target or balance[target] <= 0 or not groups.surfaces[target] or not groups.alone(text):
+    for key, target_of in targets.items():
+        text, source = texts[key], groups.group_of.get(key)
+        (target, *others) = dict.fromkeys(target_of.values())
+        if others or source == target or balance[target] <= 0 or not groups.surfaces[target] or not groups.is_alone(text):
             continue
         against = sum(
-            group == own and annotator not in of and (not correct or stance.get((target, annotator), False))
+            group == source and annotator not in target_of and (not correct or stance.get((target, annotator), False))
             for (group, annotator), correct in stance.items()
         )
-        if len(of) > against:
+        if len(target_of) > against:
             groups.move(text, target)
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Everything that people said of one question."""
-
-    id: int
-    public_id: str
-    text: str
-    votes: list[Vote] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)

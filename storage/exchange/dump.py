@@ -1,6 +1,6 @@
 """The whole database as JSON lines: a backup that moves between databases, read back into an empty one only.
 
-After the head, each line is a row: {"kind": its table, "row": {column: value}}, in an order in which what is referred to comes first.
+After the head, each line is a row: {"kind": its table, "row": {column: value}}, in an order in which referenced rows come first.
 Passwords and OpenID Connect subjects never leave the database, nor do sign-ins, failed or not, and the logs of files.
 """
 
@@ -43,14 +43,8 @@ def _columns(table: Table) -> dict[str, Column[Any]]:
 
 
 def everything(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
-    """The lines of a dump.  Of `filters` only the pseudonyms count; with them, unfinished drafts are left out."""
+    """The lines of a dump.  `filters` has no effect beyond the pseudonyms of `names`; with them, unfinished drafts are left out."""
     yield dumps({"kind": "ambiscope", "layout": LAYOUT})
-    for kind, line in _lines(session, names):
-        counts[kind] += 1
-        yield line
-
-
-def _lines(session: Session, names: Names) -> Iterator[tuple[str, str]]:
     for kind, table in TABLES.items():
         if kind == "draft" and names.pseudonyms:  # whatever a page put there, names too
             continue
@@ -61,12 +55,9 @@ def _lines(session: Session, names: Names) -> Iterator[tuple[str, str]]:
             row = dict(zip(columns, values, strict=True))
             if names.pseudonyms:
                 _rename(kind, row, names)
-            fields = (f'"{k}":{v if k in raw and v is not None else dumps(_plain(v))}' for k, v in row.items())
-            yield kind, f'{{"kind":"{kind}","row":{{{",".join(fields)}}}}}'
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+            texts = {k: v if k in raw and v else dumps(v.isoformat() if isinstance(v, datetime) else v) for k, v in row.items()}
+            counts[kind] += 1
+            yield f'{{"kind":"{kind}","row":{{{",".join(f"{dumps(k)}:{v}" for k, v in texts.items())}}}}}'
 
 
 def _rename(kind: str, row: Row, names: Names) -> None:
@@ -82,7 +73,7 @@ def _rename(kind: str, row: Row, names: Names) -> None:
 
 
 def check_line(line: Row) -> Row:
-    """A line after the head, as it is.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
+    """Returns a line after the head.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
     kind, row = line.get("kind"), line.get("row")
     if kind == "ambiscope":
         raise FormatError("the header occurs twice: two exports in one file")
@@ -96,9 +87,9 @@ def check_line(line: Row) -> Row:
         raise FormatError(f"{kind} has no such column", field=unknown[0][:40])
     for column in columns.values():
         _check_value(column, row.get(column.name))
-    for field, read in READERS.get(table.name, {}).items():
+    for field, reader in READERS.get(table.name, {}).items():
         if row.get(field) is not None:
-            _read(read, field, row)
+            _read(reader, field, row)
     return line
 
 
@@ -119,26 +110,26 @@ def _check_value(column: Column[Any], value: Any) -> None:
         if not isinstance(value, str):
             raise FormatError(f"expected text, found {type(value).__name__}", field=field)
         check_text(value, f"field '{field}'", limit=MAX_TEXT_CHARS)
-        allowed: tuple[str, ...] = next((c.info[field] for c in column.table.constraints if field in c.info), ())
-        if allowed and value not in allowed:
-            raise FormatError(f"expected one of {', '.join(allowed)}", field=field)
+        choices: tuple[str, ...] = next((c.info[field] for c in column.table.constraints if field in c.info), ())
+        if choices and value not in choices:
+            raise FormatError(f"expected one of {', '.join(choices)}", field=field)
     elif isinstance(value, bool) or not isinstance(value, int if kind.python_type is int else int | float):
         raise FormatError(f"expected a {'whole ' * (kind.python_type is int)}number", field=field)
 
 
 def _time(value: Any, field: str) -> datetime:
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise FormatError("expected a time such as 2026-01-31T12:00:00+00:00", field=field) from None
-    if found.tzinfo is None:
+    if time.tzinfo is None:
         raise FormatError("the time has no time zone", field=field)
-    return found
+    return time
 
 
-def _read(read: Callable[[Row], Any], field: str, row: Row) -> None:
+def _read(reader: Callable[[Row], Any], field: str, row: Row) -> None:
     try:
-        read(row)
+        reader(row)
     except FormatError as e:
         raise FormatError(e.problem, field=e.field or field) from None
     except AmbiscopeError as e:
@@ -152,18 +143,18 @@ def _text(field: str, limit: int) -> Callable[[Row], Any]:
 
 
 def _texts(field: str) -> Callable[[Row], Any]:
-    def read(row: Row) -> None:
+    def check(row: Row) -> None:
         if not all(isinstance(v, str) for v in row[field]):
             raise FormatError("expected a list of texts")
 
-    return read
+    return check
 
 
 def _content(row: Row) -> None:
     contents.check_content(contents.content_from_json(row["body"], row["stage"]), row["stage"])
 
 
-# what the store reads a value with; it raises for what could not be read back
+# the functions by which the store reads a value; they raise for one that could not be read back
 READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
     "annotator": {"name": lambda row: check_annotator(row["name"])},
     "question": {"public_id": _text("public_id", MAX_ID_CHARS), "text": _text("text", MAX_QUESTION_CHARS)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, get_args
 
@@ -40,7 +40,7 @@ class Filters:
         if strange := [s for s in self.stages if s not in STAGES]:
             raise InputError(f"unknown stage '{strange[0]}'; use one of {', '.join(STAGES)}")
         if self.minimum_agreement is not None and not 0 <= self.minimum_agreement <= 1:
-            raise InputError(f"the minimum agreement is {self.minimum_agreement}; it must lie between 0 and 1")
+            raise InputError(f"the minimum agreement is {self.minimum_agreement}; it must be between 0 and 1")
         for name in ("since", "until"):
             value = getattr(self, name)
             if value is not None and value.tzinfo is None:
@@ -56,44 +56,35 @@ class Filters:
     def to_json(self, names: Names | None = None) -> dict[str, Any]:
         """Plain JSON; `names` replaces people."""
         return {
+            **asdict(self),
             "annotators": [names(n) if names else n for n in self.annotators],
-            "system": self.system,
             "stages": list(self.stages),
-            "minimum_agreement": self.minimum_agreement,
             "since": self.since.isoformat() if self.since else None,
             "until": self.until.isoformat() if self.until else None,
-            "project": self.project,
-            "pseudonyms": self.pseudonyms,
-            "weighted": self.weighted,
         }
 
 
 class Names:
     """What a person is called in a file: their name, or a pseudonym made of their number in this database.
 
-    Not a digest of the name: whoever guesses a name could check it.  Names inside free text (notes, questions) stay as they were written.
+    Not a digest of the name: a person who guesses a name could check it.  Names inside free text (notes, questions) stay as they were written.
     """
 
     def __init__(self, session: Session, pseudonyms: bool) -> None:
         rows = session.execute(select(tables.Annotator.id, tables.Annotator.name).order_by(tables.Annotator.id)).all()
-        taken = {name for _, name in rows}
         self.order = {name: number for number, name in rows}
-        self.shown = {name: name for _, name in rows}
-        if pseudonyms:
-            for number, name in rows:
-                other = f"annotator {number:04d}"
-                while other in taken:  # somebody may be called so
-                    other += "'"
-                self.shown[name] = other
-        self.pseudonyms = pseudonyms
+        self.pseudonyms: dict[str, str] = {}  # by name; empty: names stay
+        for number, name in rows if pseudonyms else ():
+            pseudonym = f"annotator {number:04d}"
+            while pseudonym in self.order:  # somebody may have this name
+                pseudonym += "'"
+            self.pseudonyms[name] = pseudonym
 
     def __call__(self, name: str) -> str:
-        return self.shown.get(name, name)
+        return self.pseudonyms.get(name, name)
 
     def inside(self, value: Any) -> Any:
         """The same JSON value with every string that is a person's whole name replaced; keys stay."""
-        if not self.pseudonyms:
-            return value
         if isinstance(value, str):
             return self(value)
         if isinstance(value, list):
@@ -103,8 +94,8 @@ class Names:
 
 def check_filters(session: Session, filters: Filters) -> None:
     """Raises InputError for an unknown annotator, NotFoundError for an unknown project."""
-    known = set(session.scalars(select(tables.Annotator.name)))
-    if strange := [name for name in filters.annotators if name not in known]:
-        raise InputError(f"unknown annotator '{strange[0]}'; known: {', '.join(sorted(known)) or 'none'}")
+    names = set(session.scalars(select(tables.Annotator.name)))
+    if strange := [name for name in filters.annotators if name not in names]:
+        raise InputError(f"unknown annotator '{strange[0]}'; known: {', '.join(sorted(names)) or 'none'}")
     if filters.project and session.scalar(select(workbench.Project.id).filter_by(public_id=filters.project)) is None:
         raise NotFoundError(f"there is no project '{filters.project[:80]}'")

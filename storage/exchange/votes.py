@@ -1,4 +1,4 @@
-"""What people said, question by question, out of the database: votes, annotations, what they searched and opened.
+"""People's contributions, question by question, out of the database: votes and annotations.
 
 Streamed in chunks of questions, so that memory does not grow with the database.  A vote is a label of a predicted answer, an answer that
 a judge missed, or a suggestion that an annotator rejected.
@@ -15,11 +15,10 @@ from typing import Any, TypeVar, get_args
 from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from storage.exchange.consensus import Said, Statement, Vote, agreement_of
+from storage.exchange.consensus import ContributedQuestion, Statement, Vote, agreement_of
 from storage.exchange.filters import STAGES, Filters
 from storage.records.enumerations import Stage
-from storage.results.standing import CHUNK as VALUES
-from storage.results.standing import Annotated, Labelled, annotated, judged, labelled, submitted
+from storage.results.standing import Annotated, Labelled, annotated, chunked, judged, labelled, submitted
 from storage.schema import tables, workbench
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
@@ -27,28 +26,29 @@ _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
 CHUNK = 200  # questions in memory at a time
 
 
-def chunks(session: Session, filters: Filters) -> Iterator[dict[int, Said]]:
-    """Questions by chunk, in the order in which they came; those of which nobody said anything too."""
+def chunks(session: Session, filters: Filters) -> Iterator[dict[int, ContributedQuestion]]:
+    """Questions by chunk, in the order in which they came, with and without contributions; still without their votes and statements."""
     q = tables.Question
     query = of_project(select(q.id, q.public_id, q.text), q.id, filters).order_by(q.id)
     for chunk in session.execute(query.execution_options(yield_per=CHUNK)).partitions():
-        yield {row.id: Said(row.id, row.public_id, row.text) for row in chunk}
+        yield {row.id: ContributedQuestion(row.id, row.public_id, row.text) for row in chunk}
 
 
-def said(session: Session, filters: Filters, counts: Counter[str] | None = None) -> Iterator[Said]:
+def contributed_questions(
+    session: Session, filters: Filters, counts: Counter[str] | None = None
+) -> Iterator[ContributedQuestion]:
     """Every question that somebody judged or annotated, in the order in which the questions came."""
     for chunk in chunks(session, filters):
-        found = contributions(session, list(chunk), filters)
-        for label in found.labels:
+        collected = contributions(session, list(chunk), filters)
+        for label in collected.labels:
             answer = label.answer
             cited = tuple(dict.fromkeys(e["passage_id"] for e in answer.evidence))
-            vote = Vote(
-                label.annotator, answer.text, answer.clarified or "", label.label or "", label.updated, passage_ids=cited
-            )
+            value = label.label or ""
+            vote = Vote(label.annotator, answer.text, answer.clarified or "", value, label.updated, passage_ids=cited)
             chunk[answer.question_id].votes.append(vote)
-        for one in found.annotations:
-            chunk[one.question].statements.append(Statement(one.annotator, one.stage, one.annotation))
-        _add_sheets(session, chunk, found.work, filters)
+        for entry in collected.annotations:
+            chunk[entry.question].statements.append(Statement(entry.annotator, entry.stage, entry.annotation))
+        _add_sheets(session, chunk, collected.work, filters)
         for question in chunk.values():
             if not question.votes and not question.statements:
                 continue
@@ -63,7 +63,7 @@ def said(session: Session, filters: Filters, counts: Counter[str] | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """What people said of some questions, that counts and that the filters let by.  `work`: rows of storage.results.standing.submitted."""
+    """The counted contributions to some questions that pass the filters.  `work`: rows of storage.results.standing.submitted."""
 
     work: list[Any]
     annotations: list[Annotated]
@@ -71,12 +71,12 @@ class Contributions:
 
 
 def contributions(session: Session, questions: Sequence[int], filters: Filters) -> Contributions:
-    """What counts is decided before the filters: what somebody replaced stays replaced."""
+    """What counts is decided before the filters: a replaced contribution stays replaced."""
     work, stages = submitted(session, questions), set(filters.stages or STAGES)
     annotations = annotated(session, questions, work) if stages & set(get_args(Stage)) else []
     labels = labelled(session, questions, work) if "judging" in stages else []
     return Contributions(
-        _own(work, filters),
+        _matching(work, filters),
         [a for a in annotations if _passes(filters, a.annotator, a.stage, a.updated)],
         [
             v
@@ -87,26 +87,26 @@ def contributions(session: Session, questions: Sequence[int], filters: Filters) 
 
 
 def sheets(session: Session, questions: Sequence[int], filters: Filters) -> list[Any]:
-    """What was submitted in judging, as rows of storage.results.standing.submitted."""
-    return [row for row in _own(submitted(session, questions), filters) if row.stage == "judging"]
+    """Submissions of the judging stage, as rows of storage.results.standing.submitted."""
+    return [row for row in _matching(submitted(session, questions), filters) if row.stage == "judging"]
 
 
-def _own(work: Sequence[Any], filters: Filters) -> list[Any]:
-    """Of what nothing but a submission holds, a project's filter keeps its own."""
+def _matching(work: Sequence[Any], filters: Filters) -> list[Any]:
+    """The submissions that pass the filters, a project's own where one is named."""
     return [w for w in work if filters.project in ("", w.project) and _passes(filters, w.name, w.stage, w.created)]
 
 
-def _passes(filters: Filters, name: str, stage: str, when: datetime) -> bool:
+def _passes(filters: Filters, name: str, stage: str, time: datetime) -> bool:
     return (
         (not filters.annotators or name in filters.annotators)
         and (not filters.stages or stage in filters.stages)
-        and (filters.since is None or when >= filters.since)
-        and (filters.until is None or when < filters.until)
+        and (filters.since is None or time >= filters.since)
+        and (filters.until is None or time < filters.until)
     )
 
 
-def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], filters: Filters) -> None:
-    """Missing answers and rejected suggestions; and what a judge said of a disambiguated question, which is left out where it does not fit."""
+def _add_sheets(session: Session, chunk: dict[int, ContributedQuestion], work: Sequence[Any], filters: Filters) -> None:
+    """Adds missing answers and rejected suggestions; takes disambiguated questions out of the votes of a judge whom they do not fit."""
     unfit: dict[tuple[int, str], set[tuple[str, int]]] = {}
     for row in work:
         votes = chunk[row.question_id].votes
@@ -121,15 +121,14 @@ def _add_sheets(session: Session, chunk: dict[int, Said], work: Sequence[Any], f
                 unfit.setdefault((row.question_id, row.name), set()).add((sheet["prediction_id"], sheet["position"]))
     if not unfit:
         return
-    wanted = {place for places in unfit.values() for place in places}
-    found = session.execute(
+    rows = session.execute(
         select(tables.Prediction.public_id, tables.PredictedAnswer.position, tables.PredictedAnswer.clarified)
         .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-        .where(tables.Prediction.public_id.in_({public_id for public_id, _ in wanted}))
+        .where(tables.Prediction.public_id.in_({public_id for answers in unfit.values() for public_id, _ in answers}))
     ).all()
-    questions = {(public_id, position): clarified for public_id, position, clarified in found if clarified}
-    for (question, name), places in unfit.items():
-        bad = {questions[place] for place in places if place in questions}
+    questions = {(public_id, position): clarified for public_id, position, clarified in rows if clarified}
+    for (question, name), answers in unfit.items():
+        bad = {questions[answer] for answer in answers if answer in questions}
         votes = chunk[question].votes
         votes[:] = [replace(v, clarified="") if v.annotator == name and v.clarified in bad else v for v in votes]
 
@@ -149,21 +148,22 @@ def of_project(query: _Q, question: Any, filters: Filters) -> _Q:
 
 
 def dated(query: _Q, column: Any, filters: Filters) -> _Q:
+    """Only rows whose time is within `since` and `until`."""
     if filters.since is not None:
         query = query.where(column >= filters.since)
     return query.where(column < filters.until) if filters.until is not None else query
 
 
 def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
-    """The labels on `limit` answers at most, to the questions that were judged last; and whether some were left out."""
-    said = judged()
-    query = of_project(select(said.c.question_id), said.c.question_id, filters).group_by(said.c.question_id)
-    ids = list(session.scalars(query.order_by(func.max(said.c.updated).desc(), said.c.question_id)))
-    found: list[Labelled] = []
-    for start in range(0, len(ids), VALUES):
-        found += contributions(session, ids[start : start + VALUES], replace(filters, stages=("judging",))).labels
-        answers = list(dict.fromkeys(one.answer.id for one in found))
+    """The labels on `limit` answers at most, to the questions that were judged last; and whether others were left out."""
+    times = judged().c
+    query = of_project(select(times.question_id), times.question_id, filters).group_by(times.question_id)
+    ids = session.scalars(query.order_by(func.max(times.updated).desc(), times.question_id)).all()
+    labels: list[Labelled] = []
+    for chunk in chunked(ids, CHUNK):
+        labels += contributions(session, chunk, replace(filters, stages=("judging",))).labels
+        answers = list(dict.fromkeys(label.answer.id for label in labels))
         if len(answers) > limit:
-            kept = set(answers[:limit])
-            return [one for one in found if one.answer.id in kept], True
-    return found, False
+            answer_ids = set(answers[:limit])
+            return [label for label in labels if label.answer.id in answer_ids], True
+    return labels, False

@@ -1,1 +1,1 @@
-"""What the store takes and gives: frozen, plain records, and the checks of what may enter."""
+"""The frozen, plain records that the store takes and returns, and the checks of its input."""

@@ -1,4 +1,4 @@
-"""What the annotation workbench takes and gives: frozen, plain, no ORM row among them.  All times are aware and in UTC."""
+"""The records that the annotation workbench takes and returns: frozen, plain, no ORM row among them.  All times are aware and in UTC."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage.records.enumerations import InteractionKind, SideName, SuggestionAc
 class Task:
     """One person's work on one item at one stage.
 
-    `slot` counts from 0; None: no slot is held (given back, skipped, expired, or over the number).  `version` is that of the last
+    `slot` counts from 0; None: no slot is held (given back, skipped, expired, or surplus).  `version` is that of the last
     submission, 0 before the first.
     """
 
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """`body` is what the page put there.  `over`: all slots were filled by others meanwhile; it is kept.  `submitted`: its
+    """`body` is the page's.  `over`: all slots were filled by others meanwhile; it is kept.  `submitted`: its
     content was submitted and is no work in progress."""
 
     item: str
@@ -73,7 +73,7 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class InteractionLog:
-    """What one person searched and opened for one item; the first two are AmbigNQ's (full version) fields."""
+    """One person's searches and opened passages for one item; the first two are AmbigNQ's (full version) fields."""
 
     used_queries: tuple[str, ...]
     viewed_doc_titles: tuple[str, ...]
@@ -81,15 +81,15 @@ class InteractionLog:
     events: tuple[Interaction, ...]
 
     @classmethod
-    def of(cls, events: Iterable[Interaction]) -> InteractionLog:
+    def from_events(cls, events: Iterable[Interaction]) -> InteractionLog:
         """With the distinct queries, titles and passages, each in the order of its first time."""
-        found = tuple(events)
-        viewed = [e for e in found if e.kind == "view"]
+        events = tuple(events)
+        viewed = [e for e in events if e.kind == "view"]
         return cls(
-            tuple(dict.fromkeys(e.query for e in found if e.kind == "search")),
+            tuple(dict.fromkeys(e.query for e in events if e.kind == "search")),
             tuple(dict.fromkeys(e.title for e in viewed if e.title)),
             tuple(dict.fromkeys(e.passage_id for e in viewed)),
-            found,
+            events,
         )
 
 
@@ -168,10 +168,10 @@ Content = GenerationWork | ValidationWork | JudgingWork
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One version of what a person submitted.  Versions are never changed; `current` marks the last one of a task that stands
-    (not returned, not reopened); `counted` that it fills one of the item's slots."""
+    """One version of what a person submitted.  Versions are never changed; `current` marks the last one of a task that was
+    neither returned nor reopened; `counted` that it fills one of the item's slots."""
 
-    id: int  # grows: give it as `after` to read on
+    id: int  # grows: pass it as `after` for the next page
     item: str
     project: str
     stage: WorkStage
@@ -196,7 +196,7 @@ class ValidationInput:
     item: str
     question: str
     annotations: tuple[tuple[str, Annotation], ...]  # (annotator, their annotation), counted ones
-    expected_version: int  # give it to submit
+    expected_version: int  # pass it to submit
     sources: tuple[tuple[str, int], ...] = ()  # (annotator, version): put them into ValidationWork
 
 
@@ -230,7 +230,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class JudgingSheet:
-    """What is judged, always in the same shuffled order for the same person and item."""
+    """The answers to judge, always in the same shuffled order for the same person and item."""
 
     item: str
     question: str
@@ -274,7 +274,7 @@ class SourcesChangedError(ConflictError):
 
 
 class FieldError(InputError):
-    """One of the values that belong together is wrong: `field` says which (name, role, password, subject)."""
+    """One of several values is wrong: `field` says which (name, role, password, subject)."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -282,7 +282,7 @@ class FieldError(InputError):
 
 
 class SignInError(NotAllowedError):
-    """Name or password are wrong (it is not said which), or too many attempts: wait `seconds`."""
+    """Name or password are wrong (the message does not say which), or too many attempts: wait `seconds`."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
@@ -291,7 +291,7 @@ class SignInError(NotAllowedError):
 
 
 class SignedOutError(NotAllowedError):
-    """Nobody is signed in, or not any more: somebody signed out, too much time has gone by, or the account was changed since."""
+    """Nobody is signed in, or not any more: after signing out, too much time, or a change of the account."""
 
-    def __init__(self, why: str = "you are not signed in, or not any more: sign in again") -> None:
-        super().__init__(why)
+    def __init__(self, message: str = "you are not signed in, or not any more: sign in again") -> None:
+        super().__init__(message)

@@ -1,7 +1,7 @@
-"""What may enter the database or an import, and nothing else.
+"""Checks of everything that enters the database or an import.
 
 NUL is stored by SQLite but cuts SQL's `length()` short, and PostgreSQL refuses it; lone surrogates cannot be stored at all.  Here they are
-refused at the door, so that whatever is stored can be exported and imported again.  Files are read by core.json_io.
+refused, so that everything stored can be exported and imported again.  Files are read by core.json_io.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_NOTE_CHARS = 20_000
 _INT64 = 2**63
 
 
-def check_text(value: str, where: str, *, limit: int, empty: bool = True, line: bool = False) -> str:
+def check_text(value: str, name: str, *, limit: int, empty: bool = True, line: bool = False) -> str:
     """Returns the value.
 
     Raises InputError naming `where` for NUL, lone surrogates, more than `limit` characters, or a blank; with `line` (a name, a label), for any
@@ -36,14 +36,14 @@ def check_text(value: str, where: str, *, limit: int, empty: bool = True, line: 
     if problem is None and not empty and not value.strip():
         problem = "it is empty"
     if problem:
-        raise InputError(f"{where} cannot be stored: {problem}")
+        raise InputError(f"{name} cannot be stored: {problem}")
     return value
 
 
-def check_choice(value: object, kind: Any, what: str) -> None:
+def check_choice(value: object, kind: Any, name: str) -> None:
     """Raises InputError unless `value` is one of a Literal's."""
     if value not in get_args(kind):
-        raise InputError(f"{what} is {value!r}; use one of {', '.join(get_args(kind))}")
+        raise InputError(f"{name} is {value!r}; use one of {', '.join(get_args(kind))}")
 
 
 def plain_problem(value: Any) -> str | None:
@@ -79,18 +79,18 @@ def plain_problem(value: Any) -> str | None:
 
 
 def storable(rows: Iterator[tuple[int, Any, str | None]]) -> Iterator[tuple[int, Any, str | None]]:
-    """Rows of core.json_io with what keeps them from being stored as their problem."""
+    """Rows of core.json_io; the problem of a row that cannot be stored says why."""
     for line, value, problem in rows:
         yield line, value, problem or plain_problem(value)
 
 
 def check_annotator(name: str) -> str:
     """The name as it is stored (`core.text.stored_name`).  Raises InputError for a blank or unprintable one."""
-    found = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
-    check_text(found, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
-    if not found.isprintable() or name != name.strip():
-        raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: take them out")
-    return found
+    annotator = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
+    check_text(annotator, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
+    if not annotator.isprintable() or name != name.strip():
+        raise InputError(f"the annotator's name {name!r} has control characters, or blanks at its ends: remove them")
+    return annotator
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -12,7 +12,7 @@ from core.annotating.labels import LABELS
 from core.errors import InputError
 from core.text import stored_name
 from core.types import Annotation, Passage
-from storage.records.checks import MAX_ID_CHARS, check_choice, check_text
+from storage.records.checks import MAX_ID_CHARS, MAX_NAME_CHARS, check_choice, check_text
 from storage.records.enumerations import ItemState, Order, ProjectState, Role, WorkStage
 
 # what a new project has unless its manager says otherwise
@@ -24,13 +24,12 @@ THRESHOLDS: Mapping[str, float] = {
     "must_read": 1,  # passages to open before submitting; 0 switches it off
 }
 
-MAX_NAME_CHARS = 200
 MAX_ANNOTATORS = 100
 MAX_GOLD_RATE = 0.5
 MAX_ERROR_LABELS, MAX_ERROR_LABEL_CHARS = 20, 60
-_SEED_BOUND = 2**31  # PostgreSQL's integer
+MAX_SEED = 2**31 - 1  # of PostgreSQL's integer
 
-AUTOMATIC = "automatic validation"  # the annotator's name of validations that nobody had to make
+AUTOMATIC = "automatic validation"  # the annotator's name of validations without a person
 
 
 # ---------------------------------------------------------------- people
@@ -54,10 +53,10 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One line of the append-only log.  `id` grows: give it as `before` to read on."""
+    """One line of the append-only log.  `id` grows: pass it as `before` for the next page."""
 
     id: int
-    who: str  # empty: nobody known (a sign-in that failed)
+    person: str  # empty: unknown (a failed sign-in)
     action: str
     project: str  # public id, or empty
     item: str  # public id, or empty
@@ -84,7 +83,7 @@ class Guidelines:
     version: int  # from 1
     text: str  # Markdown
     examples: tuple[Example, ...]
-    by: str
+    author: str
     created: datetime
 
 
@@ -102,7 +101,7 @@ class Project:
     thresholds: Mapping[str, float]  # see THRESHOLDS
     lease_minutes: float
     gold_rate: float  # how often a person gets a gold item in the place of an ordinary one
-    error_labels: tuple[str, ...]  # that a judge may give beside ours
+    error_labels: tuple[str, ...]  # that a judge may give beside Ambiscope's
     state: ProjectState
     version: int
     created: datetime
@@ -131,52 +130,46 @@ class ProjectChanges(ProjectValues, total=False):
 
 def checked_project(values: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a project's values.  Raises InputError naming the wrong one."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in values.items():
         match name:
             case "name":
-                stored = stored_name(check_text(value, "the project's name", limit=MAX_NAME_CHARS, line=True))
-                found[name] = check_text(stored, "the project's name", limit=MAX_NAME_CHARS, empty=False)
+                project_name = stored_name(check_text(value, "the project's name", limit=MAX_NAME_CHARS, line=True))
+                columns[name] = check_text(project_name, "the project's name", limit=MAX_NAME_CHARS, empty=False)
             case "corpus":
-                found[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
+                columns[name] = check_text(value, "the corpus", limit=MAX_ID_CHARS, line=True)
             case "systems":
                 systems = [check_text(s, "a system's name", limit=MAX_ID_CHARS, empty=False, line=True) for s in value]
                 if len(systems) > 2 or len(set(systems)) != len(systems):
                     raise InputError("a project takes at most two systems, and they differ")
-                found[name] = systems
-            case "annotators_per_item":
-                if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ANNOTATORS:
-                    raise InputError(f"annotators_per_item is {value!r}; use 1 to {MAX_ANNOTATORS}")
-                found[name] = value
-            case "order":
-                check_choice(value, Order, "the order")
-                found["ordering"] = value
-            case "seed":
-                if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SEED_BOUND:
-                    raise InputError(f"the seed is {value!r}; use a whole number from 0 to {_SEED_BOUND - 1}")
-                found[name] = value
+                columns[name] = systems
+            case "annotators_per_item" | "seed":
+                low, high = (1, MAX_ANNOTATORS) if name == "annotators_per_item" else (0, MAX_SEED)
+                if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                    raise InputError(f"{name} is {value!r}; use a whole number from {low} to {high}")
+                columns[name] = value
+            case "order" | "state":
+                check_choice(value, Order if name == "order" else ProjectState, f"the {name}")
+                columns["ordering" if name == "order" else name] = value
             case "reference_date":
                 if value is not None and not isinstance(value, date):
                     raise InputError(f"the reference date is {value!r}; use a date, or None")
-                found[name] = value.isoformat()[:10] if value else None
+                columns[name] = value.isoformat()[:10] if value else None
             case "thresholds":
-                found[name] = _thresholds(value)
+                columns[name] = _thresholds(value)
             case "lease_minutes":
                 if not 0 < value <= 60 * 24 * 30:
                     raise InputError(f"lease_minutes is {value}; it must be more than 0 and at most a month")
-                found[name] = float(value)
+                columns[name] = float(value)
             case "gold_rate":
                 if not 0 <= value <= MAX_GOLD_RATE:
-                    raise InputError(f"gold_rate is {value}; it must lie in 0..{MAX_GOLD_RATE}")
-                found[name] = float(value)
+                    raise InputError(f"gold_rate is {value}; it must be in 0..{MAX_GOLD_RATE}")
+                columns[name] = float(value)
             case "error_labels":
-                found[name] = _error_labels(value)
-            case "state":
-                check_choice(value, ProjectState, "the state")
-                found[name] = value
+                columns[name] = _error_labels(value)
             case _:
                 raise InputError(f"a project has no '{name}' to change")
-    return found
+    return columns
 
 
 def _error_labels(value: Sequence[str]) -> list[str]:
@@ -207,7 +200,7 @@ class LinkedPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question of a project.  `references`: what its file said, and `gold`: never shown to annotators."""
+    """A question of a project.  `references`: the annotations of its file; they and `gold` are never shown to annotators."""
 
     id: str
     project: str
@@ -216,7 +209,7 @@ class Item:
     question: str
     gold: bool
     predictions: tuple[LinkedPrediction, ...]
-    passages: tuple[Passage, ...] | None  # its own, where the file brought some
+    passages: tuple[Passage, ...] | None  # its own, where the file had some
     references: tuple[Annotation, ...]  # empty for annotators who may not see them
     states: Mapping[WorkStage, ItemState]
 
@@ -232,7 +225,7 @@ class ItemSummary:
     slots: int
     submitted: int  # counted ones
     leased: int
-    over: int  # submitted beyond the number
+    over: int  # submitted without a slot
     margin: float | None  # see storage.annotation.projects: small means uncertain
     disagreement: float | None  # 0..1
     assigned: tuple[str, ...]  # people
@@ -241,7 +234,7 @@ class ItemSummary:
 
 @dataclass(frozen=True, slots=True)
 class ItemsReport:
-    """`known`: questions that the project already had, or that came twice.  `linked`: predictions linked."""
+    """`known`: questions that the project already had, or duplicates.  `linked`: predictions linked."""
 
     added: int
     known: int
@@ -250,7 +243,7 @@ class ItemsReport:
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """Counts of one stage.  Gold items and submissions over the number are not among items and submitted."""
+    """Counts of one stage.  Gold items and surplus submissions are not among items and submitted."""
 
     stage: WorkStage
     items: int

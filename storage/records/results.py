@@ -1,4 +1,4 @@
-"""What the store takes and gives besides core.types: frozen, plain, no ORM row among them.  All times are aware and in UTC."""
+"""The records that the store takes and returns besides core.types: frozen, plain, no ORM row among them.  All times are aware and in UTC."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StoredPrediction:
     id: str  # 32 hexadecimal digits, good for a link
     created: datetime
     prediction: Prediction
-    question_id: str = ""  # the id it came with, where that was free; else a digest of the text
+    question_id: str = ""  # the question's own id, where that was free; else a digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PredictionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What one annotator says of one answer.  `position` counts the prediction's answers from 0; `version` counts from 1."""
+    """One annotator's label of one answer.  `position` counts the prediction's answers from 0; `version` counts from 1."""
 
     prediction_id: str
     position: int
@@ -78,7 +78,7 @@ class StoredEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A mean over `n` questions with its 95% interval, None where one question says nothing of the spread."""
+    """A mean over `n` questions with its 95% interval, None where one question gives no spread."""
 
     n: int
     mean: float
@@ -88,7 +88,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFilter:
-    """Empty fields let everything by.  `text` is looked for in label, system, corpus, questions, checkpoint and commit."""
+    """Empty fields pass everything.  `text` is searched in label, system, corpus, questions, checkpoint and commit."""
 
     text: str = ""
     systems: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Of an export or a backup; an export's lies beside it as FILE.manifest.json."""
+    """Of an export or a backup; an export's is beside it as FILE.manifest.json."""
 
     format: str
     file: str
@@ -196,7 +196,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """`stored` and `known` (already there, equal) count rows by kind."""
+    """`stored` and `known` (equal rows that were there already) count rows by kind."""
 
     file: str
     format: str
@@ -208,7 +208,7 @@ class ImportReport:
 
 
 class JudgmentConflictError(ConflictError):
-    """The judgment moved on since it was shown.  `mine` is what was to be saved, `theirs` what is stored (None: cleared)."""
+    """The judgment moved on since it was shown.  `mine` was to be saved, `theirs` is stored (None: cleared)."""
 
     def __init__(self, mine: Judgment, theirs: Judgment | None, expected: int) -> None:
         self.mine, self.theirs, self.expected = mine, theirs, expected
@@ -228,14 +228,15 @@ class RejectedRowsError(FormatError):
 
     def __init__(self, file: object, rejected: tuple[tuple[int, str], ...], total: int) -> None:
         self.rejected, self.total = rejected, total
-        shown = "; ".join(f"line {line}: {reason}" for line, reason in rejected[:5])
+        examples = "; ".join(f"line {line}: {reason}" for line, reason in rejected[:5])
         more = f"; and {total - 5} more" if total > 5 else ""
         rows = "row was" if total == 1 else "rows were"
-        super().__init__(f"{total} {rows} refused and nothing was stored: {shown}{more}", file=file)
+        super().__init__(f"{total} {rows} refused and nothing was stored: {examples}{more}", file=file)
         self.line = rejected[0][0] if rejected else None
 
 
 def check_judgment(label: object, note: str, state: object) -> None:
+    """Raises InputError for an unknown state or label, a submitted judgment without label, and a note that cannot be stored."""
     check_choice(state, State, "the state")
     if label is not None or state == "submitted":
         check_choice(label, Label, "the label")

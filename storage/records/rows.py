@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def record_of(kind: type[T], row: Any, **given: Any) -> T:
+def record_of(kind: type[T], row: Any, **overrides: Any) -> T:
     """A record of a dataclass.  `given`: the fields that the row does not have, or has under another name or in another form."""
-    names = (f.name for f in fields(kind) if f.name not in given)  # type: ignore[arg-type]
-    return kind(**{name: getattr(row, name) for name in names}, **given)
+    names = (f.name for f in fields(kind) if f.name not in overrides)  # type: ignore[arg-type]
+    return kind(**{name: getattr(row, name) for name in names}, **overrides)

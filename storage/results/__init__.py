@@ -1,1 +1,1 @@
-"""What systems and people said of questions: predictions, labels, answer sets, evaluations."""
+"""Output of systems and contributions of people: predictions, labels, answer sets, evaluations."""

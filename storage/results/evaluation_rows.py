@@ -1,4 +1,4 @@
-"""Writing an evaluation: its report taken apart into rows, values, means and traces."""
+"""Writing an evaluation: its report split into rows, values, means and traces."""
 
 from __future__ import annotations
 
@@ -24,50 +24,43 @@ _CHUNK = 500  # rows written at a time
 Row = dict[str, Any]
 
 
-def sound_rows(value: Any) -> list[Row] | None:
+def _sound_rows(value: Any) -> list[Row] | None:
     """The rows, or None where they are not an evaluation's: then they stay in the report.  Raises InputError for equal ids."""
     if not isinstance(value, list) or not value:
         return None
     if not all(isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row for row in value):
         return None
-    seen: set[str] = set()
+    ids: set[str] = set()
     for row in value:
-        if row["id"] in seen or not row["id"] or len(row["id"]) > MAX_ID_CHARS:
+        if row["id"] in ids or not row["id"] or len(row["id"]) > MAX_ID_CHARS:
             raise InputError(f"the report's row '{row['id'][:80]}' has no id of its own of 1 to {MAX_ID_CHARS} characters")
-        seen.add(row["id"])
+        ids.add(row["id"])
     return value
 
 
-def store_rows(session: Session, key: int, rows: Sequence[Row]) -> None:
+def _store_rows(session: Session, key: int, rows: Sequence[Row]) -> None:
     for start in range(0, len(rows), _CHUNK):
         part = list(enumerate(rows[start : start + _CHUNK], start))
         session.execute(insert(_ROW), [_columns(key, position, row) for position, row in part])
         values = [value for position, row in part for value in _values(key, position, row)]
         if values:
             session.execute(insert(_VALUE), values)
-        traces = [
-            {"evaluation_id": key, "position": position, "trace": row["trace"]}
-            for position, row in part
-            if isinstance(row.get("trace"), dict)
-        ]
-        if traces:
-            session.execute(insert(tables.EvaluationTrace), traces)
 
 
 def store_traces(session: Session, public_id: str, traces: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Traces of a run's questions, one in memory at a time; those of questions that the run does not have are passed over.
+    """Traces of a run's questions, one in memory at a time; those of questions that the run does not have are skipped.
 
     Raises InputError for one that cannot be stored.
     """
     table = tables.EvaluationTrace
     query = select(_ROW.question_id, _ROW.evaluation_id, _ROW.position).join(_RUN, _RUN.id == _ROW.evaluation_id)
-    places = {name: (key, position) for name, key, position in session.execute(query.where(_RUN.public_id == public_id))}
+    keys = {name: (key, position) for name, key, position in session.execute(query.where(_RUN.public_id == public_id))}
     for name, body in traces:
-        if name not in places:
+        if name not in keys:
             continue
         if problem := plain_problem(dict(body)):
             raise InputError(f"the trace of question '{name[:80]}' cannot be stored: {problem}")
-        key, position = places[name]
+        key, position = keys[name]
         session.merge(table(evaluation_id=key, position=position, trace=dict(body)))
         session.flush()
         session.expunge_all()
@@ -90,60 +83,53 @@ def _columns(key: int, position: int, row: Row) -> Row:
         "answer_count": len(answers) if fine and isinstance(answers, list) else None,
         # annotators disagree on the number: the first one's
         "reference_count": len(references[0]) if isinstance(references, list) and references else None,
-        **{name: _whole(counts.get(name)) for name in BUCKETS},
-        "body": {name: value for name, value in row.items() if name != "trace"},
+        **{name: _integer(counts.get(name)) for name in BUCKETS},
+        "body": row,
     }
 
 
 def _values(key: int, position: int, row: Row) -> Iterator[Row]:
     weights = _object(row, "weights")
     for metric, value in _object(row, "metrics").items():
-        number = _number(value)
+        number, weight = _number(value), _number(weights.get(metric))
         if number is not None:
-            weight = _number(weights.get(metric))
-            yield {
-                "evaluation_id": key,
-                "metric": metric,
-                "position": position,
-                "value": number,
-                "weight": 1.0 if weight is None else weight,
-            }
+            weight = 1.0 if weight is None else weight
+            yield {"evaluation_id": key, "metric": metric, "position": position, "value": number, "weight": weight}
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Names what was measured: equal reports of equal rows are one; traces do not count."""
+    """Identifies a measurement: equal reports of equal rows are one."""
     report = {name: value for name, value in content["report"].items() if name != "rows"}
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in (content["system"], content["corpus"], content["questions"], content["metrics"], report):
-        found.update(dumps(part).encode() + b"\n")
+        digest.update(dumps(part).encode() + b"\n")
     rows = content["report"].get("rows") or []
     if not isinstance(rows, list):
         raise InputError(f"the report's rows are no list but {type(rows).__name__}: give a report that `core evaluate` wrote")
     for row in rows:
-        kept = {k: v for k, v in row.items() if k != "trace"} if isinstance(row, dict) else row
-        found.update(dumps(kept).encode() + b"\n")
-    return found.hexdigest()
+        digest.update(dumps(row).encode() + b"\n")
+    return digest.hexdigest()
 
 
 def add_evaluation(session: Session, *, report: Mapping[str, Any], label: str = "", **columns: Any) -> tables.Evaluation:
     """Stores checked content inside the caller's transaction.  `columns`: those that do not follow from the report."""
     report = dict(report)
-    rows = sound_rows(report.get("rows"))
+    rows = _sound_rows(report.get("rows"))
     if rows is not None:
         del report["rows"]
-    made, timings = _object(report, "provenance"), _object(report, "timings")
-    system, tags = _object(made, "system"), _object(made, "tags")
+    provenance, timings = _object(report, "provenance"), _object(report, "timings")
+    system, tags = _object(provenance, "system"), _object(provenance, "tags")
     run = _RUN(
         report=report,
         label=label.strip(),
         tags=tags or None,
         checkpoint=_text(system.get("checkpoint")),
         checkpoint_digest=_text(system.get("checkpoint_digest")),
-        code_commit=_text(made.get("commit")),
-        seed=_whole(made.get("seed")),
-        n=_whole(report.get("n")),
-        failed=_whole(report.get("failed")),
-        parameters=_whole(made.get("parameters")),
+        code_commit=_text(provenance.get("commit")),
+        seed=_integer(provenance.get("seed")),
+        n=_integer(report.get("n")),
+        failed=_integer(report.get("failed")),
+        parameters=_integer(provenance.get("parameters")),
         peak_memory_mb=_number(timings.get("peak_memory_mb")),
         seconds_median=_number(timings.get("seconds_median")),
         seconds_p95=_number(timings.get("seconds_p95")),
@@ -152,21 +138,19 @@ def add_evaluation(session: Session, *, report: Mapping[str, Any], label: str = 
     session.add(run)
     session.flush()
     if rows is not None:
-        store_rows(session, run.id, rows)
+        _store_rows(session, run.id, rows)
     _store_scores(session, run.id, report)
     return run
 
 
 def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None:
     """The report's means and intervals with the number of questions behind them, counted by the database."""
-    counted = select(_VALUE.metric, func.count(), func.sum(type_coerce(_ROW.ambiguous, Integer))).join(
+    query = select(_VALUE.metric, func.count(), func.sum(type_coerce(_ROW.ambiguous, Integer))).join(
         _ROW, (_ROW.evaluation_id == _VALUE.evaluation_id) & (_ROW.position == _VALUE.position)
     )
     counts = {
-        name: (n, multi)
-        for name, n, multi in session.execute(counted.where(_VALUE.evaluation_id == key).group_by(_VALUE.metric))
+        name: (n, multi) for name, n, multi in session.execute(query.where(_VALUE.evaluation_id == key).group_by(_VALUE.metric))
     }
-    scores = []
     for metric, means in _object(report, "scores").items():
         for number, scope in enumerate(get_args(Scope)):
             mean = _number(means.get(scope)) if isinstance(means, dict) else None
@@ -175,31 +159,21 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
             ends = _object(_object(report, "intervals"), metric).get(scope)
             low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
             n = int(counts.get(metric, (0, 0))[number] or 0)
-            scores.append(
-                {
-                    "evaluation_id": key,
-                    "metric": metric,
-                    "scope": scope,
-                    "n": n,
-                    "mean": mean,
-                    "low": _number(low),
-                    "high": _number(high),
-                }
-            )
-    if scores:
-        session.execute(insert(_SCORE), scores)
+            score = {"scope": scope, "n": n, "mean": mean, "low": _number(low), "high": _number(high)}
+            session.add(_SCORE(evaluation_id=key, metric=metric, **score))
+    session.flush()
 
 
 def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
+    part = value.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

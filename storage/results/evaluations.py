@@ -1,4 +1,4 @@
-"""Evaluations: runs with their rows, values, means and traces; lists, filters and means are made by the database."""
+"""Evaluations: runs with their rows, values, means and traces; the database lists, filters and averages them."""
 
 from __future__ import annotations
 
@@ -41,60 +41,55 @@ class Evaluations(Part):
         finished: datetime | None = None,
         traces: Iterable[tuple[str, Mapping[str, Any]]] = (),
     ) -> str:
-        """Stores a run's report (core.evaluation.report.Report as plain JSON) and returns its id; an equal one that is there already
-        is not stored again.  `traces`: (question id, core.trace.to_json of its prediction), of equal ids the last one counts.
+        """Stores a run's report (core.evaluation.report.Report as plain JSON) and returns its id; an equal one is not stored
+        again.  `traces`: (question id, core.trace.to_json of its prediction), of equal ids the last one counts.
 
-        Rows with `id` and `error` become rows of their own with their values, error counts and traces; other rows stay in the report.
+        Rows with `id` and `error` become rows of their own with their values and error counts; other rows stay in the report.
         Raises InputError.
         """
-        for what, value in (("system", system), ("corpus", corpus), ("questions", questions)):
-            check_text(value, what, limit=4 * MAX_ID_CHARS)
+        names = {"system": system, "corpus": corpus, "questions": questions}
+        content: dict[str, Any] = {**names, "metrics": dict(metrics), "report": dict(report)}
+        for name, text in names.items():
+            check_text(text, name, limit=4 * MAX_ID_CHARS)
         check_text(label, "the label", limit=MAX_LABEL_CHARS, line=True)
-        for what, body in (("metrics", dict(metrics)), ("report", dict(report))):
-            if problem := plain_problem(body):
-                raise InputError(f"the evaluation's {what} cannot be stored: {problem}")
-        content: dict[str, Any] = {
-            "system": system,
-            "corpus": corpus,
-            "questions": questions,
-            "metrics": dict(metrics),
-            "report": dict(report),
-        }
+        for name in ("metrics", "report"):
+            if problem := plain_problem(content[name]):
+                raise InputError(f"the evaluation's {name} cannot be stored: {problem}")
         with self.writing() as session:
             digest = digest_of(content)
-            known = session.scalar(select(_RUN.public_id).filter_by(digest=digest))
-            if known is not None:
-                return known
-            names: dict[str, Any] = {"public_id": uuid.uuid4().hex, "label": label, "digest": digest}
-            made = add_evaluation(session, **content, **names, created=now(), finished=finished).public_id
-            store_traces(session, made, traces)
-            return made
+            existing = session.scalar(select(_RUN.public_id).filter_by(digest=digest))
+            if existing is not None:
+                return existing
+            content |= {"public_id": uuid.uuid4().hex, "label": label, "digest": digest, "created": now(), "finished": finished}
+            run = add_evaluation(session, **content)
+            store_traces(session, run.public_id, traces)
+            return run.public_id
 
     @allowed_to("see evaluations")
     def evaluation_report(self, evaluation_id: str) -> dict[str, Any]:
         """The report without its rows: intervals, groups, timings, summary, provenance.  Raises NotFoundError."""
         with self.reading() as session:
-            found = session.scalar(select(_RUN.report).filter_by(id=_key(session, evaluation_id))) or {}
-            return {name: value for name, value in found.items() if name != "rows"}
+            report = session.scalar(select(_RUN.report).filter_by(id=_key(session, evaluation_id))) or {}
+            return {name: value for name, value in report.items() if name != "rows"}
 
     @allowed_to("see evaluations")
-    def evaluations(self, limit: int = 50, offset: int = 0, where: EvaluationFilter | None = None) -> list[StoredEvaluation]:
+    def evaluations(self, limit: int = 50, offset: int = 0, filters: EvaluationFilter | None = None) -> list[StoredEvaluation]:
         """The newest first, with their means and without their reports.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
         with self.reading() as session:
-            query = _filtered(select(_RUN), where).order_by(_RUN.created.desc(), _RUN.id.desc())
+            query = _filtered(select(_RUN), filters).order_by(_RUN.created.desc(), _RUN.id.desc())
             rows = list(session.scalars(query.limit(limit).offset(offset)))
             scores = _scores(session, [row.id for row in rows])
             return [_record(row, scores.get(row.id, {})) for row in rows]
 
     @allowed_to("see evaluations")
-    def count_evaluations(self, where: EvaluationFilter | None = None) -> int:
+    def count_evaluations(self, filters: EvaluationFilter | None = None) -> int:
         with self.reading() as session:
-            return session.scalar(_filtered(select(func.count()).select_from(_RUN), where)) or 0
+            return session.scalar(_filtered(select(func.count()).select_from(_RUN), filters)) or 0
 
     @allowed_to("see evaluations")
     def evaluation_choices(self) -> dict[str, list[str]]:
-        """What there is to filter by: `system`, `corpus` and `questions`, each in alphabetical order."""
+        """The values to filter by: `system`, `corpus` and `questions`, each in alphabetical order."""
         with self.reading() as session:
             columns = {"system": _RUN.system, "corpus": _RUN.corpus, "questions": _RUN.questions}
             return {name: list(session.scalars(select(column).distinct().order_by(column))) for name, column in columns.items()}
@@ -164,7 +159,7 @@ class Evaluations(Part):
 
     @allowed_to("see evaluations")
     def error_counts(self, evaluation_ids: Sequence[str], *, multi: bool = False) -> dict[str, dict[str, int]]:
-        """Sums of each error bucket over a run's questions; a bucket that no question knows is left out."""
+        """Sums of each error bucket over each run's questions; a bucket without a count is left out."""
         with self.reading() as session:
             sums = [func.sum(getattr(_ROW, name)) for name in BUCKETS]
             query = select(_RUN.public_id, *sums).join(_ROW, _ROW.evaluation_id == _RUN.id)
@@ -177,12 +172,24 @@ class Evaluations(Part):
             }
 
     @allowed_to("see evaluations")
-    def group_means(self, evaluation_ids: Sequence[str], metric: str, by: Grouping) -> list[GroupMean]:
-        """Means of a metric for each source or kind of ambiguity; questions without one are left out."""
-        column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[by]
+    def group_means(self, evaluation_ids: Sequence[str], metric: str, grouping: Grouping) -> list[GroupMean]:
+        """Means of a metric for each source or kind of ambiguity; questions without one are left out.
+
+        Weighted, as by core.metrics.base.aggregate: values without weight do not count.
+        """
+        column = {"source": _ROW.source, "ambiguity": _ROW.ambiguity}[grouping]
+        mean = func.sum(_VALUE.value * _VALUE.weight) / func.nullif(func.sum(_VALUE.weight), 0.0)
+        query = (
+            select(_RUN.public_id, column, func.count(), mean)
+            .join(_VALUE, _VALUE.evaluation_id == _RUN.id)
+            .join(_ROW, (_ROW.evaluation_id == _VALUE.evaluation_id) & (_ROW.position == _VALUE.position))
+            .where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric == metric, column.is_not(None))
+            .group_by(_RUN.public_id, column)
+            .having(func.sum(_VALUE.weight) > 0)
+            .order_by(column)
+        )
         with self.reading() as session:
-            query = _means(column).where(_RUN.public_id.in_(evaluation_ids), _VALUE.metric == metric, column.is_not(None))
-            return [GroupMean(*row) for row in session.execute(query.group_by(_RUN.public_id, column).order_by(column))]
+            return [GroupMean(*row) for row in session.execute(query)]
 
     # ------------------------------------------------------------ two runs
 
@@ -194,39 +201,38 @@ class Evaluations(Part):
         """
         check_page(limit, offset)
         with self.reading() as session:
-            query, value_a, value_b, position = _paired(_key(session, a), _key(session, b), metric)
-            query = query.order_by(func.abs(value_a - value_b).desc(), position).limit(limit).offset(offset)
+            query, difference, position = _paired(_key(session, a), _key(session, b), metric)
+            query = query.order_by(func.abs(difference).desc(), position).limit(limit).offset(offset)
             return [PairedRow(*row) for row in session.execute(query)]
 
     @allowed_to("see evaluations")
     def paired_values(self, a: str, b: str, metric: str, *, multi: bool = False) -> tuple[list[float], list[float]]:
         """The values of both runs on their common questions, in the order of the first one's file."""
         with self.reading() as session:
-            query, _, _, position = _paired(_key(session, a), _key(session, b), metric)
-            found = session.execute(query.order_by(position))
-            kept = [(row[3], row[4]) for row in found if row[2] or not multi]
-            return [x for x, _ in kept], [y for _, y in kept]
+            query, _, position = _paired(_key(session, a), _key(session, b), metric)
+            rows = [row for row in session.execute(query.order_by(position)) if row.ambiguous or not multi]
+            return [row[3] for row in rows], [row[4] for row in rows]
 
 
 # ---------------------------------------------------------------- queries
 
 
 def _key(session: Session, evaluation_id: str) -> int:
-    found = session.scalar(select(_RUN.id).filter_by(public_id=evaluation_id))
-    if found is None:
+    key = session.scalar(select(_RUN.id).filter_by(public_id=evaluation_id))
+    if key is None:
         raise NotFoundError(f"there is no evaluation '{evaluation_id[:80]}'")
-    return found
+    return key
 
 
-def _filtered(query: _Query, where: EvaluationFilter | None) -> _Query:
-    if where is None:
+def _filtered(query: _Query, filters: EvaluationFilter | None) -> _Query:
+    if filters is None:
         return query
-    if where.text.strip():
+    if filters.text.strip():
         columns = (_RUN.label, _RUN.system, _RUN.corpus, _RUN.questions, _RUN.checkpoint, _RUN.code_commit)
-        query = query.where(or_(*(column.icontains(where.text.strip(), autoescape=True) for column in columns)))
-    for column, wanted in ((_RUN.system, where.systems), (_RUN.corpus, where.corpora), (_RUN.questions, where.questions)):
-        if wanted:
-            query = query.where(column.in_(wanted))
+        query = query.where(or_(*(column.icontains(filters.text.strip(), autoescape=True) for column in columns)))
+    for column, values in ((_RUN.system, filters.systems), (_RUN.corpus, filters.corpora), (_RUN.questions, filters.questions)):
+        if values:
+            query = query.where(column.in_(values))
     return query
 
 
@@ -254,20 +260,8 @@ def _ordered(query: _Query, order: Order) -> _Query:
     return query.outerjoin(_VALUE, value).order_by(func.coalesce(_VALUE.value, 2.0), _ROW.position)
 
 
-def _means(group: Any) -> Select[Any]:
-    """Weighted means as core.metrics.base.aggregate makes them: what has no weight does not count."""
-    at = (_ROW.evaluation_id == _VALUE.evaluation_id) & (_ROW.position == _VALUE.position)
-    mean = func.sum(_VALUE.value * _VALUE.weight) / func.nullif(func.sum(_VALUE.weight), 0.0)
-    return (
-        select(_RUN.public_id, group, func.count(), mean)
-        .join(_VALUE, _VALUE.evaluation_id == _RUN.id)
-        .join(_ROW, at)
-        .having(func.sum(_VALUE.weight) > 0)
-    )
-
-
-def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], ColumnElement[float], ColumnElement[int]]:
-    """id, question, ambiguous and both values of each question that is the same in both runs."""
+def _paired(a: int, b: int, metric: str) -> tuple[Select[Any], ColumnElement[float], ColumnElement[int]]:
+    """(id, question, ambiguous and both values of each question that is the same in both runs; difference; position)."""
     row_a, row_b = aliased(_ROW), aliased(_ROW)
     value_a, value_b = aliased(_VALUE), aliased(_VALUE)
     query = (
@@ -277,15 +271,15 @@ def _paired(a: int, b: int, metric: str) -> tuple[Any, ColumnElement[float], Col
         .join(value_b, (value_b.evaluation_id == row_b.evaluation_id) & (value_b.position == row_b.position))
         .where(row_a.evaluation_id == a, row_b.evaluation_id == b, value_a.metric == metric, value_b.metric == metric)
     )
-    return query, value_a.value.expression, value_b.value.expression, row_a.position.expression
+    return query, value_a.value.expression - value_b.value.expression, row_a.position.expression
 
 
 def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[str, Score]]]:
-    found: dict[int, dict[str, dict[str, Score]]] = {}
+    scores: dict[int, dict[str, dict[str, Score]]] = {}
     columns = select(_SCORE.evaluation_id, _SCORE.metric, _SCORE.scope, _SCORE.n, _SCORE.mean, _SCORE.low, _SCORE.high)
     for key, metric, scope, n, mean, low, high in session.execute(columns.where(_SCORE.evaluation_id.in_(keys))):
-        found.setdefault(key, {}).setdefault(metric, {})[scope] = Score(n, mean, low, high)
-    return found
+        scores.setdefault(key, {}).setdefault(metric, {})[scope] = Score(n, mean, low, high)
+    return scores
 
 
 def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]]) -> StoredEvaluation:

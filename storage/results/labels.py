@@ -1,4 +1,4 @@
-"""Annotators, and what they say of answers on Explore: one label an annotator and answer, changeable, every earlier value kept."""
+"""Labels of predicted answers on Explore: one an annotator and answer, changeable, every earlier value kept."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from storage.access.actors import annotator_row, only_oneself
 from storage.access.permissions import allowed_to
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
+from storage.records.rows import record_of
 from storage.results.standing import annotators, judged, labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
@@ -24,57 +25,47 @@ def answer_id(session: Session, prediction_id: str, position: int) -> int:
     prediction = session.scalar(select(tables.Prediction.id).filter_by(public_id=prediction_id))
     if prediction is None:
         raise NotFoundError(f"there is no prediction '{prediction_id[:80]}'")
-    found = session.scalar(select(tables.PredictedAnswer.id).filter_by(prediction_id=prediction, position=position))
-    if found is None:
+    answer = session.scalar(select(tables.PredictedAnswer.id).filter_by(prediction_id=prediction, position=position))
+    if answer is None:
         count = session.scalar(select(func.count()).select_from(tables.PredictedAnswer).filter_by(prediction_id=prediction))
         raise NotFoundError(
             f"prediction {prediction_id} has {count} answers, counted from 0; there is none at position {position}"
         )
-    return found
+    return answer
 
 
-def _standing(session: Session, prediction_id: str) -> list[Judgment]:
-    """By position, then annotator: the latest that each said here or in a project."""
+def _latest_judgments(session: Session, prediction_id: str) -> list[Judgment]:
+    """By position, then annotator: each person's latest label, here or in a project."""
     question = session.scalar(select(tables.Prediction.question_id).filter_by(public_id=prediction_id))
     if question is None:
         return []
-    found = labelled(session, [question], submitted(session, [question]))
+    labels = labelled(session, [question], submitted(session, [question]))
     return [
-        Judgment(
-            prediction_id,
-            one.answer.position,
-            one.annotator,
-            cast(Label | None, one.label),
-            one.note,
-            cast(State, one.state),
-            one.version,
-            one.created,
-            one.updated,
-        )
-        for one in found
-        if one.answer.prediction == prediction_id
+        record_of(Judgment, label, prediction_id=prediction_id, position=label.answer.position, verdict=label.label)
+        for label in labels
+        if label.answer.prediction == prediction_id
     ]
 
 
-def _own(session: Session, prediction_id: str, position: int, annotator: str) -> Judgment | None:
-    found = _standing(session, prediction_id)
-    return next((one for one in found if (one.position, one.annotator) == (position, annotator)), None)
+def _judgment_of(session: Session, prediction_id: str, position: int, annotator: str) -> Judgment | None:
+    judgments = _latest_judgments(session, prediction_id)
+    return next((j for j in judgments if (j.position, j.annotator) == (position, annotator)), None)
 
 
-def _row(session: Session, answer: int, who: int) -> tuple[tables.Judgment | None, int]:
-    """What was said on Explore, and the next version: the count goes on after a cleared one, so that no old number is met twice."""
-    same = {"predicted_answer_id": answer, "annotator_id": who}
-    row = session.scalar(select(tables.Judgment).filter_by(**same))
-    last = row.version if row else session.scalar(select(func.max(tables.JudgmentRevision.version)).filter_by(**same))
+def _row(session: Session, answer: int, annotator_id: int) -> tuple[tables.Judgment | None, int]:
+    """The label of Explore, and the next version: the count goes on after a cleared one, so that no number is used twice."""
+    key = {"predicted_answer_id": answer, "annotator_id": annotator_id}
+    row = session.scalar(select(tables.Judgment).filter_by(**key))
+    last = row.version if row else session.scalar(select(func.max(tables.JudgmentRevision.version)).filter_by(**key))
     return row, (last or 0) + 1
 
 
-def _keep(session: Session, answer: int, who: int, value: Any, version: int, *, cleared: bool) -> None:
-    """Notes in the history of an answer what one person said of it until now."""
+def _add_revision(session: Session, answer: int, annotator_id: int, value: Any, version: int, *, cleared: bool) -> None:
+    """Adds a person's label until now to the history of an answer."""
     session.add(
         tables.JudgmentRevision(
             predicted_answer_id=answer,
-            annotator_id=who,
+            annotator_id=annotator_id,
             verdict=value.verdict,
             note=value.note,
             state=value.state,
@@ -112,25 +103,23 @@ class Labels(Part):
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
-            theirs = _own(session, prediction_id, position, annotator)
+            theirs = _judgment_of(session, prediction_id, position, annotator)
             if theirs is not None and (theirs.verdict, theirs.note, theirs.state) == (label, note, state):
                 return theirs
             moment = now()
             if expected_version is not None and expected_version != (theirs.version if theirs else 0):
                 mine = Judgment(prediction_id, position, annotator, label, note, state, expected_version, moment, moment)
                 raise JudgmentConflictError(mine, theirs, expected_version)
-            who = annotator_row(session, annotator).id
-            row, version = _row(session, answer, who)
+            annotator_id = annotator_row(session, annotator).id
+            row, version = _row(session, answer, annotator_id)
             if row is None:
-                row = tables.Judgment(predicted_answer_id=answer, annotator_id=who, created=moment)
+                row = tables.Judgment(predicted_answer_id=answer, annotator_id=annotator_id, created=moment)
                 session.add(row)
             else:
-                _keep(session, answer, who, row, row.version, cleared=False)
+                _add_revision(session, answer, annotator_id, row, row.version, cleared=False)
             row.verdict, row.note, row.state, row.version, row.updated = label, note, state, version, moment
             session.flush()
-            if theirs is not None and theirs.updated < moment:  # what was said last is what stands
-                return Judgment(prediction_id, position, annotator, label, note, state, theirs.version + 1, row.created, moment)
-            return cast(Judgment, _own(session, prediction_id, position, annotator))
+            return cast(Judgment, _judgment_of(session, prediction_id, position, annotator))
 
     @allowed_to("judge answers")
     def clear_judgment(self, prediction_id: str, position: int, annotator: str, expected_version: int | None = None) -> bool:
@@ -142,31 +131,31 @@ class Labels(Part):
         with self.writing() as session:
             only_oneself(session, annotator)
             answer = answer_id(session, prediction_id, position)
-            theirs = _own(session, prediction_id, position, annotator)
+            theirs = _judgment_of(session, prediction_id, position, annotator)
             if theirs is None:
                 return False
             if expected_version is not None and expected_version != theirs.version:
                 moment = now()
                 mine = Judgment(prediction_id, position, annotator, None, "", "draft", expected_version, moment, moment)
                 raise JudgmentConflictError(mine, theirs, expected_version)
-            who = annotator_row(session, annotator).id
-            row, version = _row(session, answer, who)
-            _keep(session, answer, who, row or theirs, row.version if row else version, cleared=True)
+            annotator_id = annotator_row(session, annotator).id
+            row, version = _row(session, answer, annotator_id)
+            _add_revision(session, answer, annotator_id, row or theirs, row.version if row else version, cleared=True)
             if row is not None:
                 session.delete(row)
             return True
 
     @allowed_to("judge answers")
     def judgments(self, prediction_id: str, annotator: str | None = None) -> list[Judgment]:
-        """Of one prediction, by position, then annotator, of everybody or of one annotator: what each said last, here or in a
-        project's judging stage."""
+        """Of one prediction, by position, then annotator, of everybody or of one annotator: each person's latest label, here or
+        in a project's judging stage."""
         with self.reading() as session:
-            return [one for one in _standing(session, prediction_id) if annotator in (None, one.annotator)]
+            return [j for j in _latest_judgments(session, prediction_id) if annotator in (None, j.annotator)]
 
     @allowed_to("run the loop")
     def judged_questions(self) -> int:
-        """How many questions somebody labelled answers of, or wrote answers to."""
+        """The number of questions with a label of an answer, or with an annotation."""
         with self.reading() as session:
             labels, people = judged(), annotators(session)
-            both = select(labels.c.question_id).union(select(people.c.question_id)).subquery()
-            return session.scalar(select(func.count()).select_from(both)) or 0
+            questions = select(labels.c.question_id).union(select(people.c.question_id)).subquery()
+            return session.scalar(select(func.count()).select_from(questions)) or 0

@@ -22,18 +22,18 @@ from storage.schema.engine import Part, now
 
 
 def question_row(session: Session, question: Question) -> tables.Question:
-    """The row of this text and id, made if need be."""
+    """The row of this text and id, inserted if need be."""
     check_text(question.text, "the question", limit=MAX_QUESTION_CHARS, empty=False)
     check_text(question.id, "the question's id", limit=MAX_ID_CHARS)
     row = session.scalar(select(tables.Question).filter_by(text=question.text, source_id=question.id))
     if row is None:
-        taken = (
+        is_taken = (
             not question.id.strip() or session.scalar(select(tables.Question.id).filter_by(public_id=question.id)) is not None
         )
         # a digest, so that two databases name the same question alike
         digest = hashlib.sha256(f"{question.id}\0{question.text}".encode()).hexdigest()[:32]
         row = tables.Question(
-            public_id=digest if taken else question.id,
+            public_id=digest if is_taken else question.id,
             source_id=question.id,
             text=question.text,
             folded=question.text.casefold(),
@@ -47,12 +47,22 @@ def question_row(session: Session, question: Question) -> tables.Question:
 def _probability(value: float, position: int) -> float:
     # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
     if not -1e-3 <= value <= 1 + 1e-3:
-        raise InputError(f"answer {position + 1} has probability {value}; it must lie in 0..1")
+        raise InputError(f"answer {position + 1} has probability {value}; it must be in 0..1")
     return min(max(value, 0.0), 1.0)
 
 
-def insert_prediction(session: Session, prediction: Prediction, **columns: Any) -> tables.Prediction:
-    """Adds a prediction and its answers.  `columns`: those that do not follow from it, and `trace`: `to_json(prediction)`, found plain."""
+def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> tables.Prediction:
+    """The row of a prediction: the one that has this key already, else a new one with its answers.  `trace`: of `plain_trace`.
+
+    Raises ConflictError when the key belongs to another question or system.
+    """
+    existing = session.scalar(select(tables.Prediction).filter_by(key=key)) if key is not None else None
+    if existing is not None:
+        question = session.get_one(tables.Question, existing.question_id)
+        if question.text != prediction.question.text or existing.system != prediction.system.name:
+            run = f"question '{question.text[:80]}', {existing.system}"
+            raise ConflictError(f"the key '{str(key)[:80]}' names another run ({run})")
+        return existing
     info = prediction.system
     row = tables.Prediction(
         question_id=question_row(session, prediction.question).id,
@@ -63,7 +73,10 @@ def insert_prediction(session: Session, prediction: Prediction, **columns: Any) 
         checkpoint=info.checkpoint,
         checkpoint_digest=info.checkpoint_digest,
         seconds=prediction.seconds,
-        **columns,
+        trace=trace,
+        public_id=uuid.uuid4().hex,
+        key=key,
+        created=now(),
     )
     session.add(row)
     session.flush()
@@ -83,20 +96,6 @@ def insert_prediction(session: Session, prediction: Prediction, **columns: Any) 
         )
     session.flush()
     return row
-
-
-def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> tables.Prediction:
-    """`insert_prediction` under a new id; where the key is known already, the row that bears it.
-
-    Raises ConflictError when the key belongs to another question or system.
-    """
-    known = session.scalar(select(tables.Prediction).filter_by(key=key)) if key is not None else None
-    if known is None:
-        return insert_prediction(session, prediction, trace=trace, public_id=uuid.uuid4().hex, key=key, created=now())
-    question = session.get_one(tables.Question, known.question_id)
-    if question.text != prediction.question.text or known.system != prediction.system.name:
-        raise ConflictError(f"the key '{str(key)[:80]}' names another run (question '{question.text[:80]}', {known.system})")
-    return known
 
 
 def plain_trace(prediction: Prediction) -> dict[str, Any]:
@@ -139,24 +138,24 @@ class Predictions(Part):
                 .options(undefer(tables.Prediction.trace))
             )
             try:
-                found = session.execute(query).first()
-                if found is None:
+                match = session.execute(query).first()
+                if match is None:
                     return None
-                row, question_id = found
-                made = prediction_from_json(row.trace)
-                return record_of(StoredPrediction, row, id=row.public_id, prediction=made, question_id=question_id)
+                row, question_id = match
+                prediction = prediction_from_json(row.trace)
+                return record_of(StoredPrediction, row, id=row.public_id, prediction=prediction, question_id=question_id)
             except (json.JSONDecodeError, FormatError) as e:
                 raise StorageError(f"the trace of prediction {prediction_id} is damaged ({e}): restore a backup") from None
 
     @allowed_to("ask questions")
     def get_prediction(self, prediction_id: str) -> StoredPrediction:
         """Raises NotFoundError for an unknown id, StorageError for a damaged trace."""
-        found = self.find_prediction(prediction_id)
-        if found is None:
+        prediction = self.find_prediction(prediction_id)
+        if prediction is None:
             raise NotFoundError(
                 f"there is no prediction '{prediction_id[:80]}': the link is wrong, or it is of another database"
             )
-        return found
+        return prediction
 
     @allowed_to("ask questions")
     def recent_predictions(self, limit: int = 20, offset: int = 0, text: str = "") -> list[PredictionSummary]:
@@ -172,12 +171,12 @@ class Predictions(Part):
                 query = query.where(tables.Question.folded.contains(text.casefold(), autoescape=True))
             rows = session.execute(query.limit(limit).offset(offset)).all()
             answers: dict[int, list[str]] = {}
-            wanted = (
+            answer_query = (
                 select(tables.PredictedAnswer.prediction_id, tables.PredictedAnswer.text)
                 .where(tables.PredictedAnswer.prediction_id.in_([row.id for row, _ in rows]))
                 .order_by(tables.PredictedAnswer.prediction_id, tables.PredictedAnswer.position)
             )
-            for prediction, answer in session.execute(wanted):
+            for prediction, answer in session.execute(answer_query):
                 answers.setdefault(prediction, []).append(answer)
             return [
                 PredictionSummary(row.public_id, question, row.system, row.corpus, tuple(answers.get(row.id, ())), row.created)

@@ -1,4 +1,4 @@
-"""Run folders of `python -m core evaluate --out` into the database."""
+"""Stores run folders of `python -m core evaluate --out` in the database."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def save_run(
     finished: datetime | None = None,
 ) -> tuple[str, str]:
     """Stores a run's report and traces, once; returns its id and the name of its system."""
-    made = report["provenance"]
-    system: dict[str, Any] = made["system"] if isinstance(made.get("system"), dict) else {}
+    provenance = report["provenance"]
+    system: dict[str, Any] = provenance["system"] if isinstance(provenance.get("system"), dict) else {}
     name = str(system.get("name") or "unknown")
     saved = evaluations.save_evaluation(
         system=name,
         corpus=str(system.get("corpus") or "the questions' own passages"),
-        questions=str(made.get("questions") or made.get("questions_digest") or "unknown"),
+        questions=str(provenance.get("questions") or provenance.get("questions_digest") or "unknown"),
         metrics=report["scores"],
         report=report,
         label=label,

@@ -1,9 +1,9 @@
-"""What people said that counts, wherever they said it: submitted in a project, labelled on Explore, or read from a file.
+"""Counted contributions, whatever their source: submitted in a project, labelled on Explore, or read from a file.
 
-Work that was submitted stands in `submission` alone.  It counts while its task is submitted and holds a slot: what was returned or
-reopened, what is over the number, gold items and automatic validations do not count.  Of what one person said of the same question and
-stage, or of the same answer, the latest counts, be it in two projects or in a project and elsewhere.  A label that was cleared on
-Explore, or turned into a draft there, is a later label like another: the project's label does not count then.
+Submitted work is in `submission` alone.  It counts while its task is submitted and holds a slot: returned, reopened and surplus work,
+gold items and automatic validations do not count.  Of one person's contributions to the same question and stage, or labels of the same
+answer, the latest counts, be it in two projects or in a project and elsewhere.  A label that was cleared on Explore, or turned into a
+draft there, is a later label like another: the project's label does not count then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from sqlalchemy import JSON, ColumnElement, Row, Select, and_, cast, func, literal, select, true, type_coerce, union_all
 from sqlalchemy.orm import Session, aliased
@@ -23,12 +23,13 @@ from storage.records.enumerations import Stage
 from storage.schema import tables, workbench
 
 CHUNK = 500  # values of one statement
+T = TypeVar("T")
 _Work = Row[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The answer set of one person for one question at one stage.  `version` counts where it was said; `created`: its first version."""
+    """The answer set of one person for one question at one stage.  `version`: in its project or file; `created`: of its first version."""
 
     question: int  # its row
     annotator: str
@@ -42,8 +43,8 @@ class Annotated:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """What one person says of one predicted answer.  `answer`: question_id, question (its text), prediction, system, corpus, corpus_digest, position, text,
-    clarified, probability, passed, evidence."""
+    """One person's label of one predicted answer.  `answer`: question_id, question (its text), prediction, system, corpus, corpus_digest,
+    position, text, clarified, probability, passed, evidence."""
 
     answer: Any
     annotator: str
@@ -51,10 +52,10 @@ class Labelled:
     label: str | None
     note: str
     state: str  # submitted; draft or skipped: only on Explore
-    version: int  # how often it was said, here and there
+    version: int  # how often the person labelled it, on Explore and in projects
     created: datetime
     updated: datetime
-    errors: tuple[str, ...] = ()  # error labels of the project where it was said
+    errors: tuple[str, ...] = ()  # error labels of the project
 
     @property
     def counts(self) -> bool:
@@ -62,53 +63,56 @@ class Labelled:
 
 
 def stands() -> ColumnElement[bool]:
-    """Joins tasks with submissions: the one that the task stands at."""
-    task, sent = workbench.Task, workbench.Submission
+    """Joins tasks with submissions: the task's current one."""
+    task, submission = workbench.Task, workbench.Submission
     return and_(
-        sent.item_id == task.item_id,
-        sent.stage == task.stage,
-        sent.annotator_id == task.annotator_id,
-        sent.version == task.version,
+        submission.item_id == task.item_id,
+        submission.stage == task.stage,
+        submission.annotator_id == task.annotator_id,
+        submission.version == task.version,
     )
 
 
-def counted(*columns: Any) -> Select[Any]:
+def counted_submissions(*columns: Any) -> Select[Any]:
     """The one query of submissions that count."""
-    sent, task, item = workbench.Submission, workbench.Task, workbench.ProjectItem
-    query = (
-        select(*columns).select_from(sent).join(task, stands()).join(item, item.id == sent.item_id).where(item.gold.is_(None))
-    )
-    return query.where(task.state == "submitted", task.slot.is_not(None), sent.automatic == False)  # noqa: E712  (bound as 0: PostgreSQL's column is a number)
+    submission, task, item = workbench.Submission, workbench.Task, workbench.ProjectItem
+    query = select(*columns).select_from(submission).join(task, stands()).join(item, item.id == submission.item_id)
+    query = query.where(item.gold.is_(None), task.state == "submitted", task.slot.is_not(None))
+    return query.where(submission.automatic == False)  # noqa: E712  (bound as 0: PostgreSQL's column is a number)
 
 
 def submitted(session: Session, questions: Sequence[int]) -> Sequence[_Work]:
     """Rows (question_id, project, item, stage, name, annotator_id, body, version, created, began) of submissions that count, by id."""
-    sent, item, first = workbench.Submission, workbench.ProjectItem, aliased(workbench.Submission)
-    same = (first.item_id == sent.item_id, first.stage == sent.stage, first.annotator_id == sent.annotator_id)
+    submission, item, first = workbench.Submission, workbench.ProjectItem, aliased(workbench.Submission)
+    same_task = (
+        first.item_id == submission.item_id,
+        first.stage == submission.stage,
+        first.annotator_id == submission.annotator_id,
+    )
     query = (
-        counted(
+        counted_submissions(
             item.question_id,
             workbench.Project.public_id.label("project"),
             item.public_id.label("item"),
-            sent.stage,
+            submission.stage,
             tables.Annotator.name,
-            sent.annotator_id,
-            sent.body,
-            sent.version,
-            sent.created,
+            submission.annotator_id,
+            submission.body,
+            submission.version,
+            submission.created,
             first.created.label("began"),
         )
-        .join(workbench.Project, workbench.Project.id == sent.project_id)
-        .join(tables.Annotator, tables.Annotator.id == sent.annotator_id)
-        .join(first, and_(*same, first.version == 1))
+        .join(workbench.Project, workbench.Project.id == submission.project_id)
+        .join(tables.Annotator, tables.Annotator.id == submission.annotator_id)
+        .join(first, and_(*same_task, first.version == 1))
         .where(item.question_id.in_(questions))
-        .order_by(sent.id)
+        .order_by(submission.id)
     )
     return session.execute(query).all()
 
 
 def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[Annotated]:
-    """The answer sets that count, by person, then stage.  `work`: what `submitted` found of these questions."""
+    """The answer sets that count, by person, then stage.  `work`: of `submitted` for these questions."""
     a = tables.Annotation
     query = (
         select(a, tables.Annotator.name)
@@ -117,33 +121,30 @@ def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work])
     )
     rows = session.execute(query).all()
     pairs = pairs_of(session, [row.id for row, _ in rows])
-    said = [
-        Annotated(
-            row.question_id,
-            name,
-            row.annotator_id,
-            row.stage,
-            Annotation(row.type, pairs.get(row.id, ())),  # type: ignore[arg-type]
-            row.version,
-            row.created,
-            row.updated,
-        )
+    annotations = [
+        _annotation_record(row, name, Annotation(row.type, pairs.get(row.id, ())), row.created, row.updated)  # type: ignore[arg-type]
         for row, name in rows
     ]
-    for row in work:
-        if row.stage in get_args(Stage):
-            annotation = from_json(Annotation, row.body["annotation"])
-            told = (row.question_id, row.name, row.annotator_id, row.stage)
-            said.append(Annotated(*told, annotation, row.version, row.began, row.created))
-    latest = {(one.question, one.order, one.stage): one for one in sorted(said, key=lambda one: one.updated)}
+    annotations += [
+        _annotation_record(row, row.name, from_json(Annotation, row.body["annotation"]), row.began, row.created)
+        for row in work
+        if row.stage in get_args(Stage)
+    ]
+    latest = {
+        (entry.question, entry.order, entry.stage): entry for entry in sorted(annotations, key=lambda entry: entry.updated)
+    }
     return [latest[key] for key in sorted(latest)]
 
 
+def _annotation_record(row: Any, name: str, annotation: Annotation, created: datetime, updated: datetime) -> Annotated:
+    return Annotated(row.question_id, name, row.annotator_id, row.stage, annotation, row.version, created, updated)
+
+
 def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[Labelled]:
-    """The labels that stand, by prediction, position and person; drafts of Explore too.  `work` as in `annotated`."""
+    """Each person's latest label, by prediction, position and person; drafts of Explore too.  `work` as in `annotated`."""
     answer, prediction = tables.PredictedAnswer, tables.Prediction
-    elsewhere = [row for table in (tables.Judgment, tables.JudgmentRevision) for row in _on_explore(session, table, questions)]
-    sheets = [(row, one) for row in work if row.stage == "judging" for one in row.body["answers"]]
+    on_explore = [row for table in (tables.Judgment, tables.JudgmentRevision) for row in _on_explore(session, table, questions)]
+    sheets = [(row, entry) for row in work if row.stage == "judging" for entry in row.body["answers"]]
     query = (
         select(
             answer.id,
@@ -165,41 +166,40 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
         .join(tables.Question, tables.Question.id == prediction.question_id)
         .where(prediction.question_id.in_(questions))
     )
-    named = [answer.id.in_(part) for part in _parts({row.predicted_answer_id for row in elsewhere})]
-    named += [prediction.public_id.in_(part) for part in _parts({one["prediction_id"] for _, one in sheets})]
-    answers = {row.id: row for which in named for row in session.execute(query.where(which))}
-    places = {(row.prediction, row.position): row.id for row in answers.values()}
-    said: dict[tuple[int, int], list[Labelled]] = defaultdict(list)
+    conditions = [answer.id.in_(part) for part in chunked(sorted({row.predicted_answer_id for row in on_explore}))]
+    conditions += [prediction.public_id.in_(part) for part in chunked(sorted({entry["prediction_id"] for _, entry in sheets}))]
+    answers = {row.id: row for condition in conditions for row in session.execute(query.where(condition))}
+    answer_ids = {(row.prediction, row.position): row.id for row in answers.values()}
+    labels_of: dict[tuple[int, int], list[Labelled]] = defaultdict(list)
     times: dict[tuple[int, int], int] = defaultdict(int)
-    for row in elsewhere:
+    for row in on_explore:
         key = (row.predicted_answer_id, row.annotator_id)
         times[key] = max(times[key], row.version)
-        told = (row.verdict, row.note, row.state, row.version, row.created, row.updated)
-        said[key].append(Labelled(answers[row.predicted_answer_id], row.name, row.annotator_id, *told))
-    for row, one in sheets:
-        place = places.get((one["prediction_id"], one["position"]))
-        if place is None:  # of a file that was imported without it
+        fields = (row.verdict, row.note, row.state, row.version, row.created, row.updated)
+        labels_of[key].append(Labelled(answers[row.predicted_answer_id], row.name, row.annotator_id, *fields))
+    for row, entry in sheets:
+        answer_id = answer_ids.get((entry["prediction_id"], entry["position"]))
+        if answer_id is None:  # of a file that was imported without it
             continue
-        key = (place, row.annotator_id)
+        key = (answer_id, row.annotator_id)
         times[key] += row.version
-        told = (one["verdict"], one["note"], "submitted", row.version, row.began, row.created)
-        said[key].append(Labelled(answers[place], row.name, row.annotator_id, *told, tuple(one.get("errors", ()))))
-    found = []
-    for key, labels in said.items():
-        latest = max(labels, key=lambda one: one.updated)
+        fields = (entry["verdict"], entry["note"], "submitted", row.version, row.began, row.created)
+        labels_of[key].append(Labelled(answers[answer_id], row.name, row.annotator_id, *fields, tuple(entry.get("errors", ()))))
+    latest_labels = []
+    for key, labels in labels_of.items():
+        latest = max(labels, key=lambda entry: entry.updated)
         if latest.state != "cleared":
-            found.append(latest if latest.version == times[key] else replace(latest, version=times[key]))
-    return sorted(found, key=lambda one: (one.answer.number, one.answer.position, one.order))
+            latest_labels.append(latest if latest.version == times[key] else replace(latest, version=times[key]))
+    return sorted(latest_labels, key=lambda entry: (entry.answer.number, entry.answer.position, entry.order))
 
 
-def _parts(values: set[Any]) -> Iterator[list[Any]]:
-    """Few enough for one statement."""
-    listed = sorted(values)
-    return (listed[start : start + CHUNK] for start in range(0, len(listed), CHUNK))
+def chunked(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    """The values in parts, by default few enough for one statement."""
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _on_explore(session: Session, table: Any, questions: Sequence[int]) -> Sequence[Row[Any]]:
-    """Labels, or (of revisions) when they were cleared."""
+    """Labels, or (of revisions) the times at which they were cleared."""
     answer, prediction, cleared = tables.PredictedAnswer, tables.Prediction, table is tables.JudgmentRevision
     query = (
         select(
@@ -222,17 +222,20 @@ def _on_explore(session: Session, table: Any, questions: Sequence[int]) -> Seque
 
 
 def annotators(session: Session) -> Any:
-    """Rows (question_id, annotator_id, type, updated): each person's generation that counts of each question, to choose questions by."""
-    a, sent = tables.Annotation, workbench.Submission
-    document = cast(sent.body, JSON) if session.get_bind().dialect.name == "postgresql" else type_coerce(sent.body, JSON)
-    said = union_all(
-        select(a.question_id, a.annotator_id, a.type, a.updated).where(a.state == "submitted", a.stage == "generation"),
-        counted(
-            workbench.ProjectItem.question_id, sent.annotator_id, document["annotation"]["type"].as_string(), sent.created
-        ).where(sent.stage == "generation"),
-    ).subquery()
-    place = func.row_number().over(partition_by=(said.c.question_id, said.c.annotator_id), order_by=said.c.updated.desc())
-    ranked = select(said, place.label("place")).subquery()
+    """Rows (question_id, annotator_id, type, updated): each person's counted generation of each question, to choose questions by."""
+    a, submission = tables.Annotation, workbench.Submission
+    is_postgres = session.get_bind().dialect.name == "postgresql"
+    body = cast(submission.body, JSON) if is_postgres else type_coerce(submission.body, JSON)
+    annotation_type = body["annotation"]["type"].as_string()
+    in_files = select(a.question_id, a.annotator_id, a.type, a.updated).where(a.state == "submitted", a.stage == "generation")
+    in_projects = counted_submissions(
+        workbench.ProjectItem.question_id, submission.annotator_id, annotation_type, submission.created
+    )
+    generations = union_all(in_files, in_projects.where(submission.stage == "generation")).subquery().c
+    newest_first = func.row_number().over(
+        partition_by=(generations.question_id, generations.annotator_id), order_by=generations.updated.desc()
+    )
+    ranked = select(*generations, newest_first.label("place")).subquery()
     return select(ranked).where(ranked.c.place == 1).subquery()
 
 
@@ -241,15 +244,15 @@ def judged() -> Any:
     j, answer, prediction = tables.Judgment, tables.PredictedAnswer, tables.Prediction
     on_explore = select(prediction.question_id, j.updated).join(answer, answer.prediction_id == prediction.id)
     on_explore = on_explore.join(j, j.predicted_answer_id == answer.id)
-    sheets = counted(workbench.ProjectItem.question_id, workbench.Submission.created)
+    sheets = counted_submissions(workbench.ProjectItem.question_id, workbench.Submission.created)
     return union_all(on_explore, sheets.where(workbench.Submission.stage == "judging")).subquery()
 
 
 def pairs_of(session: Session, ids: Iterable[int]) -> dict[int, tuple[QAPair, ...]]:
     """The pairs of these annotation rows, in order."""
-    found: dict[int, list[QAPair]] = {}
+    pairs: dict[int, list[QAPair]] = {}
     query = select(tables.QaPair).where(tables.QaPair.annotation_id.in_(list(ids))).order_by(tables.QaPair.position)
     for row in session.scalars(query):
         pair = QAPair(row.question, tuple(row.answers), tuple(row.passage_ids))
-        found.setdefault(row.annotation_id, []).append(pair)
-    return {key: tuple(value) for key, value in found.items()}
+        pairs.setdefault(row.annotation_id, []).append(pair)
+    return {key: tuple(value) for key, value in pairs.items()}

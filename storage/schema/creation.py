@@ -1,7 +1,7 @@
 """Creates the database at the first start, behind a file lock and in one transaction; refuses one that is not of this version's schema.
 
-Before anything is written the file is looked at read-only: one of another schema, a foreign one and a damaged one are refused and
-stay as they are, byte by byte.
+Before anything is written, the file is opened read-only: one of another schema, a foreign one and a damaged one are refused and
+not changed by a byte.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -41,16 +42,16 @@ from storage.schema.engine import (
 TABLES = (tables, workbench)  # modules whose import fills Base.metadata
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 LOCK_SECONDS = 60.0
-CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
+MAX_CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
 _HEADER = b"SQLite format 3\0"
 SEAL = slice(68, 72)  # bytes of a copy that hold its checksum: SQLite's "application id", which Ambiscope uses for nothing else
 
 
 def _config() -> Config:
-    made = Config()
-    made.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # '%' is the parser's escape
-    made.set_main_option("path_separator", "os")
-    return made
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # '%' is the parser's escape
+    config.set_main_option("path_separator", "os")
+    return config
 
 
 @cache
@@ -95,10 +96,10 @@ def revision_of(path: Path) -> str | None:
                     f"{path}: this SQLite database is not Ambiscope's: use another file or another AMBISCOPE_HOME"
                 )
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
-            if size <= CHECKED_BYTES:
-                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if found != "ok":
-                    raise explain(sqlite3.DatabaseError(f"malformed: {found}"), str(path))
+            if size <= MAX_CHECKED_BYTES:
+                (status,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if status != "ok":
+                    raise explain(sqlite3.DatabaseError(f"malformed: {status}"), str(path))
     except sqlite3.Error as e:
         raise explain(e, str(path)) from None
     if len(rows) != 1:
@@ -106,16 +107,16 @@ def revision_of(path: Path) -> str | None:
     return str(rows[0][0])
 
 
-def check_revision(revision: str, where: str) -> None:
+def check_revision(revision: str, database: str) -> None:
     """Raises StorageError for an earlier schema than this version's, NewerDatabaseError for a later or unknown one."""
     if revision < head():
         raise StorageError(
-            f"{where}: an earlier checkout of Ambiscope made this database (schema {revision}); nothing was changed: convert it with "
+            f"{database}: an earlier checkout of Ambiscope made this database (schema {revision}); nothing was changed: convert it with "
             "`python docs/convert_database.py OLD NEW`"
         )
     if revision != head():
         raise NewerDatabaseError(
-            f"{where}: the database has schema {revision}, this Ambiscope knows up to {head()}: "
+            f"{database}: the database has schema {revision}, this Ambiscope knows up to {head()}: "
             "update Ambiscope, or use another AMBISCOPE_HOME; nothing was changed"
         )
 
@@ -132,11 +133,11 @@ def copy_database(source: Path, target: Path) -> None:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(open_sqlite(source, isolation_level=None)) as old:
             old.execute("BEGIN")  # the copy and the counts are of the same moment
-            wanted = row_counts(old)
+            counts = row_counts(old)
             with closing(sqlite3.connect(draft, isolation_level=None)) as new:
                 old.backup(new)
                 new.execute("PRAGMA journal_mode = DELETE")
-                verify(new, str(source), wanted)
+                verify(new, str(source), counts)
             old.execute("ROLLBACK")
         seal = checksum(draft)
         with draft.open("r+b") as file:
@@ -150,43 +151,38 @@ def copy_database(source: Path, target: Path) -> None:
     except OSError as e:
         raise StorageError(f"{target}: the copy cannot be written ({why(e, target)})") from e
     finally:
-        for left in (draft, draft.with_name(draft.name + "-journal")):
+        for path in (draft, draft.with_name(draft.name + "-journal")):
             with suppress(OSError):
-                left.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
 
 def checksum(path: Path) -> bytes:
     """CRC-32 of a file without the bytes that hold it; never zero, which is SQLite's default there."""
-    found = 0
     with path.open("rb") as file:
         head = bytearray(file.read(4096))
         head[SEAL] = bytes(4)
-        found = zlib.crc32(head)
+        crc = zlib.crc32(head)
         while part := file.read(1024 * 1024):
-            found = zlib.crc32(part, found)
-    return (found or 1).to_bytes(4, "big")
+            crc = zlib.crc32(part, crc)
+    return (crc or 1).to_bytes(4, "big")
 
 
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    names = [
-        name
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        )
-    ]
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    names = [name for (name,) in connection.execute(query)]
     return {name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]) for name in names}
 
 
-def verify(connection: sqlite3.Connection, where: str, counts: dict[str, int] | None = None) -> None:
+def verify(connection: sqlite3.Connection, database: str, counts: dict[str, int] | None = None) -> None:
     """Raises StorageError when the file is not intact, breaks a foreign key, or lacks rows."""
-    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if found != "ok":
-        raise explain(sqlite3.DatabaseError(f"malformed: {found}"), where)
+    (status,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if status != "ok":
+        raise explain(sqlite3.DatabaseError(f"malformed: {status}"), database)
     orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
     if orphan is not None:
-        raise StorageError(f"{where}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
+        raise StorageError(f"{database}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
     if counts is not None and row_counts(connection) != counts:
-        raise StorageError(f"{where}: the copy has not the same numbers of rows; it was thrown away")
+        raise StorageError(f"{database}: the copy does not have the same numbers of rows; it was deleted")
 
 
 def backup_name(path: Path, label: str) -> Path:
@@ -195,7 +191,7 @@ def backup_name(path: Path, label: str) -> Path:
 
 
 def create_tables(url: URL) -> None:
-    """The tables of this version's schema in an empty database, in one transaction; another start that came first is no error.
+    """The tables of this version's schema in an empty database, in one transaction; tables of another start that was first are no error.
 
     Source: Alembic's cookbook, "Building an Up to Date Database from Scratch".
     """
@@ -219,28 +215,37 @@ def ensure_current(url: str) -> None:
     parsed = parse_url(url)
     path = sqlite_path(parsed)
     if path is None:
-        where = parsed.render_as_string(hide_password=True)
-        with storage_errors(where):
+        database = parsed.render_as_string(hide_password=True)
+        with storage_errors(database):
             engine = make_engine(parsed)
             try:
                 with engine.connect() as connection:
-                    found = MigrationContext.configure(connection).get_current_revision()
+                    revision = MigrationContext.configure(connection).get_current_revision()
             finally:
                 engine.dispose()
-            if found is None:
+            if revision is None:
                 create_tables(parsed)
-        if found is not None:
-            check_revision(found, where)
+        if revision is not None:
+            check_revision(revision, database)
         return
-    if (found := revision_of(path)) is not None:
-        check_revision(found, str(path))
-        with suppress(sqlite3.Error):  # a file that cannot be written is told apart by its inode alone
+    if (revision := revision_of(path)) is not None:
+        check_revision(revision, str(path))
+        with suppress(sqlite3.Error):  # a file that cannot be written is identified by its inode alone
             identify(path)
         return
+    with creation_lock(path):
+        if revision_of(path) is None:  # else another program created it while this one waited
+            _create(parsed, path)
+
+
+@contextmanager
+def creation_lock(path: Path) -> Iterator[None]:
+    """One program at a time creates or restores a database file, in a folder made if need be.  Raises StorageError where another one holds
+    the lock for LOCK_SECONDS, or the disk refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
-            _create(parsed, path)
+            yield
     except Timeout:
         raise StorageError(
             f"{path}: another program has been creating it for {LOCK_SECONDS:.0f} s; if none is running, delete {path}.lock"
@@ -250,12 +255,10 @@ def ensure_current(url: str) -> None:
 
 
 def _create(url: URL, path: Path) -> None:
-    if revision_of(path) is not None:  # another program did it while this one waited
-        return
-    if (noted := accounts_file(path)).exists():
+    if (accounts := accounts_file(path)).exists():
         raise StorageError(
             f"{path}: the database of this installation, which has accounts, is missing or empty: put it back, or a backup with "
-            f"`python -m storage restore BACKUP`; to begin without accounts, delete {noted}"
+            f"`python -m storage restore BACKUP`; to start without accounts, delete {accounts}"
         )
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes

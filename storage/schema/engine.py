@@ -4,10 +4,10 @@ SQLite in WAL mode: readers never wait for the writer.  Writes begin with BEGIN 
 with a read and then writes fails at once with SQLITE_BUSY_SNAPSHOT, whatever the busy timeout (measured: 320 of 480
 with plain BEGIN, none with IMMEDIATE).  Reads begin with plain BEGIN, so they take no writer lock.  `synchronous=FULL`:
 what was acknowledged survives a power cut.  Source: sqlite.org/wal.html, sqlite.org/pragma.html; SQLAlchemy, "SQLite:
-serializable isolation / savepoints / transactional DDL".  PostgreSQL is held to the same: reads are REPEATABLE READ, and
-writes take one advisory lock, so that what is tested of one is true of the other.
+serializable isolation / savepoints / transactional DDL".  PostgreSQL behaves alike: reads are REPEATABLE READ, and
+writes take one advisory lock, so that tests of one are valid for the other.
 
-A SQLite file can be moved, removed or replaced while it is open; what is written then is lost.  `FileWatch` notices it.
+A SQLite file can be moved, removed or replaced while it is open; what is written afterwards is lost.  `FileWatch` notices it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from core.models.scheduling.turns import Turns
 
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
-OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+MIN_SQLITE = (3, 37, 0)  # STRICT tables
 WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
-CHECK_SECONDS = 1.0  # between two looks at the identity of the database file
+CHECK_SECONDS = 1.0  # between two checks of the identity of the database file
 _USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
-ACCOUNTS_FILE = "accounts_file"  # of a database session's info: where it is noted that the installation has accounts
+ACCOUNTS_FILE = "accounts_file"  # of a database session's info: the file that exists where the installation has accounts
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
 
@@ -119,8 +119,8 @@ class FileWatch:
         self._id_in_file = False  # a new id is in the log until the next checkpoint
         self._checked = -math.inf  # by time.monotonic()
 
-    def opened(self, connection: sqlite3.Connection, info: dict[str, Any]) -> None:
-        """After a connection was made; `info` is kept with it.  Raises ReplacedError."""
+    def on_connect(self, connection: sqlite3.Connection, info: dict[str, Any]) -> None:
+        """After a connection was made; `info` is stored with it.  Raises ReplacedError."""
         info["log"] = _inode(self.log)
         with self._lock:
             if self._inode is None and (inode := _inode(self.path)) is not None:
@@ -130,7 +130,7 @@ class FileWatch:
                 self._id = int(connection.execute("PRAGMA user_version").fetchone()[0])
         self.check(info)
 
-    def closed(self) -> None:
+    def on_last_close(self) -> None:
         """After the last connection was closed."""
         with self._lock:
             if self._inode is None:
@@ -143,14 +143,14 @@ class FileWatch:
             self._inode = None
 
     def check(self, info: Mapping[str, Any] | None = None) -> None:
-        """Looks now.  `info`: of a connection, whose log counts then.  Raises ReplacedError."""
+        """Checks now.  `info`: of a connection, whose log is checked too.  Raises ReplacedError."""
         self._checked = time.monotonic()
         if self._inode is None:
             return
-        found = _inode(self.path)
-        if found is None:
+        inode = _inode(self.path)
+        if inode is None:
             raise self._error("was moved or removed")
-        if found != self._inode or self._has_another_id():
+        if inode != self._inode or self._has_another_id():
             raise self._error("was replaced by another one")
         if info and info["log"] is not None and _inode(self.log) != info["log"]:
             raise self._error(f"lost its log ({self.log.name} was moved, removed or replaced)")
@@ -191,10 +191,8 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
         if url.get_backend_name() == "postgresql":
             event.listen(engine, "begin", _begin_postgres)
         return engine
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        raise StorageError(
-            f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed"
-        )
+    if sqlite3.sqlite_version_info < MIN_SQLITE:
+        raise StorageError(f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, MIN_SQLITE))} or newer is needed")
     path = sqlite_path(url)
     assert path is not None
 
@@ -209,13 +207,13 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
     def _connect(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself; the "begin" event below does
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next one may have to wait
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next pragma may have to wait
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
         if watch is not None:
-            watch.opened(connection, record.info)
+            watch.on_connect(connection, record.info)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -238,7 +236,7 @@ def _begin_postgres(connection: Connection) -> None:
 
 
 def writing_engine(engine: Engine) -> Engine:
-    """The same pool; transactions take the writer lock at their begin."""
+    """The same pool; transactions take the writer lock when they begin."""
     return engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
 
 
@@ -254,7 +252,7 @@ _REASONS = {
     "malformed": "the file is damaged: it was left as it is; put a backup back with `python -m storage restore BACKUP`",
     "not a database": "the file is no SQLite database or its head is damaged: it was left as it is; put a backup back with "
     "`python -m storage restore BACKUP`, or use another AMBISCOPE_HOME",
-    "readonly": "the file or its folder may not be written: nothing was changed; mend the permissions",
+    "readonly": "the file or its folder may not be written: nothing was changed; correct the permissions",
     "unable to open": "the file cannot be opened: check that the folder exists and may be written",
     "disk i/o error": "the disk refused (full, over quota, or failing): nothing was changed; free some space, then do it again",
 }
@@ -269,36 +267,36 @@ def _sqlstate(error: Exception) -> str:
     return str(getattr(original, "sqlstate", None) or fields.get("C", ""))
 
 
-def explain(error: Exception, where: str) -> StorageError:
+def explain(error: Exception, database: str) -> StorageError:
     """A StorageError in words for what SQLite or SQLAlchemy raised."""
     text = " ".join(str(getattr(error, "orig", None) or error).split())
     for sign, words in _REASONS.items():
         if sign in text.lower():
             kind = DamagedError if sign in _DAMAGE else StorageError
-            return kind(f"{where}: {words}")
+            return kind(f"{database}: {words}")
     if isinstance(error, IntegrityError) or _sqlstate(error)[:2] in ("22", "23"):
-        return StorageError(f"{where}: the database refused a row ({text}): nothing was changed")
-    return StorageError(f"{where}: {text}: nothing was changed")
+        return StorageError(f"{database}: the database refused a row ({text}): nothing was changed")
+    return StorageError(f"{database}: {text}: nothing was changed")
 
 
 @contextmanager
-def storage_errors(where: str) -> Iterator[None]:
+def storage_errors(database: str) -> Iterator[None]:
     """Turns database errors into core.errors: ConflictError for a version that moved on, StorageError for the rest."""
     try:
         yield
     except StaleDataError:
-        raise ConflictError(f"{where}: somebody else changed the same row in between: load it again, then save") from None
-    except (SQLAlchemyError, sqlite3.Error, ConnectionError) as e:  # pg8000 lets a broken connection through as it is
-        raise explain(e, where) from e
+        raise ConflictError(f"{database}: somebody else changed the same row in between: load it again, then save") from None
+    except (SQLAlchemyError, sqlite3.Error, ConnectionError) as e:  # pg8000 does not wrap the error of a broken connection
+        raise explain(e, database) from e
 
 
-_turns: dict[str, Turns] = {}  # by URL: the writers of this process come one after another, first come, first served
+_writer_queues: dict[str, Turns] = {}  # by URL: the writers of this process run one after another, first come, first served
 
 
 class Database:
     """One engine and its two transaction scopes.  Nothing may hold a scope across a page rerun or a model call."""
 
-    gate: Callable[[Session], None] | None = None
+    guard: Callable[[Session], None] | None = None
 
     def __init__(self, url: URL) -> None:
         self.url = url
@@ -306,11 +304,11 @@ class Database:
         self.where = str(self.path) if self.path else url.render_as_string(hide_password=True)
         self.watch = FileWatch(self.path) if self.path else None
         self.engine = make_engine(url, watch=self.watch)
-        # attributes stay readable after the commit; no ORM row leaves the package anyway
         # SQLite's busy timeout polls, so that of many waiting threads some are never lucky.  Waiting here also holds no connection of the pool
-        self._turn = _turns.setdefault(url.render_as_string(hide_password=False), Turns())
+        self._queue = _writer_queues.setdefault(url.render_as_string(hide_password=False), Turns())
         self.accounts_file = accounts_file(self.path) if self.path else None
         info = {ACCOUNTS_FILE: self.accounts_file}
+        # attributes stay readable after the commit; no ORM row leaves the package anyway
         self._reads = sessionmaker(self.engine, expire_on_commit=False, info=info)
         self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={**info, "writing": True})
 
@@ -318,10 +316,7 @@ class Database:
     def reading(self) -> Iterator[Session]:
         """One read transaction: everything read in it is of the same moment.  Raises ReplacedError."""
         with storage_errors(self.where), self._reads() as session, session.begin():
-            if self.watch is not None:
-                self.watch.check_sometimes(session.connection().info)
-            if self.gate is not None:
-                self.gate(session)
+            self._admit(session)
             yield session
 
     @contextmanager
@@ -330,19 +325,23 @@ class Database:
 
         Raises ReplacedError, and OutcomeUnknownError where the server went away during the commit.
         """
-        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+        if not self._queue.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise explain(TimeoutError("database is locked"), self.where)
         try:
             with storage_errors(self.where), self._writes() as session, self._committed(session):
-                if self.watch is not None:
-                    self.watch.check_sometimes(session.connection().info)
-                if self.gate is not None:
-                    self.gate(session)
+                self._admit(session)
                 yield session
                 if self.watch is not None:  # before each commit: what is acknowledged is in the file at the path
                     self.watch.check(session.connection().info)
         finally:
-            self._turn.release()
+            self._queue.release()
+
+    def _admit(self, session: Session) -> None:
+        """At the start of each transaction.  Raises ReplacedError, or what the guard raises."""
+        if self.watch is not None:
+            self.watch.check_sometimes(session.connection().info)
+        if self.guard is not None:
+            self.guard(session)
 
     def check_file(self) -> None:
         """Raises ReplacedError where a SQLite file is not the one that was opened."""
@@ -367,24 +366,24 @@ class Database:
                 ) from error
             raise
 
-    def gated(self, gate: Callable[[Session], None]) -> Database:
-        """The same engine, with `gate` called first in each transaction; what it raises ends it."""
-        made = copy.copy(self)
-        made.gate = gate
-        return made
+    def guarded(self, guard: Callable[[Session], None]) -> Database:
+        """The same engine, with `guard` called first in each transaction; what it raises ends it."""
+        database = copy.copy(self)
+        database.guard = guard
+        return database
 
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
         self.engine.dispose()
         if self.watch is not None:
-            self.watch.closed()
+            self.watch.on_last_close()
 
 
 class Part:
-    """A part of the store: its public methods, each one transaction of the database that it is given.
+    """A part of the store: its public methods, each one transaction of its database.
 
-    Each says who may call it (storage.access.permissions).  A session's part has `database_for`: the database of one call, in which the
-    session is checked for the method's action; its own `database` refuses every transaction.
+    Each says who may call it (storage.access.permissions).  A session's part has `database_for`: it gives the database of one
+    call, in which the session is checked for the method's action; the part's `database` refuses every transaction.
     """
 
     database_for: Callable[[str | None], Database] | None = None
@@ -393,18 +392,18 @@ class Part:
         self.database = database
 
     def __init_subclass__(cls) -> None:
-        if open_to_all := [
-            name for name, it in vars(cls).items() if name[0] != "_" and callable(it) and not hasattr(it, "action")
+        if unmarked := [
+            name for name, member in vars(cls).items() if name[0] != "_" and callable(member) and not hasattr(member, "action")
         ]:
-            raise TypeError(f"{cls.__name__}.{open_to_all[0]} does not say who may call it")
+            raise TypeError(f"{cls.__name__}.{unmarked[0]} does not say who may call it")
 
     def acting(self, action: str | None) -> Self:
         """This part for one call; `action`: None for the local operator's."""
         if self.database_for is None:
             return self
-        made = copy.copy(self)
-        made.database, made.database_for = self.database_for(action), None
-        return made
+        part = copy.copy(self)
+        part.database, part.database_for = self.database_for(action), None
+        return part
 
     def reading(self) -> AbstractContextManager[Session]:
         return self.database.reading()

@@ -1,5 +1,5 @@
-"""The tables.  What a system said (`prediction`, `predicted_answer`) and what people said never share a row: `judgment` holds
-labels of Explore, `annotation` what came out of files, and `submission` (storage.schema.workbench) the work in projects.
+"""The tables.  Output of systems (`prediction`, `predicted_answer`) and contributions of people never share a row: `judgment` holds
+labels of Explore, `annotation` annotations out of files, and `submission` (storage.schema.workbench) the work in projects.
 
 SQLite tables are STRICT (no text in an integer column), enumerations are CHECK constraints, and every constraint has a
 name, so that later migrations can find it.  No row of these classes leaves the package: see storage.records.results.
@@ -10,15 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    ForeignKey,
-    Index,
-    Integer,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, Integer, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from core.annotating.labels import Label
@@ -207,11 +199,11 @@ class EvaluationRow(Row):
     stopped_early: Mapped[int | None]
     ran_on: Mapped[int | None]
     not_retrieved: Mapped[int | None]
-    body: Mapped[dict[str, Any]] = mapped_column(PackedJson(), deferred=True)  # the report's row without its trace
+    body: Mapped[dict[str, Any]] = mapped_column(PackedJson(), deferred=True)  # the report's row
 
 
 class EvaluationValue(Base):
-    """One metric of one question; what is undefined has no row.  Clustered by run and metric, as it is read."""
+    """One metric of one question; an undefined one has no row.  Clustered by run and metric, as it is read."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
 
@@ -237,7 +229,7 @@ class EvaluationScore(Base):
 
 
 class EvaluationTrace(Base):
-    """core.trace.to_json of a question's prediction, where the run kept it."""
+    """core.trace.to_json of a question's prediction, where the run has traces."""
 
     evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -245,7 +237,7 @@ class EvaluationTrace(Base):
 
 
 class Export(Row):
-    """What went out, backups included."""
+    """An export or a backup."""
 
     __table_args__ = (CheckConstraint("bytes >= 0", "bytes"),)
 
@@ -259,7 +251,7 @@ class Export(Row):
 
 
 class Snapshot(Row):
-    """What a folder of files held when it was made; the files themselves lie outside the database."""
+    """The digests and counts of a snapshot's files; the files themselves are outside the database."""
 
     __table_args__ = (
         CheckConstraint("number >= 1", "number"),

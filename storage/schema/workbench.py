@@ -2,7 +2,7 @@
 
 A `project` has `project_item`s; each item has an `item_stage` for each of the project's stages, which is the queue; a `task` is
 one person's work on an item at a stage and holds at most one of its slots.  That no more than the project's number of people
-hold one is a matter of the database: slots are distinct (unique), and each lies below the stage's number of slots (a check,
+hold one is enforced by the database: slots are distinct (unique), and each is below the stage's number of slots (a check,
 with a foreign key that carries the number along).  `submission`, `interaction`, `guideline`, `activity` and `comment` are only ever
 added to; triggers refuse to change or delete rows of them.
 """
@@ -47,7 +47,7 @@ class SignInWait(Row):
 
 
 class SignIn(Row):
-    """A sign-in that goes on (storage.access.visitors)."""
+    """A sign-in that lasts (storage.access.visitors)."""
 
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     key: Mapped[str] = mapped_column(unique=True)
@@ -112,8 +112,8 @@ class ProjectItem(Row):
     position: Mapped[int]
     gold: Mapped[dict[str, Any] | None]  # reference of a gold item
     references: Mapped[list[Any]] = mapped_column(deferred=True)  # annotations that the question file held
-    passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file brought some
-    # of its prediction, by whom it was added to the project: {"struck": positions, "added": texts}
+    passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file had some
+    # of its prediction, by the person who added it to the project: {"struck": positions, "added": texts}
     corrections: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     margin: Mapped[float | None]
     disagreement: Mapped[float | None]
@@ -153,7 +153,7 @@ class ItemStage(Row):
 
 
 class Assignment(Row):
-    """Slots of an item are kept for the people whom it is assigned to (storage.annotation.assignments)."""
+    """A slot of an item is reserved for a person whom it is assigned to (storage.annotation.assignments)."""
 
     __table_args__ = (UniqueConstraint("item_id", "stage", "annotator_id"),)
 
@@ -200,7 +200,7 @@ class Task(Row):
     state: Mapped[TaskState]
     expires: Mapped[datetime | None]
     reason: Mapped[str]
-    seed: Mapped[int]  # of what is shuffled for this person
+    seed: Mapped[int]  # of the order that this person sees
     version: Mapped[int]  # of the last submission; 0: none
     seconds: Mapped[float]  # of all submissions
     created: Mapped[datetime]
@@ -281,18 +281,21 @@ class Activity(Row):
 
 
 def _refuse_changes(table: str) -> None:
-    words = f"rows of {table} are never changed or deleted"
+    message = f"rows of {table} are never changed or deleted"
     statements = [
-        ("sqlite", f"CREATE TRIGGER refuse_{what}_{table} BEFORE {what} ON {table} BEGIN SELECT RAISE(ABORT, '{words}'); END")
-        for what in ("update", "delete")
+        (
+            "sqlite",
+            f"CREATE TRIGGER refuse_{change}_{table} BEFORE {change} ON {table} BEGIN SELECT RAISE(ABORT, '{message}'); END",
+        )
+        for change in ("update", "delete")
     ]
-    raises = f"BEGIN RAISE EXCEPTION '{words}' USING ERRCODE = 'integrity_constraint_violation'; END"
+    raises = f"BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; END"
     function = f"CREATE FUNCTION refuse_change_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ {raises} $$"
     trigger = f"CREATE TRIGGER refuse_change_{table} BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
     statements += [("postgresql", function), ("postgresql", f"{trigger} EXECUTE FUNCTION refuse_change_{table}()")]
     for dialect, statement in statements:
-        made = DDL(statement).execute_if(dialect=dialect)  # type: ignore[no-untyped-call]
-        event.listen(Base.metadata.tables[table], "after_create", made)
+        ddl = DDL(statement).execute_if(dialect=dialect)  # type: ignore[no-untyped-call]
+        event.listen(Base.metadata.tables[table], "after_create", ddl)
 
 
 for _table in APPEND_ONLY:

@@ -93,7 +93,13 @@ def fill(store: Store) -> tuple[str, str]:
     annotate(store, question, "Bob", t.Annotation("none"), stage="validation")
     report = evaluation_report()
     store.evaluations.save_evaluation(
-        system="ambigprompt", corpus="starter", questions="dev", metrics=report["scores"], report=report, label="first"
+        system="ambigprompt",
+        corpus="starter",
+        questions="dev",
+        metrics=report["scores"],
+        report=report,
+        label="first",
+        traces=[("q0", {"answers": ["Rome"], "events": []})],
     )
     return first, second
 
@@ -193,7 +199,6 @@ def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]
 def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **made: Any) -> dict[str, Any]:
     """A report as core.evaluation.report writes it, as far as the store reads it."""
     rows = [evaluation_row(number, value) for number, value in enumerate(values)]
-    rows[0]["trace"] = {"answers": ["Rome"], "events": []}
     kept = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
     means = {
         scope: sum(v for _, v in part) / len(part) if part else None
@@ -259,7 +264,7 @@ def noted_exports(store: Store) -> list[tables.Export]:
 
 
 def whole_report(store: Store, evaluation: str) -> dict[str, Any]:
-    """A stored run's report with all its rows, without traces: what an export holds of it."""
+    """A stored run's report with all its rows: what an export holds of it."""
     with store.database.reading() as session:
         run = session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one()
         rows = select(tables.EvaluationRow.body).filter_by(evaluation_id=run.id).order_by(tables.EvaluationRow.position)

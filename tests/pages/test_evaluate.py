@@ -53,7 +53,6 @@ def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = 
         if i == 5:
             for name in ("answers", "metrics", "errors"):
                 del rows[-1][name]
-    rows[0]["trace"] = _trace()
     kept = [r["metrics"]["F1 answer"] for r in rows if "metrics" in r]
     means = {m: {s: sum(kept) / len(kept) for s in ("all", "multi")} for m in METRICS}
     report = {
@@ -81,7 +80,13 @@ def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = 
         },
     }
     return store.evaluations.save_evaluation(
-        system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=label
+        system=system,
+        corpus="small",
+        questions="dev.json",
+        metrics=means,
+        report=report,
+        label=label,
+        traces=[(rows[0]["id"], _trace())],
     )
 
 

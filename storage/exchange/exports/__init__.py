@@ -1,1 +1,1 @@
-"""Files that go out: formats, tables, and immutable snapshots."""
+"""Exported files: formats, tables, and immutable snapshots."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place and renamed at the end; their digests and manifests."""
+"""Files that are complete or absent: written beside their path and renamed at the end; their digests and manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from storage.schema.engine import Database
 def replacing(path: Path) -> Iterator[TextIO]:
     """Writes beside `path` and renames at the end; at any exception `path` is as it was.
 
-    Raises StorageError for the disk's.
+    Raises StorageError for an error of the disk.
     """
     with disk.replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         yield file
@@ -31,7 +31,7 @@ def replacing(path: Path) -> Iterator[TextIO]:
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder beside `path`, renamed at the end; at any exception nothing is left.
 
-    Raises InputError where `path` holds something already, StorageError for the disk's.
+    Raises InputError where `path` is a file or a folder that is not empty, StorageError for an error of the disk.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(f"{path} exists already, and an export never writes into a folder that holds something; name another")
@@ -40,8 +40,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         draft.mkdir(parents=True)
         yield draft
         for file in _files(draft):
-            with file.open("rb") as written:
-                os.fsync(written.fileno())
+            with file.open("rb") as handle:
+                os.fsync(handle.fileno())
         draft.replace(path)
     except OSError as e:
         raise StorageError(f"{path} cannot be written ({disk.why(e, path)}); nothing was left behind") from e
@@ -53,7 +53,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def measured(path: Path) -> tuple[int, str]:
+def size_and_digest(path: Path) -> tuple[int, str]:
     """(bytes, digest) of a file or a folder.  A folder's digest is that of the lines `sha256  name`, by name; `sha256sum` writes the same."""
     if path.is_file():
         return path.stat().st_size, digest(path)

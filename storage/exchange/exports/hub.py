@@ -1,6 +1,6 @@
 """A data set as the hub's library reads it: a folder with a Parquet file for each split, and a card.
 
-`datasets.load_dataset(FOLDER)` reads it as it stands; `huggingface-cli upload` takes it as it is.  The rows are those of `ambignq-full`: questions
+`datasets.load_dataset(FOLDER)` reads it, and `huggingface-cli upload` takes it, as it is.  The rows are those of `ambignq-full`: questions
 with everybody's answer set, disambiguated questions and evidence.  The schema is written down here, so that every file has all columns, typed alike.
 """
 
@@ -22,13 +22,13 @@ from core.errors import InputError
 from core.text import question_key
 from storage.exchange.consensus import RULE
 from storage.exchange.exports.tables import parquet_file
-from storage.exchange.exports.writing import Rows, Write
+from storage.exchange.exports.training_formats import ambignq_full
 from storage.exchange.filters import Filters, Names
 from storage.schema import tables
 from storage.schema.engine import now
 
 SPLITS = ("train", "validation")
-VALIDATION = 10  # one question in so many
+VALIDATION_EVERY = 10  # one question in this many
 FIELDS = (
     ("id", "of the question"),
     ("question", "the prompt question, possibly ambiguous"),
@@ -50,7 +50,7 @@ def split_of(question: str) -> str:
     True
     """
     number = int.from_bytes(hashlib.sha256(question_key(question).encode()).digest()[:8], "big")
-    return SPLITS[number % VALIDATION == 0]
+    return SPLITS[number % VALIDATION_EVERY == 0]
 
 
 def schema() -> Any:
@@ -76,34 +76,30 @@ def _rows(texts: Iterator[str]) -> Iterator[dict[str, Any]]:
         yield {**{name: row[name] for name, _ in FIELDS}, "used_queries": [q["query"] for q in row["used_queries"]]}
 
 
-def folder_of(rows: Rows) -> Write:
+def write_folder(session: Session, filters: Filters, names: Names, counts: Counter[str], out: Path) -> None:
     """Writes `data/SPLIT.parquet` for each split that has a row, and README.md.  Raises InputError where none has: that cannot be loaded."""
-
-    def write(session: Session, filters: Filters, names: Names, counts: Counter[str], out: Path) -> None:
-        shape, files = schema(), dict[str, Callable[[dict[str, Any]], None]]()
-        (out / "data").mkdir()
-        with ExitStack() as stack:
-            for row in _rows(rows(session, filters, names, counts)):
-                split = split_of(row["question"])
-                if split not in files:
-                    files[split] = stack.enter_context(parquet_file(out / f"data/{split}.parquet", shape))
-                files[split](row)
-                counts[split] += 1
-        if not files:
-            raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
-        (out / "README.md").write_text(_card(session, filters.to_json(names), counts), encoding="utf-8")
-
-    return write
+    shape, files = schema(), dict[str, Callable[[dict[str, Any]], None]]()
+    (out / "data").mkdir()
+    with ExitStack() as stack:
+        for row in _rows(ambignq_full(session, filters, names, counts)):
+            split = split_of(row["question"])
+            if split not in files:
+                files[split] = stack.enter_context(parquet_file(out / f"data/{split}.parquet", shape))
+            files[split](row)
+            counts[split] += 1
+    if not files:
+        raise InputError("no question has a submitted annotation with an answer: there is nothing to make a data set of")
+    (out / "README.md").write_text(_card(session, filters.to_json(names), counts), encoding="utf-8")
 
 
 def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> str:
-    """The data set's card.  Texts of people and corpora stand in it as JSON, so that they are no markup of the card's head."""
-    chosen = {name: value for name, value in filters.items() if value}
-    origin = f"Filters: `{json.dumps(chosen, default=str)}`."
-    if not chosen:  # else there may be corpora of what is left out among them
-        found = sorted(session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct()))
-        read = f"`{json.dumps(found, ensure_ascii=False)}`" if found else "none"
-        origin = f"Corpora that the stored systems read: {read}. Filters: none."
+    """The data set's card.  Texts of people and corpora are in it as JSON, so that they are no markup of the card's head."""
+    active = {name: value for name, value in filters.items() if value}
+    origin = f"Filters: `{json.dumps(active, default=str)}`."
+    if not active:  # else corpora of questions that are left out may be among them
+        corpora = sorted(session.scalars(select(tables.Prediction.corpus).where(tables.Prediction.corpus != "").distinct()))
+        listed = f"`{json.dumps(corpora, ensure_ascii=False)}`" if corpora else "none"
+        origin = f"Corpora that the stored systems read: {listed}. Filters: none."
     head = ["---", "license: unknown", "language: [en]", "task_categories: [question-answering]", "tags: [ambiguous-questions]"]
     head += ["configs:", "- config_name: default", "  data_files:"]
     head += [line for split in SPLITS if counts[split] for line in (f"  - split: {split}", f"    path: data/{split}.parquet")]
@@ -111,19 +107,19 @@ def _card(session: Session, filters: dict[str, Any], counts: Counter[str]) -> st
         "# Ambiguous questions and their answer sets",
         f"Written by Ambiscope {__version__} on {now():%d %B %Y}, from the submitted work of its annotators.",
         "## Splits\n",
-        f"One question in {VALIDATION} is in `validation`, chosen by its words: a later export moves none.\n",
+        f"One question in {VALIDATION_EVERY} is in `validation`, chosen by its words: a later export moves none.\n",
         "| split | questions |\n|---|---|",
         *[f"| `{split}` | {counts[split]} |" for split in SPLITS],
         f"\n{counts['annotations']} annotations in all. Left out: {counts['questions_without_a_correct_answer']} questions to which nobody "
         "has a correct answer.",
         "## Fields\n",
         "| field | content |\n|---|---|",
-        *[f"| `{name}` | {what} |" for name, what in FIELDS],
+        *[f"| `{name}` | {description} |" for name, description in FIELDS],
         "\n## Origin\n",
         origin,
         f"\nDisagreement: {RULE}",
         "\n## Licence\n",
-        "None is stated: who publishes this data set decides, and writes it here and into `license` above. The passages in `evidence` "
+        "None is stated: the publisher of this data set decides, and writes it here and into `license` above. The passages in `evidence` "
         "keep the licence of their corpus.",
     ]
     return "\n".join([*head, "---", "", *body, ""])

@@ -12,21 +12,22 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.disk import draft_name, why
+from core.disk import draft_name, why, write_json, write_text
 from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.access.permissions import allowed_to
 from storage.exchange.consensus import RULE
 from storage.exchange.dump import LAYOUT
-from storage.exchange.exports.files import digest, manifest_path, measured, new_folder, note_export, replacing
-from storage.exchange.exports.writing import Formats, check_format, write_rows
+from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing, size_and_digest
+from storage.exchange.exports.formats import FORMATS, check_format
+from storage.exchange.exports.writing import write_rows
 from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
 from storage.records.enumerations import Format
 from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
 from storage.schema.creation import head
-from storage.schema.engine import Database, Part, now
+from storage.schema.engine import Part, now
 from storage.schema.tables import Snapshot as SnapshotRow
 
 SNAPSHOT_FORMATS = ("training", "ambignq", "ambignq-full", "preferences", "csv", "parquet")
@@ -36,10 +37,6 @@ MANIFEST = "manifest.json"
 class Exports(Part):
     """The part of the Store about exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
 
-    def __init__(self, database: Database, formats: Formats) -> None:
-        super().__init__(database)
-        self._formats = formats
-
     @allowed_to("take snapshots")
     def export(self, format: Format, out: Path, *, filters: Filters | None = None) -> Manifest:
         """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
@@ -48,27 +45,26 @@ class Exports(Part):
         Raises InputError for an unknown format or annotator, NotFoundError for an unknown project, StorageError when the file cannot
         be written; then an earlier file of that name is as it was.  A format that is a folder is never written over one that holds something.
         """
-        chosen = filters or Filters()
-        made = check_format(self._formats, format, chosen)
-        with (new_folder if made.is_folder else replacing)(out) as writer, self.reading() as session:
-            check_filters(session, chosen)
-            names = Names(session, chosen.pseudonyms)
-            counts = write_rows(session, made, writer, chosen, names)
-        size, sha256 = measured(out)
+        filters = filters or Filters()
+        layout = check_format(format, filters)
+        with (new_folder if layout.is_folder else replacing)(out) as writer, self.reading() as session:
+            check_filters(session, filters)
+            names = Names(session, filters.pseudonyms)
+            counts = write_rows(session, layout, writer, filters, names)
+        size, sha256 = size_and_digest(out)
         manifest = Manifest(
             format=format,
             file=out.name,
             sha256=sha256,
             bytes=size,
             counts=counts,
-            filters=chosen.to_json(names),
+            filters=filters.to_json(names),
             rule=RULE,
             schema=head(),
             layout=LAYOUT,
             created=now(),
         )
-        with replacing(manifest_path(out)) as beside:
-            beside.write(dumps(manifest.to_json()) + "\n")
+        write_text(manifest_path(out), dumps(manifest.to_json()) + "\n")
         note_export(self.database, manifest, out)
         return manifest
 
@@ -82,27 +78,27 @@ class Exports(Part):
         filters: Filters | None = None,
         formats: Sequence[str] = SNAPSHOT_FORMATS,
         note: str = "",
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Callable[[int, int], None] = lambda index, total: None,
     ) -> Snapshot:
         """Writes the next number's folder under `folder`: a file of each format, all of the same moment, and manifest.json.
 
-        `progress` hears before each file how many of how many are written; what it raises ends the snapshot, and nothing is left.
+        `progress` is called before each file with (the index of the file, the number of files); an exception in it ends the snapshot, and nothing is left.
 
         The files are read-only, and the database keeps the digest of the manifest, which holds theirs.  Raises InputError for unknown
         formats or filters, StorageError when the disk refuses; then there is no such number.
         """
-        chosen = filters or Filters()
+        filters = filters or Filters()
         check_text(note, "the note", limit=MAX_NOTE_CHARS)
         if not formats or len(set(formats)) != len(formats):
             raise InputError("name each format of the snapshot once, and one at least")
         for name in formats:
-            if check_format(self._formats, name, chosen).is_folder:
+            if check_format(name, filters).is_folder:
                 raise InputError(f"'{name}' is a folder, and a snapshot has files: take it with export --format {name}")
         draft = draft_name(folder / "snapshot")
         try:
             draft.mkdir(parents=True)
-            files, seen = self._snapshot_files(draft, formats, chosen, progress)
-            return self._publish(folder, draft, files, seen, note)
+            files, filters_json = self._snapshot_files(draft, formats, filters, progress)
+            return self._publish(folder, draft, files, filters_json, note)
         except OSError as e:
             raise StorageError(f"{folder}: the snapshot cannot be written ({why(e, folder)}); nothing was left behind") from e
         finally:
@@ -110,22 +106,24 @@ class Exports(Part):
                 _delete(draft)
 
     def _snapshot_files(
-        self, draft: Path, formats: Sequence[str], chosen: Filters, progress: Callable[[int, int], None]
+        self, draft: Path, formats: Sequence[str], filters: Filters, progress: Callable[[int, int], None]
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         files = []
         with self.reading() as session:
-            check_filters(session, chosen)
-            names = Names(session, chosen.pseudonyms)
-            for done, name in enumerate(formats):
-                progress(done, len(formats))
-                path = draft / f"{name}{self._formats[name].suffix}"
+            check_filters(session, filters)
+            names = Names(session, filters.pseudonyms)
+            for index, name in enumerate(formats):
+                progress(index, len(formats))
+                path = draft / f"{name}{FORMATS[name].suffix}"
                 with replacing(path) as writer:
-                    counts = write_rows(session, self._formats[name], writer, chosen, names)
-                size, sha256 = measured(path)
+                    counts = write_rows(session, FORMATS[name], writer, filters, names)
+                size, sha256 = size_and_digest(path)
                 files.append({"format": name, "file": path.name, "sha256": sha256, "bytes": size, "counts": counts})
-            return files, chosen.to_json(names)
+            return files, filters.to_json(names)
 
-    def _publish(self, folder: Path, draft: Path, files: list[dict[str, Any]], seen: dict[str, Any], note: str) -> Snapshot:
+    def _publish(
+        self, folder: Path, draft: Path, files: list[dict[str, Any]], filters_json: dict[str, Any], note: str
+    ) -> Snapshot:
         """Gives the draft its number: under the writer lock, so that no two take the same."""
         target: Path | None = None
         try:
@@ -135,14 +133,13 @@ class Exports(Part):
                     "number": number,
                     "created": now().isoformat(),
                     "note": note,
-                    "filters": seen,
+                    "filters": filters_json,
                     "files": files,
                     "rule": RULE,
                     "schema": head(),
                     "layout": LAYOUT,
                 }
-                with replacing(draft / MANIFEST) as writer:
-                    writer.write(json.dumps(body, ensure_ascii=False, indent=1) + "\n")
+                write_json(draft / MANIFEST, body)
                 for path in draft.iterdir():
                     path.chmod(0o444)
                 place = folder / f"{number:04d}"
@@ -153,14 +150,14 @@ class Exports(Part):
                     sha256=digest(place / MANIFEST),
                     bytes=sum(f["bytes"] for f in files),
                     counts={f["format"]: f["counts"] for f in files},
-                    filters=seen,
+                    filters=filters_json,
                     note=note,
                     created=now(),
                 )
                 session.add(row)
                 session.flush()
-                made = record_of(Snapshot, row)
-            return made
+                snapshot = record_of(Snapshot, row)
+            return snapshot
         except BaseException:
             if target is not None:  # the database did not take it
                 _delete(target)
@@ -188,29 +185,30 @@ class Exports(Part):
 
     @allowed_to("take snapshots")
     def snapshot_files(self, number: int, folder: Path) -> dict[str, Path]:
-        """Format -> file of a snapshot, after its digests were checked: it is what it was.
+        """Format -> file of a snapshot whose digests were checked.
 
         Raises NotFoundError for an unknown number, StorageError naming the file that is missing or was changed.
         """
-        known = self.get_snapshot(number)
-        place = folder / f"{number:04d}"
+        sha256, place = self.get_snapshot(number).sha256, folder / f"{number:04d}"
         try:
-            if digest(place / MANIFEST) != known.sha256:
-                raise StorageError(f"{place / MANIFEST} was changed since the snapshot was taken: take another one")
-            body = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
-            found = {str(f["format"]): place / str(f["file"]) for f in body["files"]}
-            for f in body["files"]:
-                if digest(place / str(f["file"])) != f["sha256"]:
-                    raise StorageError(f"{place / str(f['file'])} was changed since the snapshot was taken: take another one")
+            _check_unchanged(place / MANIFEST, sha256)
+            files = json.loads((place / MANIFEST).read_text(encoding="utf-8"))["files"]
+            for f in files:
+                _check_unchanged(place / f["file"], f["sha256"])
         except OSError as e:
             raise StorageError(f"{e.filename or place}: cannot be read ({e.strerror or e}): take another snapshot") from None
-        return found
+        return {f["format"]: place / f["file"] for f in files}
+
+
+def _check_unchanged(path: Path, sha256: str) -> None:
+    if digest(path) != sha256:
+        raise StorageError(f"{path} was changed since the snapshot was taken: take another one")
 
 
 def _next_number(session: Session, folder: Path) -> int:
-    """After the database's and the folder's: a folder may outlive a restored database."""
-    there = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
-    return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *there]) + 1
+    """One more than the last number in the database and in the folder: a folder may outlive a restored database."""
+    numbers = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
+    return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *numbers]) + 1
 
 
 def _delete(folder: Path) -> None:

@@ -1,8 +1,8 @@
-"""Everything that people said as one long table, a row a statement: CSV for spreadsheets, Parquet for everything else.
+"""All contributions as one long table, a row a statement: CSV for spreadsheets, Parquet for everything else.
 
 CSV is safe to open: a physical line of a cell that a spreadsheet would take for a formula begins with an apostrophe (OWASP, "CSV
 Injection": = + - @, tab and carriage return; also their full-width, small and raised forms, and behind anything invisible, which programs
-skip).  Parquet holds the texts as they are.  Its schema is written down here and not guessed from rows: an empty file is a valid one with all columns.
+skip).  Parquet holds the texts as they are.  Its schema is written down here and not guessed from rows: a file without rows is valid and has all columns.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, TextIO
 from sqlalchemy.orm import Session
 
 from storage.exchange.filters import Filters, Names
-from storage.exchange.votes import chunks, contributions, said
+from storage.exchange.votes import chunks, contributed_questions, contributions
 from storage.results.standing import Annotated, Labelled
 
-ROWS = 5_000  # of a Parquet row group
+GROUP_ROWS = 5_000  # rows of a Parquet row group
 COLUMNS = (
     ("question_id", "text"),
     ("question", "text"),
@@ -50,7 +50,7 @@ _LINES = re.compile(r"(\r\n|\r|\n|\x0b|\x0c|\x1c|\x1d|\x1e|\x85|\u2028|\u2029)")
 
 def _is_formula(line: str) -> bool:
     """Whether the first visible character of a line begins a formula, or the line begins with a tab."""
-    if line[:1] == "\t":
+    if line.startswith("\t"):
         return True
     # controls, formats, unassigned, private (C); separators (Z); combining marks and variation selectors (M)
     visible = (c for c in line if unicodedata.category(c)[0] not in "CZM" and c not in _BLANK)
@@ -68,37 +68,39 @@ def safe_cell(text: str) -> str:
     return "".join(f"'{p}" if i % 2 == 0 and _is_formula(p) else p for i, p in enumerate(parts))
 
 
-def statements(session: Session, filters: Filters, names: Names) -> Iterator[dict[str, Any]]:
-    """Rows of COLUMNS: pairs of submitted annotations, then labels, question by question."""
+def _statements(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Rows of COLUMNS: pairs of submitted annotations, then labels, question by question.  Counts them."""
     agreeing = None
     if filters.minimum_agreement is not None:
-        agreeing = {one.id for one in said(session, filters)}
+        agreeing = {question.id for question in contributed_questions(session, filters)}
     for chunk in chunks(session, filters):
         if agreeing is not None:
-            chunk = {key: one for key, one in chunk.items() if key in agreeing}
+            chunk = {key: question for key, question in chunk.items() if key in agreeing}
         rows: dict[int, list[dict[str, Any]]] = {key: [] for key in chunk}
-        found = contributions(session, list(chunk), filters)
-        for annotation in found.annotations:
+        collected = contributions(session, list(chunk), filters)
+        for annotation in collected.annotations:
             rows[annotation.question] += _annotation_rows(annotation, names)
-        for label in found.labels:
+        for label in collected.labels:
             rows[label.answer.question_id].append(_label_row(label, names))
-        for key, one in chunk.items():
-            head = {"question_id": one.public_id, "question": one.text}
-            yield from (head | row for row in rows[key])
+        for key, question in chunk.items():
+            for row in rows[key]:
+                counts["rows"] += 1
+                counts[row["stage"]] += 1
+                yield {"question_id": question.public_id, "question": question.text, **row}
 
 
-def _annotation_rows(one: Annotated, names: Names) -> Iterator[dict[str, Any]]:
+def _annotation_rows(annotated: Annotated, names: Names) -> Iterator[dict[str, Any]]:
     common = {
-        "stage": one.stage,
-        "annotator": names(one.annotator),
-        "type": one.annotation.type,
-        "version": one.version,
-        "created": one.created,
-        "updated": one.updated,
+        "stage": annotated.stage,
+        "annotator": names(annotated.annotator),
+        "type": annotated.annotation.type,
+        "version": annotated.version,
+        "created": annotated.created,
+        "updated": annotated.updated,
     }
-    if not one.annotation.pairs:
+    if not annotated.annotation.pairs:
         yield common
-    for position, pair in enumerate(one.annotation.pairs):
+    for position, pair in enumerate(annotated.annotation.pairs):
         yield common | {
             "position": position,
             "answers": list(pair.answers),
@@ -107,30 +109,25 @@ def _annotation_rows(one: Annotated, names: Names) -> Iterator[dict[str, Any]]:
         }
 
 
-def _label_row(one: Labelled, names: Names) -> dict[str, Any]:
-    answer = one.answer
+def _label_row(labelled: Labelled, names: Names) -> dict[str, Any]:
+    answer = labelled.answer
     return {
         "stage": "judging",
-        "annotator": names(one.annotator),
+        "annotator": names(labelled.annotator),
         "position": answer.position,
         "answers": [answer.text],
         "disambiguated_question": answer.clarified or "",
         "passage_ids": list(dict.fromkeys(e["passage_id"] for e in answer.evidence)),
-        "verdict": one.label,
-        "error_labels": list(one.errors),
-        "note": one.note,
+        "verdict": labelled.label,
+        "error_labels": list(labelled.errors),
+        "note": labelled.note,
         "system": answer.system,
         "prediction_id": answer.prediction,
         "probability": answer.probability,
-        "version": one.version,
-        "created": one.created,
-        "updated": one.updated,
+        "version": labelled.version,
+        "created": labelled.created,
+        "updated": labelled.updated,
     }
-
-
-def _count(row: dict[str, Any], counts: Counter[str]) -> None:
-    counts["rows"] += 1
-    counts[row["stage"]] += 1
 
 
 def write_csv(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
@@ -138,8 +135,7 @@ def write_csv(session: Session, filters: Filters, names: Names, counts: Counter[
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     out.write("\ufeff")
     writer.writerow([name for name, _ in COLUMNS])
-    for row in statements(session, filters, names):
-        _count(row, counts)
+    for row in _statements(session, filters, names, counts):
         writer.writerow([_cell(row.get(name), kind) for name, kind in COLUMNS])
 
 
@@ -169,15 +165,16 @@ def schema() -> Any:
 
 
 def write_parquet(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
+    """The rows with the types of `schema()`; they go to the bytes beneath `out`."""
     with parquet_file(out.buffer, schema()) as add:
-        for row in statements(session, filters, names):
-            _count(row, counts)
+        for row in _statements(session, filters, names, counts):
             add(row)
 
 
 @contextmanager
 def parquet_file(out: Any, shape: Any) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Takes rows one by one, into row groups of ROWS, compressed with zstd.  `out`: a path or a binary file; `shape`: the Arrow schema."""
+    """Gives a function that takes rows one by one, into row groups of GROUP_ROWS, compressed with zstd.  `out`: a path or a binary file; `shape`:
+    the Arrow schema."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -190,7 +187,7 @@ def parquet_file(out: Any, shape: Any) -> Iterator[Callable[[dict[str, Any]], No
 
         def add(row: dict[str, Any]) -> None:
             waiting.append(row)
-            if len(waiting) == ROWS:
+            if len(waiting) == GROUP_ROWS:
                 flush()
 
         yield add

@@ -15,72 +15,79 @@ from core.json_io import dumps
 from core.text import answer_key, content_words, has_answer
 from core.types import Annotation
 from storage.exchange.competence import weights_of
-from storage.exchange.consensus import EQUAL, Said, annotation_of, consensus, own_statements, validated
+from storage.exchange.consensus import (
+    EQUAL,
+    ContributedQuestion,
+    annotation_of,
+    annotations_by_person,
+    consensus,
+    final_statements,
+)
 from storage.exchange.filters import Filters, Names
-from storage.exchange.votes import CHUNK, said, sheets
+from storage.exchange.votes import CHUNK, contributed_questions, sheets
+from storage.results.standing import chunked
 from storage.schema import tables, workbench
 
 SOURCE = "ambiscope"
 Row = dict[str, Any]
 
 
-def batched(items: Iterable[Said], size: int = CHUNK) -> Iterator[list[Said]]:
-    found = iter(items)
-    while batch := list(islice(found, size)):
+def _batches(questions: Iterator[ContributedQuestion]) -> Iterator[list[ContributedQuestion]]:
+    while batch := list(islice(questions, CHUNK)):
         yield batch
 
 
 # ---------------------------------------------------------------- AmbigNQ
 
 
-def _annotations(one: Said, order: dict[str, int], counts: Counter[str]) -> Iterator[tuple[str, Annotation]]:
-    """(annotator, their answer set) of everybody whose annotation stands, those without a correct answer aside."""
-    statements = [s for s in one.statements if s.stage == "validation"] if validated(one.statements) else one.statements
-    names = {s.annotator for s in statements} | (set() if validated(one.statements) else {v.annotator for v in one.votes})
-    own = own_statements(statements)
+def _annotations(question: ContributedQuestion, order: dict[str, int], counts: Counter[str]) -> Iterator[Annotation]:
+    """The answer sets of all annotators (of the validators, where the question was validated), those without a correct answer aside."""
+    statements = final_statements(question.statements)
+    by_person = annotations_by_person(statements)
+    names = set(by_person)
+    if not any(s.stage == "validation" for s in statements):
+        names |= {v.annotator for v in question.votes}
     for name in sorted(names, key=order.__getitem__):
-        made = annotation_of(name, one.votes, statements, one.text)
-        if made is not None:
-            yield name, made
-        elif name in own and own[name].type == "none":
+        annotation = annotation_of(name, question.votes, statements, question.text)
+        if annotation is not None:
+            yield annotation
+        elif name in by_person and by_person[name].type == "none":
             counts["annotations_without_an_answer"] += 1  # AmbigNQ has no such type: the question is left out
         else:
             counts["annotators_without_a_correct_answer"] += 1
 
 
-def _pair_fields(passages: Sequence[str], full: bool) -> Row:
-    return {"passages": list(passages)} if full and passages else {}
-
-
 def ambignq(session: Session, filters: Filters, names: Names, counts: Counter[str], *, full: bool = False) -> Iterator[str]:
     """A list row a question.  `full`: also used_queries, viewed_doc_titles, nq_answer and nq_doc_title (both empty: not known), each pair's
     passages, and `evidence` with the texts of those that are known."""
-    for batch in batched(said(session, filters, counts)):
-        logs = _logs(session, batch, filters) if full else {}
-        texts = passages_of(session, [one.id for one in batch], filters) if full else {}
-        for one in batch:
+    for batch in _batches(contributed_questions(session, filters, counts)):
+        ids = [question.id for question in batch]
+        logs = _logs(session, ids, filters) if full else {}
+        passages = passages_of(session, ids, filters) if full else {}
+        for question in batch:
             annotations: list[Row] = []
             cited: dict[str, None] = {}
-            for _, made in _annotations(one, names.order, counts):
-                cited |= dict.fromkeys(i for p in made.pairs for i in p.passage_ids)
-                if made.type == "single":
-                    (pair,) = made.pairs
-                    body: Row = {"type": "singleAnswer", "answer": list(pair.answers)}
-                    annotations.append(body | _pair_fields(pair.passage_ids, full))
-                    continue
-                pairs = [
-                    {"question": p.question, "answer": list(p.answers)} | _pair_fields(p.passage_ids, full) for p in made.pairs
+            for annotation in _annotations(question, names.order, counts):
+                cited |= dict.fromkeys(i for p in annotation.pairs for i in p.passage_ids)
+                pairs: list[Row] = [
+                    {"question": p.question, "answer": list(p.answers)}
+                    | ({"passages": list(p.passage_ids)} if full and p.passage_ids else {})
+                    for p in annotation.pairs
                 ]
-                counts["pairs_with_the_prompt_question"] += sum(p.question == one.text for p in made.pairs)
-                annotations.append({"type": "multipleQAs", "qaPairs": pairs})
+                if annotation.type == "single":
+                    del pairs[0]["question"]
+                    annotations.append({"type": "singleAnswer"} | pairs[0])
+                else:
+                    counts["pairs_with_the_prompt_question"] += sum(p.question == question.text for p in annotation.pairs)
+                    annotations.append({"type": "multipleQAs", "qaPairs": pairs})
             if not annotations:
                 counts["questions_without_a_correct_answer"] += 1
                 continue
             counts["questions"] += 1
             counts["annotations"] += len(annotations)
-            row: Row = {"id": one.public_id, "question": one.text, "annotations": annotations}
+            row: Row = {"id": question.public_id, "question": question.text, "annotations": annotations}
             if full:
-                queries, titles = logs.get(one.id, ({}, {}))
+                queries, titles = logs.get(question.id, ({}, {}))
                 counts["used_queries"] += len(queries)
                 row |= {
                     "viewed_doc_titles": list(titles),
@@ -88,7 +95,7 @@ def ambignq(session: Session, filters: Filters, names: Names, counts: Counter[st
                     "used_queries": [{"query": q, "results": []} for q in queries],
                     "nq_answer": [],
                     "nq_doc_title": "",
-                    "evidence": [{k: p[k] for k in ("id", "title", "text")} for p in texts.get(one.id, ()) if p["id"] in cited],
+                    "evidence": [_text_of(p) for p in passages.get(question.id, ()) if p["id"] in cited],
                 }
             yield dumps(row)
 
@@ -97,31 +104,33 @@ def ambignq_full(session: Session, filters: Filters, names: Names, counts: Count
     return ambignq(session, filters, names, counts, full=True)
 
 
-def _logs(session: Session, batch: Sequence[Said], filters: Filters) -> dict[int, tuple[dict[str, None], dict[str, None]]]:
+def _text_of(passage: Mapping[str, Any]) -> Row:
+    return {name: passage[name] for name in ("id", "title", "text")}
+
+
+def _logs(session: Session, questions: Sequence[int], filters: Filters) -> dict[int, tuple[dict[str, None], dict[str, None]]]:
     """Question -> (queries, titles of opened passages), each once, in the order of the first time."""
     i, item = workbench.Interaction, workbench.ProjectItem
     query = (
         select(item.question_id, i.kind, i.query, i.title)
         .join(item, item.id == i.item_id)
-        .where(item.question_id.in_([one.id for one in batch]), item.gold.is_(None))
+        .join(tables.Annotator, tables.Annotator.id == i.annotator_id)
+        .join(workbench.Project, workbench.Project.id == item.project_id)
+        .where(item.question_id.in_(questions), item.gold.is_(None))
         .order_by(i.id)
     )
     if filters.annotators:
-        query = query.join(tables.Annotator, tables.Annotator.id == i.annotator_id).where(
-            tables.Annotator.name.in_(filters.annotators)
-        )
+        query = query.where(tables.Annotator.name.in_(filters.annotators))
     if filters.project:
-        query = query.join(workbench.Project, workbench.Project.id == item.project_id).where(
-            workbench.Project.public_id == filters.project
-        )
-    found: dict[int, tuple[dict[str, None], dict[str, None]]] = {}
+        query = query.where(workbench.Project.public_id == filters.project)
+    logs: dict[int, tuple[dict[str, None], dict[str, None]]] = {}
     for question, kind, text, title in session.execute(query):
-        queries, titles = found.setdefault(question, ({}, {}))
+        queries, titles = logs.setdefault(question, ({}, {}))
         if kind == "search":
             queries[text] = None
         elif title:
             titles[title] = None
-    return found
+    return logs
 
 
 # ---------------------------------------------------------------- the majority
@@ -129,7 +138,7 @@ def _logs(session: Session, batch: Sequence[Said], filters: Filters) -> dict[int
 
 def passages_of(session: Session, questions: Sequence[int], filters: Filters) -> dict[int, list[Row]]:
     """Question -> the passages of all its predictions, each once, by rank; those of the newer prediction first at equal rank.  Then those
-    that a project's question file brought.  Each has id, title, text and score (None where nothing was retrieved)."""
+    that came with a project's question file.  Each has id, title, text and score (None where nothing was retrieved)."""
     query = (
         select(tables.Prediction.question_id, tables.Prediction.trace)
         .where(tables.Prediction.question_id.in_(questions))
@@ -139,129 +148,125 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
         query = query.where(tables.Prediction.system == filters.system)
     ranked: dict[int, dict[tuple[str, str], tuple[int, Row]]] = defaultdict(dict)
     for question, trace in session.execute(query.execution_options(yield_per=20)):
-        found = ranked[question]
-        for item in trace["passages"]:
-            passage = item["passage"]
+        best = ranked[question]
+        for retrieved in trace["passages"]:
+            passage = retrieved["passage"]
             if not passage["text"]:  # an imported prediction may name passages without their text
                 continue
             key = (passage["id"], passage["text"])  # two corpora may use one id for different passages
-            if key not in found or item["rank"] < found[key][0]:
-                found[key] = (item["rank"], {**passage, "score": item["score"]})
-    out = {q: [body for _, body in sorted(found.values(), key=lambda entry: entry[0])] for q, found in ranked.items()}
-    own = select(workbench.ProjectItem.question_id, workbench.ProjectItem.passages).where(
-        workbench.ProjectItem.question_id.in_(questions),
-        workbench.ProjectItem.passages.is_not(None),
-    )
-    for question, passages in session.execute(own):
-        known = {(p["id"], p["text"]) for p in out.setdefault(question, [])}
-        out[question] += [
-            {**{k: p[k] for k in ("id", "title", "text")}, "score": None} for p in passages if (p["id"], p["text"]) not in known
-        ]
+            if key not in best or retrieved["rank"] < best[key][0]:
+                best[key] = (retrieved["rank"], {**passage, "score": retrieved["score"]})
+    out = {q: [body for _, body in sorted(best.values(), key=lambda entry: entry[0])] for q, best in ranked.items()}
+    item = workbench.ProjectItem
+    of_items = select(item.question_id, item.passages).where(item.question_id.in_(questions), item.passages.is_not(None))
+    for question, passages in session.execute(of_items):
+        keys = {(p["id"], p["text"]) for p in out.setdefault(question, [])}
+        out[question] += [_text_of(p) | {"score": None} for p in passages if (p["id"], p["text"]) not in keys]
     return out
 
 
 @dataclass(frozen=True, slots=True)
 class _Agreed:
-    """What the majority holds of a question.  Without answers, either most said that there is none (`nothing`), or it is only known
-    what is wrong: then there are negatives, and most hold nothing correct."""
+    """The majority's view of a question.  Without answers, either most said that there is none (`no_answer`), or only wrong answers
+    are known: then there are negatives, and most hold nothing correct."""
 
-    said: Said
+    question: ContributedQuestion
     answers: list[list[str]]  # alias lists
     negatives: list[str]
     passages: list[Row]
-    nothing: bool
+    no_answer: bool
 
 
 def _agreed(session: Session, filters: Filters, counts: Counter[str]) -> Iterator[_Agreed]:
     weights = weights_of(session, filters) if filters.weighted else EQUAL
-    for batch in batched(said(session, filters, counts)):
-        passages = passages_of(session, [one.id for one in batch], filters)
-        for one in batch:
-            view = consensus(one.votes, one.statements, weights)
+    for batch in _batches(contributed_questions(session, filters, counts)):
+        passages = passages_of(session, [question.id for question in batch], filters)
+        for question in batch:
+            view = consensus(question.votes, question.statements, weights)
             counts["ties"] += view.ties
-            nothing = not view.answers and _no_answer(one)
+            no_answer = not view.answers and _no_answer(question)
             if not view.answers:
                 counts["questions_without_a_correct_answer"] += 1
-                if not nothing and not (view.negatives and _mostly_wrong(one)):
+                if not no_answer and not (view.negatives and _mostly_wrong(question)):
                     continue
             else:
                 counts["questions"] += 1
                 counts["answers"] += len(view.answers)
                 counts["negatives"] += len(view.negatives)
-            found = passages.get(one.id, [])
-            yield _Agreed(one, [list(a) for a in view.answers], list(view.negatives), found, nothing)
+            answers, negatives = [list(aliases) for aliases in view.answers], list(view.negatives)
+            yield _Agreed(question, answers, negatives, passages.get(question.id, []), no_answer)
 
 
-def _no_answer(one: Said) -> bool:
-    """Most of the standing annotations say that the corpus has no answer."""
-    final = validated(one.statements)
-    own = own_statements(s for s in one.statements if not final or s.stage == "validation")
-    none = sum(a.type == "none" for a in own.values())
-    return 2 * none > len(own)
+def _no_answer(question: ContributedQuestion) -> bool:
+    """Most of the final annotations say that the corpus has no answer."""
+    annotations = annotations_by_person(final_statements(question.statements)).values()
+    return 2 * sum(a.type == "none" for a in annotations) > len(annotations)
 
 
-def _mostly_wrong(one: Said) -> bool:
-    """Most of those whose words stand hold nothing correct."""
-    final = validated(one.statements)
-    standing = [s for s in one.statements if not final or s.stage == "validation"]
-    names = {s.annotator for s in standing} | {v.annotator for v in one.votes}
-    return 2 * sum(annotation_of(name, one.votes, standing, one.text) is None for name in names) > len(names)
+def _mostly_wrong(question: ContributedQuestion) -> bool:
+    """Most of those whose contributions are final hold nothing correct."""
+    statements = final_statements(question.statements)
+    names = {s.annotator for s in statements} | {v.annotator for v in question.votes}
+    return 2 * sum(annotation_of(name, question.votes, statements, question.text) is None for name in names) > len(names)
 
 
-def supporting(one: Said, answers: Sequence[Sequence[str]], passages: Sequence[Mapping[str, Any]]) -> set[str]:
+def supporting(
+    question: ContributedQuestion, answers: Sequence[Sequence[str]], passages: Sequence[Mapping[str, Any]]
+) -> set[str]:
     """Ids of the passages that support these answers, as far as that is known: those that annotations cite for them,
     and the first evidence passage of a predicted answer that was judged correct (all its evidence was judged as a whole).
 
-    An answer without any (a judge added it) is looked for in the passages: `_holding`.  Empty where a one-word answer would be left that
-    only other passages hold: training counts such an answer in the supporting ones only, and would take it for absent.
+    An answer without any (a judge added it) is looked for in the passages: `_holding`.  Empty where only other passages hold a one-word
+    answer: training looks for such an answer in the supporting ones only, and would take it for absent.
     """
-    of = {answer_key(alias): number for number, aliases in enumerate(answers) for alias in aliases}
-    named: dict[int, set[str]] = defaultdict(set)  # answer -> its passages
-    for pair in (pair for statement in one.statements for pair in statement.annotation.pairs):
-        for number in {of[key] for key in map(answer_key, pair.answers) if key in of}:
-            named[number].update(pair.passage_ids)
-    for vote in one.votes:
-        if vote.label == "correct" and answer_key(vote.answer) in of:
-            named[of[answer_key(vote.answer)]].update(vote.passage_ids[:1])
-    cited = set().union(*named.values())
+    number_of = {answer_key(alias): number for number, aliases in enumerate(answers) for alias in aliases}
+    cited_for: dict[int, set[str]] = defaultdict(set)  # answer -> its passages
+    for pair in (pair for statement in question.statements for pair in statement.annotation.pairs):
+        for key in number_of.keys() & map(answer_key, pair.answers):
+            cited_for[number_of[key]].update(pair.passage_ids)
+    for vote in question.votes:
+        if vote.label == "correct" and answer_key(vote.answer) in number_of:
+            cited_for[number_of[answer_key(vote.answer)]].update(vote.passage_ids[:1])
+    cited = set().union(*cited_for.values())
     for number, aliases in enumerate(answers):
-        if not named[number] and not cited & _places(aliases, passages).keys():
+        if not cited_for[number] and not cited & _occurrences(aliases, passages).keys():
             cited |= _holding(aliases, passages)
     for aliases in answers:
         if all(len(alias.split()) == 1 for alias in aliases):
-            places = _places(aliases, passages).keys()
-            if places and not places & cited:
+            occurrences = _occurrences(aliases, passages).keys()
+            if occurrences and not occurrences & cited:
                 return set()
     return cited
 
 
-def _places(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def _occurrences(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Ids of the passages that hold the answer, with how many passages have this id."""
     return Counter(str(p["id"]) for p in passages if has_answer(str(p["text"]), aliases))
 
 
 def _holding(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Passages that support an answer as its words stand there: a word or a number alone may stand anywhere, so it must be in one only."""
-    telling = [a for a in aliases if len(tokens := content_words(a)) > 1 and not all(t.isdigit() for t in tokens)]
-    if found := _places(telling, passages):
-        return set(found)
-    found = _places(aliases, passages)
-    return set(found) if found.total() == 1 else set()
+    """Passages that support an answer since they have its words: a word or a number alone may occur anywhere, so it must be in one only."""
+    distinctive = [a for a in aliases if len(tokens := content_words(a)) > 1 and not all(t.isdigit() for t in tokens)]
+    if occurrences := _occurrences(distinctive, passages):
+        return set(occurrences)
+    occurrences = _occurrences(aliases, passages)
+    return set(occurrences) if occurrences.total() == 1 else set()
 
 
 def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
-    for one in _agreed(session, filters, counts):
-        if not one.answers:  # FiD's layout needs a target
+    """Rows {id, question, target, answers, ctxs, negatives} of the questions with an answer (facebookresearch/FiD's layout)."""
+    for agreed in _agreed(session, filters, counts):
+        if not agreed.answers:  # FiD's layout needs a target
             continue
-        counts["questions_without_passages"] += not one.passages
+        counts["questions_without_passages"] += not agreed.passages
         yield dumps(
             {
-                "id": one.said.public_id,
-                "question": one.said.text,
-                "target": one.answers[0][0],
-                "answers": one.answers,
-                "ctxs": one.passages,
-                "negatives": one.negatives,
+                "id": agreed.question.public_id,
+                "question": agreed.question.text,
+                "target": agreed.answers[0][0],
+                "answers": agreed.answers,
+                "ctxs": agreed.passages,
+                "negatives": agreed.negatives,
             }
         )
 
@@ -269,88 +274,80 @@ def fid(session: Session, filters: Filters, names: Names, counts: Counter[str]) 
 def training(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
     """Rows of `core train --multi`.  `supporting`: ids of the passages that support the answers, where that is known (`supporting`);
     `no_answer`: most said that the passages hold none, so that [EOI] comes at once; `answers_known` (false): the judged ones were all
-    wrong and nobody said more, so that the negatives are a lesson and [EOI] is none."""
-    for one in _agreed(session, filters, counts):
-        passages = [{k: p[k] for k in ("id", "title", "text")} for p in one.passages]
+    wrong and nobody said more, so that the negatives are training signal and [EOI] is not."""
+    for agreed in _agreed(session, filters, counts):
+        passages = [_text_of(p) for p in agreed.passages]
         row: Row = {
-            "id": one.said.public_id,
+            "id": agreed.question.public_id,
             "source": SOURCE,
-            "question": one.said.text,
+            "question": agreed.question.text,
             "passages": passages,
-            "answers": one.answers,
-            "negatives": one.negatives,
+            "answers": agreed.answers,
+            "negatives": agreed.negatives,
         }
-        if not one.answers and not one.nothing:
-            if any(has_answer(p["text"], one.negatives) for p in passages):  # else there is no span to avoid
+        if not agreed.answers and not agreed.no_answer:
+            if any(has_answer(p["text"], agreed.negatives) for p in passages):  # else there is no span to avoid
                 counts["questions_with_negatives_only"] += 1
                 yield dumps(row | {"answers_known": False})
             continue
-        if one.nothing and not passages:
+        if agreed.no_answer and not passages:
             continue
         counts["questions_without_passages"] += not passages
-        counts["questions_with_no_answer"] += one.nothing
-        cited = supporting(one.said, one.answers, passages)
+        counts["questions_with_no_answer"] += agreed.no_answer
+        cited = supporting(agreed.question, agreed.answers, passages)
         counts["questions_with_evidence"] += bool(cited)
-        known = [p["id"] for p in passages if p["id"] in cited]
-        yield dumps(row | ({"supporting": known} if known else {}) | ({"no_answer": True} if one.nothing else {}))
+        supporting_ids = [p["id"] for p in passages if p["id"] in cited]
+        yield dumps(
+            row | ({"supporting": supporting_ids} if supporting_ids else {}) | ({"no_answer": True} if agreed.no_answer else {})
+        )
 
 
 # ---------------------------------------------------------------- preferences
 
 
 def preferences(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[str]:
-    """Pairs of answer sets of one question of which people preferred one: {id, prompt, chosen, rejected, ...}, the majority's way.
+    """Pairs of answer sets of one question of which a majority preferred one: {id, prompt, chosen, rejected, ...}.
 
     `chosen` and `rejected` are texts with an answer a line (as `question | answer`, where it has a disambiguated question);
     `chosen_set` and `rejected_set` hold the same as lists, with system and prediction.  Ties are counted and left out.
     """
-    wanted = replace(filters, stages=())
-    for chunk in _chunks_of_ids(session):
-        votes: dict[tuple[int, frozenset[str]], Counter[str]] = defaultdict(Counter)
-        people: dict[tuple[int, frozenset[str]], dict[str, str]] = defaultdict(dict)
+    item = workbench.ProjectItem
+    ids = session.scalars(select(item.question_id).distinct().order_by(item.question_id)).all()
+    for chunk in chunked(ids, CHUNK):
+        choices: dict[tuple[int, frozenset[str]], dict[str, str]] = defaultdict(dict)
         linked = _sides(session, chunk)
-        for row in sheets(session, chunk, wanted):
+        for row in sheets(session, chunk, replace(filters, stages=())):
             if row.body.get("preference") is None:
                 continue
             # those that were judged; one of them may have no answer, and then the item's link says which it was
-            shown = {a["prediction_id"] for a in row.body["answers"]} | ({row.body["preferred"]} - {""})
-            shown = shown if len(shown) == 2 else shown | linked.get(row.item, set())
-            if len(shown) == 2:
-                people[row.question_id, frozenset(shown)][row.name] = row.body["preferred"]
-        for place, words in people.items():
-            votes[place].update(words.values())
-        bodies = _predictions(session, {i for _, both in votes for i in both})
-        for (_, both), counted in votes.items():
-            first, second = sorted(both)
-            if counted[first] == counted[second] or any(i not in bodies for i in both):
+            prediction_ids = {a["prediction_id"] for a in row.body["answers"]} | ({row.body["preferred"]} - {""})
+            prediction_ids = prediction_ids if len(prediction_ids) == 2 else prediction_ids | linked.get(row.item, set())
+            if len(prediction_ids) == 2:
+                choices[row.question_id, frozenset(prediction_ids)][row.name] = row.body["preferred"]
+        bodies = _predictions(session, {i for _, pair in choices for i in pair})
+        for (_, pair), preferred_by_person in choices.items():
+            tally = Counter(preferred_by_person.values())
+            first, second = sorted(pair)
+            if tally[first] == tally[second] or any(i not in bodies for i in pair):
                 counts["ties"] += 1
                 continue
-            chosen, rejected = (first, second) if counted[first] > counted[second] else (second, first)
-            if filters.system and filters.system not in (bodies[chosen]["system"], bodies[rejected]["system"]):
+            chosen, rejected = (first, second) if tally[first] > tally[second] else (second, first)
+            (head, chosen_set), (_, rejected_set) = bodies[chosen], bodies[rejected]
+            if filters.system and filters.system not in (chosen_set["system"], rejected_set["system"]):
                 continue
             counts["pairs"] += 1
             yield dumps(
                 {
-                    "id": bodies[chosen].pop("question_id"),
-                    "prompt": bodies[chosen].pop("prompt"),
-                    "chosen": _lines_of(bodies[chosen]),
-                    "rejected": _lines_of(bodies[rejected]),
-                    "chosen_set": bodies[chosen],
-                    "rejected_set": {k: v for k, v in bodies[rejected].items() if k not in ("question_id", "prompt")},
-                    "preferring": counted[chosen],
-                    "against": counted[rejected],
-                    "undecided": counted[""],
+                    **head,
+                    "chosen": _lines_of(chosen_set),
+                    "rejected": _lines_of(rejected_set),
+                    "chosen_set": chosen_set,
+                    "rejected_set": rejected_set,
+                    "preferring": tally[chosen],
+                    "against": tally[rejected],
+                    "undecided": tally[""],
                 }
             )
-
-
-def _chunks_of_ids(session: Session) -> Iterator[list[int]]:
-    """Questions with a submission, by chunk."""
-    item = workbench.ProjectItem
-    query = select(item.question_id).distinct().order_by(item.question_id)
-    ids = list(session.scalars(query))
-    for start in range(0, len(ids), CHUNK):
-        yield ids[start : start + CHUNK]
 
 
 def _sides(session: Session, questions: Sequence[int]) -> dict[str, set[str]]:
@@ -362,13 +359,14 @@ def _sides(session: Session, questions: Sequence[int]) -> dict[str, set[str]]:
         .join(tables.Prediction, tables.Prediction.id == link.prediction_id)
         .where(item.question_id.in_(questions))
     )
-    found: dict[str, set[str]] = defaultdict(set)
+    sides: dict[str, set[str]] = defaultdict(set)
     for name, prediction in session.execute(query):
-        found[name].add(prediction)
-    return found
+        sides[name].add(prediction)
+    return sides
 
 
-def _predictions(session: Session, ids: Iterable[str]) -> dict[str, Row]:
+def _predictions(session: Session, ids: Iterable[str]) -> dict[str, tuple[Row, Row]]:
+    """Prediction -> (`id` and `prompt` of its question, its answer set)."""
     answer, prediction = tables.PredictedAnswer, tables.Prediction
     rows = session.execute(
         select(
@@ -384,22 +382,15 @@ def _predictions(session: Session, ids: Iterable[str]) -> dict[str, Row]:
         .where(prediction.public_id.in_(list(ids)))
         .order_by(prediction.id, answer.position)
     )
-    found: dict[str, Row] = {}
+    bodies: dict[str, tuple[Row, Row]] = {}
     for row in rows:
-        body = found.setdefault(
-            row.public_id,
-            {
-                "system": row.system,
-                "prediction": row.public_id,
-                "answers": [],
-                "question_id": row.question_id,
-                "prompt": row.text,
-            },
-        )
+        head = {"id": row.question_id, "prompt": row.text}
+        body: Row = {"system": row.system, "prediction": row.public_id, "answers": []}
+        _, body = bodies.setdefault(row.public_id, (head, body))
         if row.answer is not None:
             body["answers"].append({"question": row.clarified or "", "answer": row.answer})
-    return found
+    return bodies
 
 
-def _lines_of(body: Row) -> str:
-    return "\n".join(f"{a['question']} | {a['answer']}" if a["question"] else a["answer"] for a in body["answers"])
+def _lines_of(answer_set: Row) -> str:
+    return "\n".join(f"{a['question']} | {a['answer']}" if a["question"] else a["answer"] for a in answer_set["answers"])

@@ -1,16 +1,15 @@
-"""Writing one format of an export: what a format is, and its rows into a file."""
+"""Writing one format of an export: the record of a format, and its rows into a file."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from sqlalchemy.orm import Session
 
-from core.errors import InputError
 from storage.exchange.filters import Filters, Names
 
 Rows = Callable[[Session, Filters, Names, Counter[str]], Iterator[str]]
@@ -46,18 +45,6 @@ def json_list(rows: Rows) -> Write:
         out.write("\n]\n")
 
     return write
-
-
-Formats = Mapping[str, Format]
-
-
-def check_format(formats: Formats, name: str, filters: Filters) -> Format:
-    """Raises InputError for an unknown format, and for filters that it does not know."""
-    if name not in formats:
-        raise InputError(f"unknown format '{name}'; use one of {', '.join(formats)}")
-    if name == "jsonl" and not filters.empty:
-        raise InputError("a jsonl export holds everything: leave the filters out, or use another format")
-    return formats[name]
 
 
 def write_rows(session: Session, format: Format, out: TextIO | Path, filters: Filters, names: Names) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""Files that come in: layouts, checked rows, predictions and questions of other programs."""
+"""Imported files: layouts, checked rows, predictions and questions of other programs."""

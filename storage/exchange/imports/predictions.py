@@ -2,11 +2,11 @@
 
 Predictions, a JSON line each:
 - a trace: `core.trace.to_json` of a Prediction, alone or under `prediction`;
-- what `python -m core ask --json` prints (its passages have no text: none can be shown or trained on);
+- what `python -m core ask --json` prints (its passages have no text to show or train on);
 - the simple layout: {"question", "answers"} and, as far as known, "id", "system", "corpus", "seconds", "passages": [{"id", "title", "text"}].
   An answer is a text, or {"answer" or "text", "question", "probability", "passages": [ids]}.
 
-Questions: a list or lines of {"question"} and perhaps "id"; everything else in a row is let by.
+Questions: a list or lines of {"question"} and perhaps "id"; other fields of a row are ignored.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from storage.results.predictions import plain_trace
 Row = dict[str, Any]
 MAX_ANSWERS = 1000
 MAX_ANSWER_CHARS = 20_000
-UNNAMED = "imported"  # system of a prediction that names none
+UNNAMED_SYSTEM = "imported"
 
 
-def _text(row: Row, name: str, where: str, *, limit: int = MAX_ID_CHARS, default: str | None = None) -> str:
+def _text(row: Row, name: str, field: str, *, limit: int = MAX_ID_CHARS, default: str | None = None) -> str:
     if default is not None and row.get(name) is None:
         return default
     value = row.get(name)
     if not isinstance(value, str):
-        raise FormatError(f"expected text, found {type(value).__name__ if name in row else 'nothing'}", field=where)
-    return check_text(value, f"field '{where}'", limit=limit, empty=default is not None)
+        raise FormatError(f"expected text, found {type(value).__name__ if name in row else 'nothing'}", field=field)
+    return check_text(value, f"field '{field}'", limit=limit, empty=default is not None)
 
 
-def _number(row: Row, name: str, where: str, default: float) -> float:
+def _number(row: Row, name: str, field: str, default: float) -> float:
     value = row.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise FormatError("expected a number", field=where)
+        raise FormatError("expected a number", field=field)
     return float(value)
 
 
-def _list(row: Row, name: str, where: str, limit: int = MAX_ANSWERS) -> list[Any]:
+def _list(row: Row, name: str, field: str) -> list[Any]:
     value = row.get(name, [])
-    if not isinstance(value, list) or len(value) > limit:
-        raise FormatError(f"expected a list of at most {limit}", field=where)
+    if not isinstance(value, list) or len(value) > MAX_ANSWERS:
+        raise FormatError(f"expected a list of at most {MAX_ANSWERS}", field=field)
     return value
 
 
@@ -70,16 +70,16 @@ def prediction_of(row: Row) -> Prediction:
     """Any of the three layouts.  Raises FormatError or InputError naming the field."""
     body = row.get("prediction", row)
     is_trace = isinstance(body, dict) and "events" in body
-    found = prediction_from_json(body) if is_trace else _simple(row)
-    check_text(found.question.text, "the question", limit=MAX_QUESTION_CHARS, empty=False)
-    check_text(found.question.id, "the question's id", limit=MAX_ID_CHARS)
-    check_text(found.system.name, "the system's name", limit=MAX_ID_CHARS, empty=False)
-    for position, answer in enumerate(found.answers):
+    prediction = prediction_from_json(body) if is_trace else _simple(row)
+    check_text(prediction.question.text, "the question", limit=MAX_QUESTION_CHARS, empty=False)
+    check_text(prediction.question.id, "the question's id", limit=MAX_ID_CHARS)
+    check_text(prediction.system.name, "the system's name", limit=MAX_ID_CHARS, empty=False)
+    for position, answer in enumerate(prediction.answers):
         check_text(answer.text, f"answer {position + 1}", limit=MAX_ANSWER_CHARS, empty=False)
         if not -1e-3 <= answer.probability <= 1 + 1e-3:
-            raise FormatError(f"probability is {answer.probability}; it must lie in 0..1", field=f"answers[{position}]")
-    plain_trace(found)
-    return found
+            raise FormatError(f"probability is {answer.probability}; it must be in 0..1", field=f"answers[{position}]")
+    plain_trace(prediction)
+    return prediction
 
 
 def _simple(row: Row) -> Prediction:
@@ -99,12 +99,14 @@ def _simple(row: Row) -> Prediction:
         if clarification is not None:
             clarified[answer.text] = clarification
     info = row.get("info")
-    settings = info.get("settings") if isinstance(info, dict) else None
+    if not isinstance(info, dict):
+        info = {name: row.get(name) for name in ("corpus", "checkpoint")}
+    settings = info.get("settings")
     system = SystemInfo(
-        _text(row, "system", "system", default="") or UNNAMED,
+        _text(row, "system", "system", default="") or UNNAMED_SYSTEM,
         settings if isinstance(settings, dict) else {},
-        corpus=_text(info if isinstance(info, dict) else row, "corpus", "corpus", default=""),
-        checkpoint=_text(info if isinstance(info, dict) else row, "checkpoint", "checkpoint", default=""),
+        corpus=_text(info, "corpus", "corpus", default=""),
+        checkpoint=_text(info, "checkpoint", "checkpoint", default=""),
     )
     seconds = max(0.0, _number(row, "seconds", "seconds", 0.0))
     events = (*((PassagesRetrieved(passages, 0.0, question.text),) if passages else ()), Finished(seconds, "imported"))
@@ -112,51 +114,49 @@ def _simple(row: Row) -> Prediction:
 
 
 def _passage(body: Any, i: int) -> RetrievedPassage:
-    where = f"passages[{i}]"
+    field = f"passages[{i}]"
     if not isinstance(body, dict):
-        raise FormatError("expected an object with id, title and text", field=where)
+        raise FormatError("expected an object with id, title and text", field=field)
     passage = Passage(
-        _text(body, "id", f"{where}.id"),
-        _text(body, "title", f"{where}.title", default="", limit=MAX_ANSWER_CHARS),
-        _text(body, "text", f"{where}.text", default="", limit=10**6),
+        _text(body, "id", f"{field}.id"),
+        _text(body, "title", f"{field}.title", default="", limit=MAX_ANSWER_CHARS),
+        _text(body, "text", f"{field}.text", default="", limit=10**6),
     )
-    return RetrievedPassage(passage, i + 1, _number(body, "score", f"{where}.score", 0.0))
+    return RetrievedPassage(passage, i + 1, _number(body, "score", f"{field}.score", 0.0))
 
 
-def _answer(body: Any, where: str, passages: tuple[RetrievedPassage, ...], prompt: str) -> tuple[Answer, Clarification | None]:
+def _answer(body: Any, field: str, passages: tuple[RetrievedPassage, ...], prompt: str) -> tuple[Answer, Clarification | None]:
     if isinstance(body, str):
         body = {"text": body}
     if not isinstance(body, dict):
-        raise FormatError("expected a text or an object with answer", field=where)
+        raise FormatError("expected a text or an object with answer", field=field)
     name = "text" if "text" in body else "answer"
-    text = _text(body, name, f"{where}.{name}", limit=MAX_ANSWER_CHARS)
-    evidence = tuple(_evidence(e, f"{where}.evidence[{i}]") for i, e in enumerate(_list(body, "evidence", f"{where}.evidence")))
-    known = {p.passage.id: p.passage for p in passages}
-    # what `ask --json` prints has both: the spans say more
-    for i, passage_id in enumerate(() if evidence else _list(body, "passages", f"{where}.passages")):
-        if not isinstance(passage_id, str) or (known and passage_id not in known):
-            raise FormatError("expected the id of one of the row's passages", field=f"{where}.passages[{i}]")
-        at = known[passage_id].text.find(text) if passage_id in known else -1
-        spot = Evidence(passage_id, at, at + len(text), text) if at >= 0 else Evidence(passage_id, 0, 0, "")
-        evidence += (spot,)
-    answer = Answer(text, _number(body, "probability", f"{where}.probability", 1.0), evidence)
-    question = _text(body, "question", f"{where}.question", default="", limit=MAX_QUESTION_CHARS)
+    text = _text(body, name, f"{field}.{name}", limit=MAX_ANSWER_CHARS)
+    evidence = tuple(_evidence(e, f"{field}.evidence[{i}]") for i, e in enumerate(_list(body, "evidence", f"{field}.evidence")))
+    passage_by_id = {p.passage.id: p.passage for p in passages}
+    # the output of `ask --json` has both: evidence says more than passages
+    for i, passage_id in enumerate(() if evidence else _list(body, "passages", f"{field}.passages")):
+        if not isinstance(passage_id, str) or (passage_by_id and passage_id not in passage_by_id):
+            raise FormatError("expected the id of one of the row's passages", field=f"{field}.passages[{i}]")
+        start = passage_by_id[passage_id].text.find(text) if passage_id in passage_by_id else -1
+        evidence += (Evidence(passage_id, start, start + len(text), text) if start >= 0 else Evidence(passage_id, 0, 0, ""),)
+    answer = Answer(text, _number(body, "probability", f"{field}.probability", 1.0), evidence)
+    question = _text(body, "question", f"{field}.question", default="", limit=MAX_QUESTION_CHARS)
     if not question.strip() or question == prompt:
         return answer, None
-    passed = body.get("round_trip", False)
-    return answer, Clarification(text, question, passed is True)
+    return answer, Clarification(text, question, body.get("round_trip") is True)
 
 
-def _evidence(body: Any, where: str) -> Evidence:
+def _evidence(body: Any, field: str) -> Evidence:
     if not isinstance(body, dict):
-        raise FormatError("expected an object with passage_id, start, end and text", field=where)
+        raise FormatError("expected an object with passage_id, start, end and text", field=field)
     start, end = body.get("start"), body.get("end")
     if not isinstance(start, int) or not isinstance(end, int) or isinstance(start, bool) or not 0 <= start <= end:
-        raise FormatError("expected start and end as whole numbers, start first", field=where)
-    text = _text(body, "text", f"{where}.text", default="", limit=10**6)
-    return Evidence(_text(body, "passage_id", f"{where}.passage_id"), start, end, text)
+        raise FormatError("expected start and end as whole numbers, start first", field=field)
+    text = _text(body, "text", f"{field}.text", default="", limit=10**6)
+    return Evidence(_text(body, "passage_id", f"{field}.passage_id"), start, end, text)
 
 
-def content_key(prediction: Prediction) -> str:
-    """Names a prediction by what it is, so that a file imported twice is stored once."""
-    return f"import:{hashlib.sha256(dumps(plain_trace(prediction)).encode()).hexdigest()}"
+def content_key(trace: Row) -> str:
+    """Names a prediction by its trace, so that a file imported twice is stored once."""
+    return f"import:{hashlib.sha256(dumps(trace).encode()).hexdigest()}"

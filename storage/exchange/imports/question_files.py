@@ -11,6 +11,7 @@ Each may be packed with gzip.  A question without an id is known by its text, so
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,17 +23,15 @@ from core import datasets
 from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
-from core.json_io import array_rows, jsonl_rows, open_file, read_text
+from core.json_io import open_file, read_text
 from core.text import word_tokens
 from core.types import ReferenceQuestion
-from storage.exchange.imports.importing import ambignq_of
-from storage.records.checks import MAX_QUESTION_CHARS, check_text, storable
+from storage.exchange.imports.importing import Rejects, Rows, ambignq_of, rows_of
+from storage.records.checks import MAX_QUESTION_CHARS, check_text
 from storage.records.results import RejectedRowsError
 
 SUFFIXES = ("json", "jsonl", "gz", "txt")
-SHOWN = 100  # refused rows that an error names
 _ANSWERED = ("answers", "answer", "annotations", "gold_answers", "Questions", "train", "dev")
-_PART = 1024 * 1024
 
 
 def questions_to_annotate(source: Path | bytes, name: str = "") -> list[ReferenceQuestion]:
@@ -41,20 +40,20 @@ def questions_to_annotate(source: Path | bytes, name: str = "") -> list[Referenc
     Raises RejectedRowsError with the wrong rows by line, FormatError for a file that is broken or of another kind, InputError where it
     cannot be read, StorageError where there is no room to unpack it.
     """
-    shown = name or (source.name if isinstance(source, Path) else "questions")
+    file_name = name or (source.name if isinstance(source, Path) else "questions")
     try:
-        with _unpacked(source, shown) as path:
-            return _read(path, shown)
-    except RejectedRowsError as error:
-        raise RejectedRowsError(shown, error.rejected, error.total) from None
+        with _unpacked(source, file_name) as path:
+            return _read(path, file_name)
+    except RejectedRowsError:  # a FormatError too, and it has the name of the file
+        raise
     except FormatError as error:
-        raise FormatError(error.problem, file=shown, line=error.line, field=error.field) from None
+        raise FormatError(error.problem, file=file_name, line=error.line, field=error.field) from None
 
 
 @contextmanager
 def _unpacked(source: Path | bytes, name: str) -> Iterator[Path]:
     """The file itself, or an unpacked copy under the name that it has without .gz: loaders go by names."""
-    if isinstance(source, Path) and not _packed(source):
+    if isinstance(source, Path) and not _is_packed(source):
         yield source
         return
     plain = PurePath(name.replace("\\", "/")).name
@@ -64,21 +63,20 @@ def _unpacked(source: Path | bytes, name: str) -> Iterator[Path]:
         path = Path(folder) / "unpacked" / plain
         try:
             if isinstance(source, bytes):
-                kept = Path(folder) / "upload"
-                kept.write_bytes(source)
+                packed = Path(folder) / "upload"
+                packed.write_bytes(source)
             else:
-                kept = source
+                packed = source
             path.parent.mkdir()
-            with open_file(kept) as file, path.open("wb") as out:
-                while part := file.read(_PART):
-                    out.write(part)
+            with open_file(packed) as file, path.open("wb") as out:
+                shutil.copyfileobj(file, out)
         except OSError as error:
             raise StorageError(f"{name} cannot be unpacked in {folder} ({error.strerror or error}); free some space") from error
         yield path
 
 
-def _packed(path: Path) -> bool:
-    """Raises InputError where it cannot be read."""
+def _is_packed(path: Path) -> bool:
+    """Whether the file is packed with gzip.  Raises InputError where it cannot be read."""
     try:
         with path.open("rb") as file:
             return path.name.lower().endswith(".gz") or file.read(2) == b"\x1f\x8b"
@@ -86,32 +84,30 @@ def _packed(path: Path) -> bool:
         raise InputError(f"cannot read {path}: {e.strerror or e}") from None
 
 
-def _read(path: Path, shown: str) -> list[ReferenceQuestion]:
+def _read(path: Path, file_name: str) -> list[ReferenceQuestion]:
     text = read_text(path)
     start, ending = text.lstrip()[:1], path.suffix.lower()
     if not start:
         raise FormatError("the file is empty")
     if start not in "[{":
-        if ending == ".txt" or not ending:
-            return _lines(text, shown)
-        wanted = (
-            "JSON: a list, or an object a line"
-            if ending in (".json", ".jsonl")
-            else "JSON, or text with one question a line (.txt)"
-        )
-        raise FormatError(f"expected {wanted}; of a table, save the column of questions as .txt", line=1)
-    listed = start == "["
-    first = next(_rows(path, text, listed), None)
-    if first is not None and isinstance(first[1], dict) and "question" in first[1] and not _answered(first[1]):
-        return _each(_rows(path, text, listed), shown, _without_answers)
+        if ending == ".txt" or not ending:  # a question a line
+            lines = ((number, {"question": " ".join(raw.split())}, None) for number, raw in enumerate(text.split("\n"), 1))
+            return _each((line for line in lines if line[1]["question"]), file_name, _plain_question)
+        is_json = ending in (".json", ".jsonl")
+        expected = "JSON: a list, or an object a line" if is_json else "JSON, or text with one question a line (.txt)"
+        raise FormatError(f"expected {expected}; of a table, save the column of questions as .txt", line=1)
+    _, first, _ = next(rows_of(path), (0, None, None))
+    row = first if isinstance(first, dict) else {}
+    if "question" in row and not _answered(row):
+        return _each(rows_of(path), file_name, _without_answers)
     try:
         return datasets.load(path)
     except FormatError:
-        if first is not None and isinstance(first[1], dict) and "annotations" in first[1]:
-            _each(_rows(path, text, listed), shown, lambda line: ambignq_of(line.row))
-        elif first is not None and isinstance(first[1], dict) and first[1].get("answers") is not None:
-            _each(_rows(path, text, listed), shown, _checked_row)
-        raise  # of the others, the first wrong line is told
+        if "annotations" in row:
+            _each(rows_of(path), file_name, lambda line: ambignq_of(line.row))
+        elif row.get("answers") is not None:
+            _each(rows_of(path), file_name, lambda line: rows.question_of(line, str(line.row.get("id", ""))))
+        raise  # of other layouts, the error names the first wrong line
 
 
 def _answered(row: Mapping[str, Any]) -> list[str]:
@@ -119,42 +115,27 @@ def _answered(row: Mapping[str, Any]) -> list[str]:
     return [name for name in _ANSWERED if row.get(name) not in (None, [], "")]
 
 
-def _rows(path: Path, text: str, listed: bool) -> Iterator[tuple[int, Any, str | None]]:
-    return storable(array_rows(text, path) if listed else jsonl_rows(path))
-
-
-def _each(
-    found: Iterator[tuple[int, Any, str | None]], shown: str, read: Callable[[Line], ReferenceQuestion]
-) -> list[ReferenceQuestion]:
-    """What `read` makes of each row.  Raises RejectedRowsError with all wrong ones."""
-    made: list[ReferenceQuestion] = []
-    wrong: list[tuple[int, str]] = []
-    taken: dict[str, int] = {}
-    for number, row, problem in found:
+def _each(lines: Rows, file_name: str, reader: Callable[[Line], ReferenceQuestion]) -> list[ReferenceQuestion]:
+    """The questions that `reader` makes of the rows.  Raises RejectedRowsError with all wrong ones."""
+    questions: list[ReferenceQuestion] = []
+    rejects = Rejects(file_name)
+    line_of_id: dict[str, int] = {}
+    for number, row, problem in lines:
         try:
             if problem:
                 raise FormatError(problem)
             if not isinstance(row, dict):
                 raise FormatError(f"expected an object, found {type(row).__name__}")
-            line = Line(Path(shown), number, row)
+            line = Line(Path(file_name), number, row)
             if "id" in row:
-                taken[line.id(taken)] = number
-            made.append(read(line))
+                line_of_id[line.id(line_of_id)] = number
+            questions.append(reader(line))
         except FormatError as error:
-            wrong.append((number, error.problem + (f" (field '{error.field}')" if error.field else "")))
+            rejects.add(number, error.problem + (f" (field '{error.field}')" if error.field else ""))
         except AmbiscopeError as error:
-            wrong.append((number, str(error)))
-    _settle(shown, wrong)
-    return made
-
-
-def _settle(shown: str, wrong: list[tuple[int, str]]) -> None:
-    if wrong:
-        raise RejectedRowsError(shown, tuple(wrong[:SHOWN]), len(wrong))
-
-
-def _checked_row(line: Line) -> ReferenceQuestion:
-    return rows.question_of(line, str(line.row.get("id", "")))
+            rejects.add(number, str(error))
+    rejects.settle()
+    return questions
 
 
 def _without_answers(line: Line) -> ReferenceQuestion:
@@ -162,25 +143,14 @@ def _without_answers(line: Line) -> ReferenceQuestion:
     if fields := _answered(line.row):
         raise line.error("the rows before have no answers and this one has: put the two kinds into two files", fields[0])
     row = {k: v for k, v in line.row.items() if k not in _ANSWERED and k != "qa_pairs"}
-    made = rows.question_of(Line(line.path, line.line or 0, {**row, "answers": ["-"]}), str(row.get("id", "")))
-    check_text(made.question, "the question", limit=MAX_QUESTION_CHARS, empty=False)
-    return replace(made, annotations=())
+    question = rows.question_of(Line(line.path, line.line or 0, {**row, "answers": ["-"]}), str(row.get("id", "")))
+    check_text(question.question, "the question", limit=MAX_QUESTION_CHARS, empty=False)
+    return replace(question, annotations=())
 
 
-def _lines(text: str, shown: str) -> list[ReferenceQuestion]:
-    """A question a line; empty lines are passed over."""
-    made: list[ReferenceQuestion] = []
-    wrong: list[tuple[int, str]] = []
-    for number, raw in enumerate(text.split("\n"), 1):
-        question = " ".join(raw.split())
-        if not question:
-            continue
-        try:
-            check_text(question, "the question", limit=MAX_QUESTION_CHARS, empty=False)
-            if not word_tokens(question):
-                raise InputError("it has no words")
-            made.append(ReferenceQuestion("", question, ()))
-        except InputError as error:
-            wrong.append((number, str(error)))
-    _settle(shown, wrong)
-    return made
+def _plain_question(line: Line) -> ReferenceQuestion:
+    """Raises InputError."""
+    question = check_text(line.row["question"], "the question", limit=MAX_QUESTION_CHARS, empty=False)
+    if not word_tokens(question):
+        raise InputError("it has no words")
+    return ReferenceQuestion("", question, ())

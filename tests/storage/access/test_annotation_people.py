@@ -292,7 +292,7 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     item = do(store, made, "Bob", "x").item
     store.returns.return_item(item, "Bob", "generation", "look again", by="Ada")
     found = store.people.activity("Ada", project=made.id)
-    assert [(a.who, a.action) for a in found] == [
+    assert [(a.person, a.action) for a in found] == [
         ("Ada", "item returned"),
         ("Bob", "item submitted"),
         ("Bob", "item leased"),
@@ -303,12 +303,12 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     assert found[0].item == item
     pages = [store.people.activity("Ada", limit=2), store.people.activity("Ada", limit=2, before=found[1].id)]
     assert [a.id for page in pages for a in page] == [a.id for a in found[:4]]
-    assert {a.who for a in store.people.activity("Ada", person="Bob")} == {"Bob"}
+    assert {a.person for a in store.people.activity("Ada", person="Bob")} == {"Bob"}
     with pytest.raises(InputError, match="unknown action"):
         store.people.activity("Ada", action="nonsense")
     store.people.add_person("Ada", "Ada", "manager", SECRET)
     store.people.add_person("Ada", "Bob", "annotator", SECRET)
-    assert {a.who for a in store.people.activity("Bob")} == {"Bob"}  # only their own
+    assert {a.person for a in store.people.activity("Bob")} == {"Bob"}  # only their own
     for table in ("activity", "submission", "interaction", "guideline"):
         store.projects.save_guidelines("Ada", made.id, "Read.")
         store.drafts.log_search(item, "Bob", "generation", "who")

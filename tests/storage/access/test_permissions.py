@@ -232,7 +232,7 @@ def test_what_is_the_operators_is_no_sessions(house: tuple[Store, dict[str, Visi
     for call in (*calls.values(), lambda: mia.people.reading().__enter__(), lambda: mia.people.database.writing().__enter__()):
         with pytest.raises(NotAllowedError, match="local operator"):
             call()
-    for name in ("database", "close", "gated"):
+    for name in ("database", "close", "guarded"):
         with pytest.raises(AttributeError):
             getattr(mia, name)
 

@@ -21,7 +21,7 @@ from storage_samples import prediction
 from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from core.training.data.examples import read_multi
-from storage.exchange.consensus import Said, Statement, Vote, agreement_of, annotation_of, consensus
+from storage.exchange.consensus import ContributedQuestion, Statement, Vote, agreement_of, annotation_of, consensus
 from storage.exchange.exports import hub
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
 from storage.exchange.exports.training_formats import supporting
@@ -200,7 +200,7 @@ LAKE = [
 
 
 def supported(votes: list[Vote], answers: list[list[str]], statements: list[Statement] | None = None) -> set[str]:
-    return supporting(Said(1, "q", "Which song won?", votes, statements or []), answers, LAKE)
+    return supporting(ContributedQuestion(1, "q", "Which song won?", votes, statements or []), answers, LAKE)
 
 
 def test_an_added_answer_without_a_passage_is_supported_by_the_one_that_holds_it() -> None:
@@ -240,6 +240,25 @@ def test_preferences(worked: tuple[Store, str], tmp_path: Path) -> None:
     assert row["chosen"].splitlines()[0] == "Who played part 0 (Natalie Wood)? | Natalie Wood"
     store.exports.export("preferences", tmp_path / "none.jsonl", filters=Filters(annotators=("Val",)))
     assert lines(tmp_path / "none.jsonl") == []
+
+
+def test_a_prediction_may_be_preferred_in_two_projects(store: Store, tmp_path: Path) -> None:
+    ours = store.predictions.save_prediction(prediction(QUESTION, ["Natalie Wood"], id="q0"))
+    for name in ("fid", "refuel"):
+        store.predictions.save_prediction(prediction(QUESTION, ["Nobody"], id="q0", system=name))
+        made = project(store, 1, name=name, stages=("judging",), systems=("ambigprompt", name))
+        store.intake.link_predictions("Mia", made.id)
+        (item,) = store.items.items(made.id, "Mia", stage="judging")
+        store.queue.claim_item(item.id, "Ada", "judging")
+        sides = store.reviews.judging_sheet(item.id, "Ada").sides
+        answers = tuple(JudgedAnswer(s.prediction_id, a.position, "correct", "fits") for s in sides for a in s.answers)
+        preferred = next(side.name for side in sides if side.prediction_id == ours)
+        store.submissions.submit(item.id, "Ada", "judging", JudgingWork(answers, (), preferred), seconds=1)
+    store.exports.export("preferences", tmp_path / "p.jsonl")
+    rows = lines(tmp_path / "p.jsonl")
+    assert [row["prompt"] for row in rows] == [QUESTION, QUESTION]
+    assert [row["chosen_set"]["prediction"] for row in rows] == [ours, ours]
+    assert {row["rejected_set"]["system"] for row in rows} == {"fid", "refuel"}
 
 
 def test_a_question_that_does_not_fit_is_left_out(worked: tuple[Store, str], tmp_path: Path) -> None:

@@ -326,15 +326,14 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
 def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = fill(store)
     store.exports.export("jsonl", tmp_path / "before.jsonl")
-    lines_of = dump._lines
+    columns_of = dump._columns
 
-    def judged_meanwhile(session: Any, names: Any) -> Any:
-        for number, line in enumerate(lines_of(session, names)):
-            if number == 1:
-                store.labels.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
-            yield line
+    def judged_meanwhile(table: Any) -> Any:
+        if table.name == "judgment":
+            store.labels.judge(first, 0, "Late", "wrong")  # another writer, while the file is being written
+        return columns_of(table)
 
-    monkeypatch.setattr(dump, "_lines", judged_meanwhile)
+    monkeypatch.setattr(dump, "_columns", judged_meanwhile)
     store.exports.export("jsonl", tmp_path / "during.jsonl")
     assert (tmp_path / "during.jsonl").read_bytes() == (tmp_path / "before.jsonl").read_bytes()
     assert [j.annotator for j in store.labels.judgments(first)][-1] != "Late"

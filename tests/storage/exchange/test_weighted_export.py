@@ -11,7 +11,7 @@ from annotation_samples import do, judge_all, project, take
 from storage_samples import prediction
 
 from storage.analysis.agreement import quality
-from storage.exchange.consensus import EQUAL, Said, Statement, Vote, consensus, holdings
+from storage.exchange.consensus import EQUAL, ContributedQuestion, Statement, Vote, consensus, holdings
 from storage.exchange.filters import Filters
 from storage.schema import engine
 from storage.store import Store
@@ -31,8 +31,9 @@ def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> 
     do(store, made, "Ada", "x", "y")
     do(store, made, "Bob", "y")
     sets = [s.content.annotation for s in store.submissions.submissions(made.id, "Mia")]  # type: ignore[union-attr]
-    said = Said(1, "q", "Who?", [], [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)])
-    assert {(group, person): correct for group, person, correct in holdings(said)} == {
+    statements = [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)]
+    question = ContributedQuestion(1, "q", "Who?", [], statements)
+    assert {(group, person): correct for group, person, correct in holdings(question)} == {
         (0, "Ada"): True,
         (1, "Ada"): True,
         (0, "Bob"): False,

@@ -29,15 +29,14 @@ def save(
         report=report,
         label=label,
         finished=MOMENT,
+        traces=[("q0", {"answers": ["Rome"], "events": []})],
     )
 
 
 def test_a_run_comes_back_whole_and_its_trace_apart(store: Store) -> None:
     save(store, label=" my run ")
     (found,) = store.evaluations.evaluations()
-    report = evaluation_report(VALUES)
-    del report["rows"][0]["trace"]
-    assert whole_report(store, found.id) == report
+    assert whole_report(store, found.id) == evaluation_report(VALUES)
     assert (found.label, found.n, found.failed, found.seed, found.commit) == ("my run", 5, 1, 7, "abc123")
     assert (found.parameters, found.peak_memory_mb, found.seconds_median, found.seconds_p95) == (3_000_000_000, 512.5, 0.2, 0.4)
     assert (found.checkpoint, found.checkpoint_digest, found.tags) == ("default", "d0", {"training questions": 100})
@@ -65,7 +64,7 @@ def test_filters(store: Store) -> None:
 
     def ids(**wanted: object) -> set[str]:
         where = EvaluationFilter(**wanted)  # type: ignore[arg-type]
-        found = {e.id for e in store.evaluations.evaluations(where=where)}
+        found = {e.id for e in store.evaluations.evaluations(filters=where)}
         assert store.evaluations.count_evaluations(where) == len(found)
         return found
 
