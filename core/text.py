@@ -326,5 +326,5 @@ def storable(text: str) -> str:
 
 
 def listed(n: int, what: str) -> str:
-    """ "1 passage", "3 passages"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    """ "1 passage", "3,000 passages"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -161,6 +161,10 @@ def draw_nothing_left(project: Project, stage: WorkStage, user: str, mine: Stage
     st.markdown("Still to do in this project:\n" + "\n".join(lines))
 
 
+def _continue() -> None:
+    st.session_state.pop(FEEDBACK, None)
+
+
 def draw_feedback() -> bool:
     """After a practice item: the comparison with the reference.  True while it is on the screen."""
     item = st.session_state.get(FEEDBACK)
@@ -180,9 +184,7 @@ def draw_feedback() -> bool:
         st.markdown("**Reference**")
         for annotation in feedback.references:
             draw_annotation(annotation, item.question)
-    st.button(
-        "Continue", type="primary", shortcut=SUBMIT, on_click=st.session_state.pop, args=(FEEDBACK, None), key="annotate.go_on"
-    )
+    st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 
 

@@ -114,7 +114,7 @@ def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., B
         discard_uploads(engine.settings.home, name)
         return report
 
-    return BackgroundJob(work, name, stopped=_stopped(name), about=upload)
+    return BackgroundJob(work, name, stopped=_stopped(name), subject=upload)
 
 
 def build_wikipedia(library: CorpusLibrary) -> BackgroundJob:

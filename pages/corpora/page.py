@@ -148,7 +148,7 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
         if chosen in names and st.button("Ask it", key="corpora.ask", icon=":material/alt_route:", type="primary"):
             open_explore(corpus=chosen)
     info = next((c for c in corpora if c.name == chosen), None)
-    if info is not None and not info.complete and chosen not in jobs.going("builds"):
+    if info is not None and not info.complete and chosen not in jobs.running("builds"):
         incomplete(chosen)
     if chosen == STARTER and chosen in names:
         starter_topics()
@@ -218,7 +218,7 @@ def add_form(complete: set[str]) -> None:
             "Documents are split into passages of about 100 words.",
         )
         st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload, args=(files_key,))
-    if wikipedia.NAME not in complete | jobs.going("builds").keys():
+    if wikipedia.NAME not in complete | jobs.running("builds").keys():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"No documents at hand? Simple English Wikipedia has {wikipedia.COST}.", width="stretch")
             st.button(
@@ -228,7 +228,7 @@ def add_form(complete: set[str]) -> None:
 
 def show_report(build: jobs.BackgroundJob) -> None:
     name = escape(build.title)
-    if jobs.ended(build):
+    if jobs.show_failure(build):
         return
     report: BuildReport = build.result
     count = f"{report.passages:,} passage{'' if report.passages == 1 else 's'}"
@@ -239,7 +239,7 @@ def show_report(build: jobs.BackgroundJob) -> None:
         with st.expander(f"Other files, not read: {report.others_total:,}"):
             table([{"File": r.file, "Why": r.reason} for r in report.others], "Files that were not read")
     if report.rejected_total:
-        originals = build.about.originals if build.about else {}
+        originals = build.subject.originals if build.subject else {}
         skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
         shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
         st.warning(f"{skipped} skipped{shown}:")
@@ -253,7 +253,7 @@ def show_report(build: jobs.BackgroundJob) -> None:
 @st.fragment(run_every=jobs.POLL_SECONDS)
 def watch(names: list[str]) -> None:
     """Running builds.  The page is drawn again when one ends, and when one can be searched by words."""
-    running = jobs.going("builds")
+    running = jobs.running("builds")
     for name, build in running.items():
         jobs.bar("builds", name, build)
         if name in names:
@@ -272,7 +272,7 @@ def reports(names: list[str]) -> None:
         if build.done:
             show_report(build)
             jobs.close_button("builds", name)
-    if jobs.going("builds"):
+    if jobs.running("builds"):
         watch(names)
 
 

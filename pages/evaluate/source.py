@@ -67,18 +67,18 @@ def trace(run_id: str, question_id: str) -> Prediction | None:
 
 
 def hidden() -> bool:
-    return shared.preferred(PREFERENCE) == HIDDEN
+    return shared.preference(PREFERENCE) == HIDDEN
 
 
 @action("see evaluations")
 def hide() -> None:
-    shared.prefer(PREFERENCE, HIDDEN)
+    shared.set_preference(PREFERENCE, HIDDEN)
     st.session_state[KEY] = OWN
 
 
 @action("see evaluations")
 def show() -> None:
-    shared.prefer(PREFERENCE, "shown")
+    shared.set_preference(PREFERENCE, "shown")
     st.session_state[KEY] = SHIPPED
 
 
@@ -113,7 +113,7 @@ def _there() -> bool:
         jobs.watch(KIND)
         return False
     loading.pop("runs", None)
-    return not jobs.ended(job) and _file().is_file()
+    return not jobs.show_failure(job) and _file().is_file()
 
 
 def about() -> None:

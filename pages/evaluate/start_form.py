@@ -207,7 +207,7 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 
         return run_and_store(job, plan, engine, store, folder, progress, label)
 
-    job = jobs.BackgroundJob(work, label or folder.name, "loading the model and the questions", stopped, about=(plan, label))
+    job = jobs.BackgroundJob(work, label or folder.name, "loading the model and the questions", stopped, subject=(plan, label))
     jobs.begin("evaluations", folder.name, job)
 
 
@@ -216,10 +216,10 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 
 def watch() -> None:
     """Running evaluations with a button to stop each, and what became of those that ended."""
-    if jobs.going("evaluations"):
+    if jobs.running("evaluations"):
         jobs.watch("evaluations")
     for name, job in [(n, j) for n, j in jobs.jobs_of("evaluations").items() if j.done]:
-        if not jobs.ended(job):
+        if not jobs.show_failure(job):
             run, problems = job.result
             st.success(
                 f"{escape(job.title)} is stored: {listed(run.n, 'question')} in {duration(job.seconds)}.",
@@ -243,7 +243,7 @@ def watch() -> None:
 def _resume(name: str) -> None:
     folder = shared.settings().runs_dir / name
     if (job := jobs.jobs_of("evaluations").get(name)) is not None:
-        begin(job.about[0], folder, job.about[1])
+        begin(job.subject[0], folder, job.subject[1])
         return
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
     begin(EvaluationPlan.from_json(state.about if state else {}), folder)
@@ -261,7 +261,7 @@ def _store_folder(path: Path) -> None:
 
 def folders() -> None:
     """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
-    running = jobs.going("evaluations")
+    running = jobs.running("evaluations")
     states = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not states:
         st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")

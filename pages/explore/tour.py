@@ -27,7 +27,7 @@ def step(page: str) -> str:
 def draw(page: str) -> None:
     """Above the page."""
     text = step(page)
-    if not text or st.session_state.get("guide.tour") == ENDED or shared.preferred(PREFERENCE) == ENDED:
+    if not text or st.session_state.get("guide.tour") == ENDED or shared.preference(PREFERENCE) == ENDED:
         return
     with st.container(border=text != JUDGE, horizontal=True, vertical_alignment="center", key="guide.tour.card"):
         st.markdown(f":material/tour: {f':small[{text}]' if text == JUDGE else text}", width="content")
@@ -41,6 +41,6 @@ def _end() -> None:
     """Callback.  A disk that refuses does not bring the tour back in this tab."""
     st.session_state["guide.tour"] = ENDED
     try:
-        shared.prefer(PREFERENCE, ENDED)
+        shared.set_preference(PREFERENCE, ENDED)
     except AmbiscopeError as error:
         shared.log.warning("the end of the tour was not kept: %s", error)

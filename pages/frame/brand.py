@@ -43,7 +43,7 @@ def _changelog() -> None:
 def footer() -> None:
     """At the end of the sidebar: what runs, and the version with its change log."""
     with st.sidebar:
-        running = sum(not job.done for *_, job in jobs.every())
+        running = sum(not job.done for *_, job in jobs.all_jobs())
         if running:
             st.page_link("pages/jobs/page.py", label=f"{running} running: see Jobs", icon=shared.PAGES["jobs"][1])
         is_open = sheet.draw()

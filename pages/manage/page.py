@@ -16,23 +16,23 @@ SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Export"
 
 def main() -> None:
     st.header("Manage", anchor=False)
-    who, store = shared.annotator(), shared.store()
-    store.people.require(who, "manager")
+    user, store = shared.annotator(), shared.store()
+    store.people.require(user, "manager")
     projects = {p.id: p for p in store.projects.projects(limit=200)}
-    new_project.draw(who, first=not projects)
+    new_project.draw(user, is_first=not projects)
     if not projects:
         st.caption("No project yet. You can already manage people.")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )
-        people.people(who) if section == "People" else people.activity(None, who)
+        people.people(user) if section == "People" else people.activity(None, user)
         return
     names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in projects.items()}
-    chosen = st.selectbox(
+    project_id = st.selectbox(
         "Project", list(projects), format_func=names.__getitem__, key="manage.project", persist_state="session"
     )
-    project = projects[chosen]
-    progress.draw(project, who)
+    project = projects[project_id]
+    progress.draw(project, user)
     section = st.segmented_control(
         "Section",
         SECTIONS,
@@ -44,20 +44,20 @@ def main() -> None:
     )
     match section:
         case "Items":
-            items.draw(project, who)
+            items.draw(project, user)
         case "Guidelines":
-            guidelines.draw(project, who)
+            guidelines.draw(project, user)
         case "Suggestions":
-            project_settings.suggestions(project, who)
+            project_settings.suggestions(project, user)
         case "Settings":
-            project_settings.settings(project, who)
+            project_settings.settings(project, user)
         case "People":
-            people.people(who)
+            people.people(user)
         case "Export":
             snapshots.draw(Filters(project=project.id))
         case _:
             everywhere = st.toggle("All projects", key="manage.log.all")
-            people.activity(None if everywhere else project, who)
+            people.activity(None if everywhere else project, user)
 
 
 main()

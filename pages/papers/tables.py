@@ -155,10 +155,10 @@ def begin(one: PublishedTable, plans: list[EvaluationPlan]) -> None:
 
 def watch() -> None:
     """Running tables, and what became of those that ended."""
-    if jobs.going(KIND):
+    if jobs.running(KIND):
         jobs.watch(KIND)
     for name, job in [(n, j) for n, j in jobs.jobs_of(KIND).items() if j.done]:
-        if not jobs.ended(job):
+        if not jobs.show_failure(job):
             st.success(f"{escape(job.title)}: finished in {duration(job.seconds)}. Its runs are below and on Evaluate.")
             for problem in job.result:
                 st.warning(escape(problem), icon=":material/warning:")

@@ -43,7 +43,7 @@ def draw(key: str) -> None:
         few = f"{count} of {LEAST} judged questions with a correct answer needed to train"
         st.caption(few if count < LEAST else enough, width="content")
     if run is not None:
-        if not jobs.ended(run):
+        if not jobs.show_failure(run):
             st.info(escape(run.result.words()))
             st.page_link("pages/quality/page.py", label="Open Quality", icon=":material/fact_check:")
         jobs.close_button("loops", "loop")

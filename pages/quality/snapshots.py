@@ -52,7 +52,7 @@ def _ended() -> None:
     job = jobs.jobs_of("snapshots").get("snapshot")
     if job is None or not job.done:
         return
-    if not jobs.ended(job):
+    if not jobs.show_failure(job):
         st.success(f"Snapshot {job.result.number} was taken.", icon=":material/check:")
     jobs.close_button("snapshots", "snapshot")
 
@@ -83,7 +83,7 @@ def draw(filters: Filters) -> None:
                 help="In the training file, the word of a more competent person counts more. Otherwise the majority decides.",
             )
         st.form_submit_button("Take snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
-    if jobs.going("snapshots"):
+    if jobs.running("snapshots"):
         jobs.watch("snapshots")
     _ended()
     taken = store.exports.snapshots(limit=100)

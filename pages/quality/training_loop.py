@@ -117,7 +117,7 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
 
 
 def _ended(run: jobs.BackgroundJob) -> None:
-    if not jobs.ended(run):
+    if not jobs.show_failure(run):
         result(run.result)
     jobs.close_button("loops", "loop")
 
