@@ -15,7 +15,7 @@ from core.annotating.generation import PairField
 from core.types import Annotation, Passage
 from pages.annotate import search, state, submit_bar, suggestions
 from pages.annotate.state import Work
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, full_label
 from storage.records.annotation import GenerationWork
 
 KINDS = {"none": ("No answer", "1"), "single": ("A single answer", "2"), "multiple": ("Several answers", "3")}
@@ -142,7 +142,7 @@ def _pair(work: Work, number: int, pair: PairField, can_delete: bool, notes: Fin
                 st.caption(f":material/menu_book: {titles}")
             if is_multiple and can_delete:
                 work.button(
-                    named("Delete", f"answer {number + 1}"),
+                    full_label("Delete", f"answer {number + 1}"),
                     ("delete", pair.key),
                     state.attempt,
                     lambda: form_of.delete_pair(work.form, pair.key),

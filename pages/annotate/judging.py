@@ -14,7 +14,7 @@ from core.annotating.labels import LABELS, Preference, QuestionLabel
 from core.text import find_spans
 from pages.annotate import error_labels, state, submit_bar
 from pages.annotate.state import Work
-from pages.ui.markup import changes, escape, highlighted, named
+from pages.ui.markup import changes, escape, full_label, highlighted
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
 ANSWER_LABELS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
@@ -160,8 +160,8 @@ def draw(work: Work) -> None:
         work.button(
             "All others correct", ("rest",), _label_rest, shortcut="L", disabled=not remaining, icon=":material/done_all:"
         )
-        work.button(named("Next", "answer"), ("next",), _move, 1, shortcut="N", type="tertiary")
-        work.button(named("Previous", "answer"), ("previous",), _move, -1, shortcut="P", type="tertiary")
+        work.button(full_label("Next", "answer"), ("next",), _move, 1, shortcut="N", type="tertiary")
+        work.button(full_label("Previous", "answer"), ("previous",), _move, -1, shortcut="P", type="tertiary")
     sides = work.sheet.sides
     columns = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
     index = 0
@@ -206,7 +206,7 @@ def _card(work: Work, index: int, answer: ShownAnswer, unit: Unit) -> None:
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
             _label_buttons(work, index, "question", unit.key, f"the question of {name}")
-        label = named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {name}")
+        label = full_label("Note" if unit.key not in work.form.notes else "Note ✓", f"on {name}")
         with st.popover(label, type="tertiary", key=work.key("note.open", index)):
             note = work.form.notes.get(unit.key, "")
             work.field(f"Note on answer {index + 1}", ("note", index), note, _note_answer, index)
@@ -217,7 +217,7 @@ def _label_buttons(work: Work, index: int, part: str, unit: str, name: str) -> N
     with st.container(horizontal=True, key=work.key(part, index)):
         for value, (label, key) in choices.items():
             work.button(
-                named(label, f"for {name}"),
+                full_label(label, f"for {name}"),
                 (part, index, value),
                 _judge,
                 index,

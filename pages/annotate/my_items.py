@@ -9,7 +9,7 @@ from pages.annotate import place
 from pages.annotate.stage_info import draw_annotation
 from pages.annotate.submit_bar import NEXT_ITEM
 from pages.session import shared
-from pages.ui.markup import escape, named, short
+from pages.ui.markup import escape, full_label, short
 from storage.records.annotation import Task
 from storage.records.enumerations import TaskState, WorkStage
 from storage.records.projects import Project
@@ -48,14 +48,14 @@ def _row(task: Task, user: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             extra = " :gray-badge[extra, not counted]" if task.over else ""
             st.markdown(f"{STATES[task.state]}{extra} **{escape(short(task.question, 140))}**")
-            st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+            st.button(full_label("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
         st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted":
             _compare(task, user)
 
 
 def _compare(task: Task, user: str) -> None:
-    with st.expander(named("Compare yours with the final answer set", f"of {task.question}")):
+    with st.expander(full_label("Compare yours with the final answer set", f"of {task.question}")):
         try:
             comparison = place.store().reviews.mine_and_final(task.item, user)
         except AmbiscopeError as error:

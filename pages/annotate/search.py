@@ -13,7 +13,7 @@ from core.types import Passage
 from pages.annotate import place
 from pages.annotate.state import Work
 from pages.session import shared
-from pages.ui.markup import around, escape, highlighted, named, short
+from pages.ui.markup import around, escape, full_label, highlighted, short
 
 RESULTS = 10
 
@@ -123,7 +123,7 @@ def _row(work: Work, passage: Passage) -> None:
         with st.container():
             st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
             st.caption(around(passage.text, _hits(work, passage), 70))
-        work.button(named("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
+        work.button(full_label("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
 
 
 def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ from core.text import answer_key, answer_keys
 from pages.annotate import search, state
 from pages.annotate.state import Work
 from pages.ui.formatting import percent
-from pages.ui.markup import around, changes, escape, named
+from pages.ui.markup import around, changes, escape, full_label
 from storage.records.annotation import Suggestion, SuggestionUse
 
 KEYS = (("A", "accept the suggestion"), ("L", "accept all of them"), ("E", "read its passage"))
@@ -101,7 +101,7 @@ def _decided(work: Work, number: int, suggestion: Suggestion, decision: Action) 
             st.markdown(f"{escape(suggestion.text)} :gray-badge[{percent(suggestion.probability)}] :green-badge[in the list]")
             return
         st.markdown(f"{escape(suggestion.text)} {BADGES[decision]}", width="content")
-        label = named("Undo", f"the decision on {suggestion.text}")
+        label = full_label("Undo", f"the decision on {suggestion.text}")
         work.button(label, ("withdraw", number), _decide, [as_offer(suggestion)], "withdraw", type="tertiary")
 
 
@@ -115,10 +115,10 @@ def _card(work: Work, number: int, suggestion: Suggestion, is_first: bool) -> No
         with st.container(horizontal=True):
             for word, key in (("Accept", "A"), ("Reject", "X")):
                 if word == "Accept" or work.stage == "generation":  # a validator adds it, or leaves it
-                    label, action = named(word, suggestion.text), word.lower()
+                    label, action = full_label(word, suggestion.text), word.lower()
                     work.button(label, (action, number), _decide, [offer], action, shortcut=key if is_first else None)
             if offer.passage_ids and not is_whole:
-                label, look = named("Read", f"the passage for {suggestion.text}"), {"shortcut": "E" if is_first else None}
+                label, look = full_label("Read", f"the passage for {suggestion.text}"), {"shortcut": "E" if is_first else None}
                 work.button(label, ("read", number), _read, offer, icon=":material/menu_book:", type="tertiary", **look)
 
 

@@ -14,7 +14,7 @@ from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
 from pages.annotate import generation, place, search, state, submit_bar
 from pages.annotate.state import Work
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, full_label
 from storage.records.annotation import ValidationWork
 
 KEYS = (
@@ -129,7 +129,7 @@ def draw(work: Work) -> None:
             ("Separate", "S", _separate, can_separate),
             ("Delete", "X", groups.delete, count > 0),
         ):
-            label = named(word, "the selected answers")
+            label = full_label(word, "the selected answers")
             work.button(label, (word.lower(),), _change_selected, operation, shortcut=key, disabled=not is_enabled)
         work.button("Start over", ("restart",), _restart, icon=":material/restart_alt:", type="tertiary")
 
@@ -202,7 +202,7 @@ def _wording(work: Work, index: int, number: int, variant: Variant) -> None:
     name = f"question {number + 1} of answer {index + 1}"
     with st.container(horizontal=True, vertical_alignment="center"):
         work.button(
-            named("Kept" if variant.included else "Struck out", name),
+            full_label("Kept" if variant.included else "Struck out", name),
             ("keep", index, number),
             _toggle,
             index,

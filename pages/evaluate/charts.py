@@ -17,7 +17,7 @@ from core.systems import entry_of
 from pages.evaluate.data import SCOPES
 from pages.ui import charts as drawing
 from pages.ui.formatting import axis, scaled
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from pages.ui.tables import csv_button, table
 from storage.records.results import StoredEvaluation
 from storage.results.evaluations import Grouping
@@ -418,5 +418,5 @@ def draw(chart: EvaluationChart, frame: pd.DataFrame, metric: str) -> None:
     data = frame.rename(columns={**labels, "low": "95% interval from", "high": "95% interval to"})
     with st.container(horizontal=True, vertical_alignment="center"):
         csv_button(data, title, f"evaluate.csv.{chart.key}")
-        with st.popover(named("Data", f"of {title}"), icon=":material/table:"):
+        with st.popover(full_label("Data", f"of {title}"), icon=":material/table:"):
             table(data, f"Data of the chart: {title}")

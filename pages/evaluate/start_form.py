@@ -27,7 +27,7 @@ from pages.jobs import background as jobs
 from pages.session import shared
 from pages.session.actions import action, say
 from pages.ui.formatting import duration
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.results.run_folders import ImportedRun, import_run
 from storage.store import Store
 
@@ -230,7 +230,7 @@ def watch() -> None:
         with st.container(horizontal=True):
             if job.error is not None and shared.store().may("run evaluations"):
                 st.button(
-                    named("Resume", job.title),
+                    full_label("Resume", job.title),
                     key=f"evaluate.again.{name}",
                     on_click=_resume,
                     args=(name,),
@@ -271,7 +271,7 @@ def folders() -> None:
             st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
             if state.finished is not None:
                 st.button(
-                    named("Store", state.name),
+                    full_label("Store", state.name),
                     key=f"evaluate.store.{state.name}",
                     on_click=_store_folder,
                     args=(state.path,),
@@ -279,7 +279,7 @@ def folders() -> None:
                 )
             else:
                 st.button(
-                    named("Resume", state.name),
+                    full_label("Resume", state.name),
                     key=f"evaluate.resume.{state.name}",
                     on_click=_resume,
                     args=(state.name,),

@@ -15,7 +15,7 @@ from pages.explore.options import MAX_PASSAGES, made_with
 from pages.explore.runner import Plan
 from pages.session import shared
 from pages.session.actions import action, reported
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.records.results import Judgment
 
 MAX_CHARS = 200
@@ -64,7 +64,7 @@ def _undo(prefix: str, saved: str) -> None:
 
 
 def adder(prefix: str, side: str) -> None:
-    with st.popover(named("Add an answer", side), icon=":material/add:"):
+    with st.popover(full_label("Add an answer", side), icon=":material/add:"):
         st.text_input("Answer to add", key=f"{prefix}.new", max_chars=MAX_CHARS)
         st.button("Add", key=f"{prefix}.add", on_click=_add, args=(prefix,), type="primary")
 

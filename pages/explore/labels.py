@@ -11,7 +11,7 @@ from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.session import shared
 from pages.session.actions import reported
-from pages.ui.markup import escape, named, short
+from pages.ui.markup import escape, full_label, short
 from storage.records.results import Judgment
 
 MAX_NOTE = 2_000
@@ -89,7 +89,8 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment], side:
         wrap=True,
     )
     with st.popover(
-        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}{side}"), icon=":material/edit_note:"
+        full_label("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}{side}"),
+        icon=":material/edit_note:",
     ):
         st.text_area(
             f"Note on answer {position + 1}{side}",

@@ -22,7 +22,7 @@ from pages.explore.trace import TraceView, draw_evidence, draw_found, round_trip
 from pages.session import shared as app
 from pages.ui.copying import copy_link
 from pages.ui.formatting import seconds
-from pages.ui.markup import changes, escape, named, short
+from pages.ui.markup import changes, escape, full_label, short
 from storage.records.results import Judgment
 
 MEANING = "meaning"  # of the address
@@ -60,7 +60,7 @@ def draw_result(
                 st.code(text, language=None) if is_code else st.markdown(escape(text))
             badge = "" if shared is None else "· both" if position in shared else "· only here"
             label = row(prediction, answer, position in wanted.struck, badge)
-            with st.expander(named(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):
+            with st.expander(full_label(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):
                 _opened(prediction, position, answer, saved, prefix, judged.get(position, []), side)
     if not prediction.answers and prediction.ended:
         st.info("No answer was found. Read more passages, rephrase the question, or add an answer yourself.")
@@ -83,7 +83,7 @@ def _meaning(asked_back: ClarifyingQuestion | None, probabilities: Mapping[str, 
     by_label = {m.label: m for m in sorted(asked_back.options, key=lambda m: -probabilities[m.answer])}
     key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
     chosen = st.pills(
-        named(asked_back.question, side),
+        full_label(asked_back.question, side),
         list(by_label),
         default=linked if linked in by_label and key not in st.session_state else None,
         format_func=lambda label: escape(short(label, CHIP_CHARS)),
@@ -162,14 +162,14 @@ def _opened(
 def _asking(prediction: t.Prediction, question: str, key: str, name: str, is_rewritten: bool) -> None:
     if is_rewritten:
         st.button(
-            named("Ask this", name),
+            full_label("Ask this", name),
             key=f"{key}.ask",
             icon=":material/ads_click:",
             on_click=corrections.ask_instead,
             args=(prediction, question),
             help="Asks this question instead",
         )
-    with st.popover(named("Edit", name), icon=":material/edit:"):
+    with st.popover(full_label("Edit", name), icon=":material/edit:"):
         st.text_input("The question you mean", value=question, key=f"{key}.edit", max_chars=4 * corrections.MAX_CHARS)
         st.button(
             "Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(prediction, f"{key}.edit")
@@ -180,7 +180,7 @@ def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: correcti
     with st.container(horizontal=True, vertical_alignment="center"):
         if prediction.answers:
             st.button(
-                named("None of these", side),
+                full_label("None of these", side),
                 key=f"{prefix}.none",
                 icon=":material/travel_explore:",
                 on_click=corrections.search_further,
@@ -196,7 +196,7 @@ def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: correcti
             ("Markdown", "md", "text/markdown", lambda: share.markdown(prediction, address, today)),
             ("Card (PNG)", "png", "image/png", lambda: share.card(prediction, address, today)),
         )
-        with st.popover(named("Download", side), icon=":material/download:"):
+        with st.popover(full_label("Download", side), icon=":material/download:"):
             for label, ending, mime, data in files:
                 name = f"ambiscope-{saved or 'unsaved'}.{ending}"
                 st.download_button(label, data, name, mime, key=f"{prefix}.{ending}", on_click="ignore")

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.explore.corrections import Corrections
 from pages.session import shared
 from pages.session.actions import reported, say
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 
 
 def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> None:
@@ -16,7 +16,7 @@ def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> N
     store = shared.store()
     if not saved or not store.may("manage projects"):
         return
-    with st.popover(named("Add to project", side), icon=":material/playlist_add:", key=f"{prefix}.project.open"):
+    with st.popover(full_label("Add to project", side), icon=":material/playlist_add:", key=f"{prefix}.project.open"):
         projects = {p.id: p.name for p in store.projects.projects("open", limit=200)}
         if not projects:
             st.caption("There is no open project yet.")
@@ -35,7 +35,7 @@ def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> N
             + "."
         )
         st.button(
-            named("Add", f"to the project {side}".strip()),
+            full_label("Add", f"to the project {side}".strip()),
             key=f"{prefix}.project.add",
             on_click=_add,
             args=(saved, key, corrections),

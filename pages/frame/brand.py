@@ -29,7 +29,7 @@ def _logo(dark: bool) -> str:
 
 
 def name(page: StreamlitPage) -> None:
-    """The tab's title says which page it is."""
+    """The page's title in the browser tab, and the logo."""
     st.set_page_config(page_title=f"{page.title} · Ambiscope")
     st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
 
@@ -41,7 +41,7 @@ def _changelog() -> None:
 
 
 def footer() -> None:
-    """At the end of the sidebar: what runs, and the version with its change log."""
+    """At the end of the sidebar: running jobs, and the version with its change log."""
     with st.sidebar:
         running = sum(not job.done for *_, job in jobs.all_jobs())
         if running:
@@ -49,6 +49,6 @@ def footer() -> None:
         is_open = sheet.draw()
         label = f"Ambiscope {__version__.rpartition('.')[0]} · What's new"
         pressed = st.button(label, key=CHANGELOG, type="tertiary", icon=":material/new_releases:")
-        if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog a run
+        if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog per run
             _changelog()
         sheet.listen()

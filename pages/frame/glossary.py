@@ -1,4 +1,4 @@
-"""The sheet of words and keys, on every page: a button in the sidebar, or the key `?`."""
+"""The glossary and the keys, on every page: a button in the sidebar, or the key `?`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JUDGING = (
     ("Ctrl+Enter", "submit"),
 )
 
-# Trusted, constant script: it presses one button, that of this sheet.
+# Trusted, constant script: it presses the button of this sheet.
 _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
@@ -43,7 +43,7 @@ def _component() -> object:
 
 @st.dialog("Glossary and shortcuts", width="large")
 def _sheet() -> None:
-    from pages.annotate import suggestions, validation  # late: what Annotate is made of is not needed for the first page
+    from pages.annotate import suggestions, validation  # late: the first page does not need Annotate's modules
     from pages.annotate.generation import KEYS
 
     st.markdown("**Words**")
@@ -59,15 +59,15 @@ def _sheet() -> None:
         "Annotate, judging": JUDGING,
     }
     rows = [
-        f"| {escape(where)} | {' · '.join(f':gray-badge[{escape(k)}] {escape(what)}' for k, what in keys)} |"
-        for where, keys in groups.items()
+        f"| {escape(page)} | {' · '.join(f':gray-badge[{escape(key)}] {escape(effect)}' for key, effect in keys)} |"
+        for page, keys in groups.items()
     ]
     st.markdown("\n".join(["| where | key |", "|---|---|", *rows]))
     st.caption("Keys of Annotate are off while you type in a field, except Ctrl+Enter.")
 
 
 def draw() -> bool:
-    """In the sidebar.  Whether the sheet was opened."""
+    """In the sidebar.  Returns whether the sheet was opened."""
     pressed = st.button("Glossary and shortcuts (?)", key=BUTTON, type="tertiary", icon=":material/help:")
     if pressed:
         _sheet()
@@ -75,7 +75,7 @@ def draw() -> bool:
 
 
 def listen() -> None:
-    """Drawn last: the key `?` presses the button of the sheet from here on."""
+    """Drawn last: from here on the key `?` presses the button of the sheet."""
     mount = _component()
     if callable(mount):
         mount(key="guide.keys", height=1)

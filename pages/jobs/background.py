@@ -14,7 +14,7 @@ from core.errors import CancelledError, InputError
 from pages.session import shared
 from pages.session.actions import reported
 from pages.ui.formatting import duration
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.access.permissions import Name
 
 POLL_SECONDS = 1.0
@@ -164,7 +164,7 @@ def bar(kind: str, name: str, job: BackgroundJob) -> None:
 
 def close_button(kind: str, name: str) -> None:
     if shared.store().may(KINDS[kind].action):
-        label = named("Dismiss", f"the report on {jobs_of(kind)[name].title}")
+        label = full_label("Dismiss", f"the report on {jobs_of(kind)[name].title}")
         key = f"{KINDS[kind].page}.close.{name}"
         st.button(label, key=key, on_click=close, args=(kind, name), icon=":material/close:")
 

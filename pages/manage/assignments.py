@@ -11,7 +11,7 @@ from core.errors import InputError
 from pages.annotate.stage_info import STAGES
 from pages.session import shared
 from pages.session.actions import reported, say
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from pages.ui.tables import fitted, table
 from storage.records.enumerations import WorkStage
 from storage.records.projects import PersonProgress, Project
@@ -34,7 +34,7 @@ def by_person(project: Project, user: str) -> None:
             icon=":material/person_off:",
         )
         st.button(
-            named("Remove these assignments", f"of {person}"),
+            full_label("Remove these assignments", f"of {person}"),
             key=f"manage.team.lost.{person}",
             on_click=_remove,
             args=(project, user, person),

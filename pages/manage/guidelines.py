@@ -15,7 +15,7 @@ from pages.annotate import stage_info
 from pages.session import shared
 from pages.session.actions import reported, say
 from pages.ui.edit_conflicts import loaded_version, reload_fields
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Guidelines, Project
 
@@ -136,7 +136,7 @@ def _examples(user: str, loaded: Guidelines) -> None:
             if example.why:
                 st.caption(escape(example.why))
             st.button(
-                named("Delete", f"example {number + 1}"),
+                full_label("Delete", f"example {number + 1}"),
                 key=f"{key}.drop.{number}",
                 on_click=_save,
                 args=(user, loaded, examples[:number] + examples[number + 1 :]),

@@ -17,7 +17,7 @@ from pages.annotate.stage_info import STAGES, draw_annotation
 from pages.manage import assignments, question_upload
 from pages.session import shared
 from pages.session.actions import reported, say
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, full_label
 from pages.ui.tables import fitted
 from storage.records.annotation import JudgedAnswer, JudgingWork, Submission
 from storage.records.enumerations import ItemState, WorkStage
@@ -161,7 +161,7 @@ def _submission(submission: Submission, stage: WorkStage, user: str) -> None:
                     f"Reason for sending it back to {escape(submission.annotator)}", key=f"{key}.reason", max_chars=500
                 )
                 st.button(
-                    named("Send back", f"the work of {submission.annotator}"),
+                    full_label("Send back", f"the work of {submission.annotator}"),
                     key=key,
                     on_click=_return,
                     args=(submission, stage, user, f"{key}.reason"),

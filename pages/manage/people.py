@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.session import connection, shared, sign_in
 from pages.session.actions import reported, say, show_field_error, submit
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from pages.ui.tables import table
 from storage.access.log import ACTIONS
 from storage.records.enumerations import Role
@@ -70,7 +70,7 @@ def _person(person: Person, user: str) -> None:
                 key=f"{key}.role",
             )
             st.button(
-                named("Save role", f"of {person.name}"),
+                full_label("Save role", f"of {person.name}"),
                 key=f"{key}.role.set",
                 on_click=lambda: _do(
                     "The role was changed.", lambda: people.set_role(user, person.name, st.session_state[f"{key}.role"])
@@ -81,12 +81,14 @@ def _person(person: Person, user: str) -> None:
             if person.name == user and person.has_password:
                 _password("Current password", f"{key}:password", "old", "current-password")
             st.form_submit_button(
-                named("Save password", f"of {person.name}"), on_click=_set_password, args=(user, person.name, f"{key}:password")
+                full_label("Save password", f"of {person.name}"),
+                on_click=_set_password,
+                args=(user, person.name, f"{key}:password"),
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             _subject(f"Sign-in provider ID of {escape(person.name)}", f"{key}:id")
             st.button(
-                named("Save ID", f"of {person.name}"),
+                full_label("Save ID", f"of {person.name}"),
                 key=f"{key}.subject.set",
                 on_click=lambda: _submit(
                     f"{key}:id",
@@ -95,7 +97,7 @@ def _person(person: Person, user: str) -> None:
                 ),
             )
         st.button(
-            named("Deactivate" if person.active else "Reactivate", person.name),
+            full_label("Deactivate" if person.active else "Reactivate", person.name),
             key=f"{key}.active",
             on_click=lambda: _do("Done.", lambda: people.set_active(user, person.name, not person.active)),
         )

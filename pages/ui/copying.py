@@ -1,4 +1,4 @@
-"""A button that copies an address of this installation, on whatever host and path the browser sees it."""
+"""A button that copies an address of this installation, with the host and path that the browser uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-# Trusted, constant script: it copies the page's own address with the query that it is given.
+# Trusted, constant script: it copies the page's own address with the given query.
 _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 _STYLE = """
 button { font: inherit; font-size: 0.875rem; color: var(--st-text-color); background: var(--st-background-color); cursor: pointer;
