@@ -44,8 +44,8 @@ _AT_K = re.compile(r"(R|MRecall)@(\d+)")
 class ChartRequest:
     """What a person wants to see."""
 
-    runs: Runs  # all that the filters leave
-    chosen: Runs  # those that the person wants in the charts
+    runs: Runs  # all that match the filters
+    selected: Runs  # those that the person wants in the charts
     names: Mapping[str, str]  # run id -> its name on the page
     metric: str
     scope: str  # a key of SCOPES
@@ -57,18 +57,18 @@ class ChartRequest:
 
 @dataclass(frozen=True, eq=False)
 class EvaluationChart:
-    """Charts with the same `menu` are drawn below one another under this one choice."""
+    """Charts with the same `menu` are one choice, drawn below one another."""
 
     menu: str
     key: str
     title: str  # {metric} is the chosen one
     frame: Callable[[ChartRequest], pd.DataFrame]  # a row for each mark; empty: the chart is not offered
     draw: Callable[..., go.Figure]
-    marks: Mapping[str, Any]  # plotly express's arguments: which column is drawn how
+    marks: Mapping[str, Any]  # plotly express's arguments
     caption: str = ""
     layout: Mapping[str, Any] = field(default_factory=dict)
-    value: str = ""  # of the axis of values, where it is not the chosen metric
-    metrics: tuple[str, ...] = ()  # that it shows; none: the chosen one
+    value: str = ""  # name of the axis of values, where it is not the chosen metric
+    metrics: tuple[str, ...] = ()  # in the chart, where they are not the chosen one
 
 
 # ---------------------------------------------------------------- frames
@@ -87,8 +87,8 @@ def _error_counts(run_ids: list[str], multi: bool, _store: Store | SessionStore)
 
 
 @st.cache_data(show_spinner=False, max_entries=100)
-def _group_means(run_ids: list[str], metric: str, by: Grouping, _store: Store | SessionStore) -> list[Any]:
-    return list(_store.evaluations.group_means(run_ids, metric, by))
+def _group_means(run_ids: list[str], metric: str, grouping: Grouping, _store: Store | SessionStore) -> list[Any]:
+    return list(_store.evaluations.group_means(run_ids, metric, grouping))
 
 
 def _scores(
@@ -98,7 +98,7 @@ def _scores(
     scopes: Sequence[str] = tuple(SCOPES),
     name: Callable[[StoredEvaluation], str] | None = None,
 ) -> pd.DataFrame:
-    """A row for each score."""
+    """A row per score."""
     return pd.DataFrame(
         {
             "run": name(run) if name else request.names[run.id],
@@ -117,7 +117,7 @@ def _scores(
 
 
 def _quality(request: ChartRequest) -> pd.DataFrame:
-    return _scores(request, request.chosen, [request.metric])
+    return _scores(request, request.selected, [request.metric])
 
 
 def _time(request: ChartRequest) -> pd.DataFrame:
@@ -131,18 +131,16 @@ def _time(request: ChartRequest) -> pd.DataFrame:
             "peak memory (MB)": r.peak_memory_mb,
             "size": float(r.parameters or 1),
         }
-        for r in request.chosen
+        for r in request.selected
         if r.seconds_median and r.mean(request.metric, request.scope) is not None
     )
 
 
 def _training_size(request: ChartRequest) -> pd.DataFrame:
-    runs = [r for r in request.runs if isinstance(size := r.tags.get(TRAINING), int | float) and not isinstance(size, bool)]
     parts = [
-        _scores(request, [r], [request.metric], name=lambda r: f"{r.system} · {r.questions}").assign(
-            **{TRAINING: float(r.tags[TRAINING])}
-        )
-        for r in runs
+        _scores(request, [r], [request.metric], name=lambda r: f"{r.system} · {r.questions}").assign(**{TRAINING: float(size)})
+        for r in request.runs
+        if isinstance(size := r.tags.get(TRAINING), int | float) and not isinstance(size, bool)
     ]
     frame = pd.concat(parts) if parts else pd.DataFrame()
     return frame.sort_values(TRAINING) if len(frame) else frame
@@ -167,9 +165,9 @@ def _variants(request: ChartRequest) -> pd.DataFrame:
 
 
 def _retrieval(request: ChartRequest) -> pd.DataFrame:
-    """Of the chosen runs, and of those that measure nothing else, which would be last in every order."""
-    alone = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
-    runs = [*[r for r in request.chosen if r not in alone], *alone][:MAX_RETRIEVAL_RUNS]
+    """Of the selected runs, and of those that measure nothing else, which would be last in every order."""
+    retrieval_only = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
+    runs = [*[r for r in request.selected if r not in retrieval_only], *retrieval_only][:MAX_RETRIEVAL_RUNS]
     metrics = dict.fromkeys(m for r in runs for m in r.scores if _AT_K.fullmatch(m))
     frame = _scores(request, runs, list(metrics), [request.scope])
     if frame.empty:
@@ -187,7 +185,7 @@ def _judged(request: ChartRequest) -> pd.DataFrame:
             "judgment": judgment,
             "interpretations": counts["right"] if judgment == "right" else counts["n"] - counts["right"],
         }
-        for r in request.chosen
+        for r in request.selected
         for cell, counts in request.summary(r, "judged").items()
         for judgment in ("right", "wrong")
     )
@@ -202,7 +200,7 @@ def _cost(request: ChartRequest) -> pd.DataFrame:
             "seconds": cost.get("seconds", 0.0),
             "seconds in the model": cost.get("model_seconds", 0.0),
         }
-        for r in request.chosen
+        for r in request.selected
         if (cost := request.summary(r, "cost"))
         for part, name in (("retriever_calls", "searches"), ("model_calls", "model calls"))
     )
@@ -210,46 +208,47 @@ def _cost(request: ChartRequest) -> pd.DataFrame:
 
 def _reliability(request: ChartRequest) -> pd.DataFrame:
     rows = []
-    for run in request.chosen:
-        for probability, own in request.summary(run, "reliability").items():
-            chance = by_chance([(b["n"], b["said"]) for b in own["bins"]])
+    for run in request.selected:
+        for event, calibration in request.summary(run, "reliability").items():
+            chance = by_chance([(b["n"], b["said"]) for b in calibration["bins"]])
             rows += [
                 {
                     "run": request.names[run.id],
-                    "probability of": probability,
+                    "probability of": event,
                     "stated": b["said"],
                     "right": b["so"],
                     "n": b["n"],
-                    "calibration error": own["error"],
+                    "calibration error": calibration["error"],
                     "by chance up to": chance,
                 }
-                for b in own["bins"]
+                for b in calibration["bins"]
             ]
     return pd.DataFrame(rows)
 
 
 def _errors(request: ChartRequest) -> pd.DataFrame:
-    counts = _error_counts([r.id for r in request.chosen], request.scope == "multi", request.store)
+    counts = _error_counts([r.id for r in request.selected], request.scope == "multi", request.store)
     return pd.DataFrame(
         {"run": request.names[r.id], "error": words, "count": counts[r.id][bucket]}
-        for r in request.chosen
+        for r in request.selected
         for bucket, words in BUCKETS.items()
         if bucket in counts.get(r.id, {})
     )
 
 
-def _groups(by: Grouping) -> Callable[[ChartRequest], pd.DataFrame]:
+def _groups(grouping: Grouping) -> Callable[[ChartRequest], pd.DataFrame]:
     def frame(request: ChartRequest) -> pd.DataFrame:
+        means = _group_means([r.id for r in request.selected], request.metric, grouping, request.store)
         return pd.DataFrame(
-            {"run": request.names[g.evaluation_id], by: g.group, "n": g.n, "value": scaled(request.metric, g.mean)}
-            for g in _group_means([r.id for r in request.chosen], request.metric, by, request.store)
+            {"run": request.names[g.evaluation_id], grouping: g.group, "n": g.n, "value": scaled(request.metric, g.mean)}
+            for g in means
         )
 
     return frame
 
 
-def _of(metrics: tuple[str, ...]) -> Callable[[ChartRequest], pd.DataFrame]:
-    return lambda request: _scores(request, request.chosen, metrics, [request.scope])
+def _means(metrics: tuple[str, ...]) -> Callable[[ChartRequest], pd.DataFrame]:
+    return lambda request: _scores(request, request.selected, metrics, [request.scope])
 
 
 # ---------------------------------------------------------------- the charts
@@ -303,7 +302,7 @@ CHARTS = (
         "Precision and recall",
         "precision-recall",
         "Precision and recall",
-        _of(("precision", "recall")),
+        _means(("precision", "recall")),
         px.bar,
         BY_METRIC,
         value="mean (%)",
@@ -313,7 +312,7 @@ CHARTS = (
         "Precision and recall",
         "answers",
         "Number of answers",
-        _of(("answers", "reference answers")),
+        _means(("answers", "reference answers")),
         px.bar,
         BY_METRIC,
         value="answers per question",
@@ -344,7 +343,7 @@ CHARTS = (
         "Grounding",
         "grounded",
         "Grounded interpretations",
-        _of(GROUNDED),
+        _means(GROUNDED),
         px.bar,
         {"x": "metric", "y": "value", "color": "run"},
         value="share (%)",
@@ -388,13 +387,13 @@ CHARTS = (
     *(
         EvaluationChart(
             "Groups",
-            f"by-{by}",
-            f"{{metric}} by {by}",
-            _groups(by),
+            f"by-{grouping}",
+            f"{{metric}} by {grouping}",
+            _groups(grouping),
             px.bar,
-            {"x": by, "y": "value", "color": "run", "hover_data": ["n"]},
+            {"x": grouping, "y": "value", "color": "run", "hover_data": ["n"]},
         )
-        for by in ("ambiguity", "source")
+        for grouping in ("ambiguity", "source")
     ),
 )
 

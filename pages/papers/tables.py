@@ -88,7 +88,7 @@ def _figures(one: PublishedTable) -> None:
     mine = ours(one, list(source.store().evaluations.evaluations(MAX_RUNS)))
     if mine:
         table(mine, f"Our runs of the systems in {one.label}", height="content")
-        st.caption(escape(f"{source.chosen()}. Compare runs over the same questions on Evaluate."))
+        st.caption(escape(f"{source.current()}. Compare runs over the same questions on Evaluate."))
     elif one.systems:
         st.info("No run of these systems is stored yet.")
     else:
