@@ -12,7 +12,7 @@ from core.retrieval.readers import UPLOADED
 from core.retrieval.starter import coverage
 from pages.corpora import builds as corpus_builds
 from pages.explore.pasted import open_explore
-from pages.explore.trace import draw_found
+from pages.explore.trace import draw_passages
 from pages.jobs import background as jobs
 from pages.session import shared
 from pages.session.actions import action, say
@@ -80,7 +80,7 @@ def search(name: str) -> None:
     matches = shared.engine().corpus(name).search(query, int(k), mode)
     if not matches:
         st.info("No passage has any of these words. Try other words, or dense or hybrid search.")
-    draw_found(matches)
+    draw_passages(matches)
 
 
 @action("delete corpora")

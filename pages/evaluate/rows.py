@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.evaluate import source
 from pages.evaluate.charts import BUCKETS
-from pages.explore.trace import TraceView
+from pages.explore.trace import draw_trace
 from pages.session import shared
 from pages.ui.formatting import format_score, percent, seconds
 from pages.ui.markup import escape, short
@@ -121,7 +121,4 @@ def _trace(run_id: str, question_id: str) -> None:
             "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
         )
         return
-    view = TraceView(st.container(gap="xxsmall"), prediction.question.text, prediction.system.name)
-    for event in prediction.events:
-        view.add(event)
-    view.close()
+    draw_trace(prediction)
