@@ -30,7 +30,7 @@ else:
     brand.name(page)
     st.html(ROOT / "pages" / "ui" / "style.css")
     try:
-        admission.note_who_comes_through(sign_in.gate)
+        admission.run_gate(sign_in.gate)
     except Exception as error:  # whatever it is: who is here is not known
         shared.show_error(error)
         st.info("Ambiscope shows nothing until it can read people's permissions from its database.")

@@ -1,4 +1,4 @@
-"""What the health page tells: versions, and the settings in force with secrets hidden."""
+"""Facts for the health page: versions, and the settings in force with secrets hidden."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIDDEN = "(set, not shown)"
 
 
 def versions() -> list[tuple[str, str]]:
-    """Of what is installed; read from package metadata, so that nothing heavy is imported."""
+    """(component, version), from package metadata, so that no large package is imported."""
     components = [("Ambiscope", __version__), ("Python", platform.python_version())]
     for name in LIBRARIES:
         try:
@@ -28,13 +28,13 @@ def versions() -> list[tuple[str, str]]:
 
 
 def without_password(url: str) -> str:
-    """A database's or an endpoint's address without the password in it, nor what follows a `?`."""
+    """An address of a database or endpoint without its password and query."""
     parts = urlsplit(url)
     if not parts.scheme or not ("@" in parts.netloc or parts.query):
-        return url  # as it is: putting it together again drops slashes of a file's path
-    host = parts.netloc.rsplit("@", 1)
-    place = parts.netloc if len(host) == 1 else f"{host[0].split(':', 1)[0]}:…@{host[1]}"
-    return urlunsplit((parts.scheme, place, parts.path, "…" if parts.query else "", ""))
+        return url  # unchanged: urlunsplit drops slashes of a file's path
+    user, sign, host = parts.netloc.rpartition("@")
+    netloc = f"{user.split(':', 1)[0]}:…@{host}" if sign else host
+    return urlunsplit((parts.scheme, netloc, parts.path, "…" if parts.query else "", ""))
 
 
 def settings_in_force(settings: Settings) -> list[tuple[str, str, str]]:
@@ -42,13 +42,12 @@ def settings_in_force(settings: Settings) -> list[tuple[str, str, str]]:
     rows = []
     for f in fields(settings):
         value = getattr(settings, f.name)
-        changed = "set" if value != getattr(Settings, f.name, None) else "default"
-        shown = str(value)
+        origin = "set" if value != getattr(Settings, f.name, None) else "default"
         if value and (SECRET.search(f.name) or not f.repr):
-            shown = HIDDEN
+            value = HIDDEN
         elif "url" in f.name:
-            shown = without_password(shown)
-        rows.append((f"AMBISCOPE_{f.name.upper()}", shown, changed))
+            value = without_password(str(value))
+        rows.append((f"AMBISCOPE_{f.name.upper()}", str(value), origin))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The three papers: their worked examples, asked with one click, and their tables beside our runs."""
+"""The three papers: their worked examples, to ask with one click, and their tables beside our runs."""
 
 from __future__ import annotations
 
