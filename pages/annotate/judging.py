@@ -35,6 +35,16 @@ ICONS = {
     "ambiguous_still": ":material/alt_route:",
     "changes_meaning": ":material/close:",
 }
+KEYS = (
+    (f"1–{len(LABELS)}", ", ".join(LABELS)),
+    ("7–9", "question fits, still ambiguous, changes the meaning"),
+    ("A", "set A is better"),
+    ("B", "set B"),
+    ("E", "equally good"),
+    ("L", "all others correct"),
+    ("N", "next answer"),
+    ("P", "previous"),
+)
 PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
 
 
@@ -132,10 +142,8 @@ def _missing(work: Work, line: int, text: str) -> None:
 
 
 def keys(work: Work) -> list[tuple[str, str]]:
-    entries = [(f"1–{len(LABELS)}", ", ".join(LABELS)), ("7–9", "question fits, still ambiguous, changes the meaning")]
-    if work.sheet is not None and len(work.sheet.sides) > 1:
-        entries += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")]
-    return [*entries, ("L", "all others correct"), ("N", "next answer"), ("P", "previous")]
+    is_comparison = work.sheet is not None and len(work.sheet.sides) > 1
+    return [(key, effect) for key, effect in KEYS if is_comparison or key not in ("A", "B", "E")]
 
 
 def focus(work: Work) -> tuple[str, str, str]:

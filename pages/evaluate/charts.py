@@ -61,11 +61,11 @@ class EvaluationChart:
 
     menu: str
     key: str
-    title: str  # {metric} is the chosen one
     frame: Callable[[ChartRequest], pd.DataFrame]  # a row for each mark; empty: the chart is not offered
     draw: Callable[..., go.Figure]
     marks: Mapping[str, Any]  # plotly express's arguments
     caption: str = ""
+    title: str = ""  # where it differs from the menu; {metric} is the chosen one
     layout: Mapping[str, Any] = field(default_factory=dict)
     value: str = ""  # name of the axis of values, where it is not the chosen metric
     metrics: tuple[str, ...] = ()  # in the chart, where they are not the chosen one
@@ -259,7 +259,6 @@ INTERVALS = "Means with 95% bootstrap intervals over questions."
 RELIABILITY = EvaluationChart(
     "Reliability",
     "reliability",
-    "Reliability of probabilities",
     _reliability,
     px.line,
     {
@@ -273,17 +272,17 @@ RELIABILITY = EvaluationChart(
     'Of the answers and of "no further answer" ([EOI] in the paper). '
     "Below the dashed line, the system is overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
     "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
+    title="Reliability of probabilities",
     layout={
         "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]
     },
     metrics=("reliability",),
 )
 CHARTS = (
-    EvaluationChart("Quality", "quality", "Quality: {metric}", _quality, px.bar, BY_QUESTIONS, INTERVALS),
+    EvaluationChart("Quality", "quality", _quality, px.bar, BY_QUESTIONS, INTERVALS, "Quality: {metric}"),
     EvaluationChart(
         "Time and quality",
         "latency",
-        "Time and quality",
         _time,
         px.scatter,
         {"x": "seconds (median)", "y": "value", "color": "run", "size": "size", "size_max": 40, "log_x": True},
@@ -292,7 +291,6 @@ CHARTS = (
     EvaluationChart(
         "Training-set size",
         "training-size",
-        "Training-set size",
         _training_size,
         px.line,
         {"x": TRAINING, "y": "value", "color": "run", "line_dash": "questions", "markers": True, "log_x": True},
@@ -301,7 +299,6 @@ CHARTS = (
     EvaluationChart(
         "Precision and recall",
         "precision-recall",
-        "Precision and recall",
         _means(("precision", "recall")),
         px.bar,
         BY_METRIC,
@@ -311,27 +308,26 @@ CHARTS = (
     EvaluationChart(
         "Precision and recall",
         "answers",
-        "Number of answers",
         _means(("answers", "reference answers")),
         px.bar,
         BY_METRIC,
+        title="Number of answers",
         value="answers per question",
         metrics=("answers", "reference answers"),
     ),
-    EvaluationChart("Ablations", "ablations", "Ablations", _ablations, px.bar, BY_QUESTIONS),
+    EvaluationChart("Ablations", "ablations", _ablations, px.bar, BY_QUESTIONS),
     EvaluationChart(
         "Zero-shot and decoding",
         "variants",
-        "Zero-shot and decoding variants",
         _variants,
         px.bar,
         BY_QUESTIONS,
         "Supervised runs saw questions with several answers in training.",
+        "Zero-shot and decoding variants",
     ),
     EvaluationChart(
         "Retrieval",
         "retrieval",
-        "Retrieval",
         _retrieval,
         px.line,
         {"x": "passages", "y": "value", "color": "run", "line_dash": "measure", "markers": True, "log_x": True},
@@ -342,26 +338,25 @@ CHARTS = (
     EvaluationChart(
         "Grounding",
         "grounded",
-        "Grounded interpretations",
         _means(GROUNDED),
         px.bar,
         {"x": "metric", "y": "value", "color": "run"},
+        title="Grounded interpretations",
         value="share (%)",
         metrics=GROUNDED,
     ),
     EvaluationChart(
         "Grounding",
         "judged",
-        "Where interpretations go wrong",
         _judged,
         px.bar,
         {"x": "interpretations", "y": "interpretations of", "color": "judgment", "orientation": "h", "barmode": "stack"},
+        title="Where interpretations go wrong",
         metrics=("interpretations",),
     ),
     EvaluationChart(
         "Grounding",
         "cost",
-        "Calls and time",
         _cost,
         px.bar,
         {
@@ -371,13 +366,13 @@ CHARTS = (
             "orientation": "h",
             "hover_data": ["seconds", "seconds in the model"],
         },
+        title="Calls and time",
         metrics=("calls",),
     ),
     RELIABILITY,
     EvaluationChart(
         "Errors",
         "errors",
-        "Errors",
         _errors,
         px.bar,
         {"x": "count", "y": "run", "color": "error", "orientation": "h"},
@@ -388,10 +383,10 @@ CHARTS = (
         EvaluationChart(
             "Groups",
             f"by-{grouping}",
-            f"{{metric}} by {grouping}",
             _groups(grouping),
             px.bar,
             {"x": grouping, "y": "value", "color": "run", "hover_data": ["n"]},
+            title=f"{{metric}} by {grouping}",
         )
         for grouping in ("ambiguity", "source")
     ),
@@ -405,7 +400,7 @@ def drawable(request: ChartRequest) -> dict[EvaluationChart, pd.DataFrame]:
 
 def draw(chart: EvaluationChart, frame: pd.DataFrame, metric: str) -> None:
     """The chart with its data below."""
-    title, measure = chart.title.format(metric=metric), chart.value or axis(metric)
+    title, measure = (chart.title or chart.menu).format(metric=metric), chart.value or axis(metric)
     st.subheader(title)
     labels = {"value": measure, "stated": "stated probability", "right": "share that was right"}
     chart_figure = drawing.figure(chart.draw, frame, labels=labels, layout=chart.layout, **chart.marks)

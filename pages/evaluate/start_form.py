@@ -51,6 +51,13 @@ def question_files() -> dict[str, Path]:
     return {name: path for name, path in files.items() if path.is_file()}
 
 
+def question_file(name: str) -> Path:
+    """One of `question_files`.  Raises InputError where it no longer exists."""
+    if (path := question_files().get(name)) is None:
+        raise InputError("this question file no longer exists; choose another one")
+    return path
+
+
 # ---------------------------------------------------------------- starting
 
 
@@ -111,9 +118,7 @@ def _default_top_k() -> int:
 @action("run evaluations")
 def _start() -> None:
     state = st.session_state
-    path = question_files().get(str(state["evaluate.new.questions"]))
-    if path is None:
-        raise InputError("this question file no longer exists; choose another one")
+    path = question_file(str(state["evaluate.new.questions"]))
     layout = state["evaluate.new.layout"]
     load(path, layout)  # an error in it is reported now, with its line
     judge, top_k = str(state["evaluate.new.judge"]), int(state["evaluate.new.top_k"])

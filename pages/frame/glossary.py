@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -22,29 +23,19 @@ WORDS = {
     "label": "What a person says of an answer: correct, wrong, unsupported, duplicate, outdated or contradicts.",
     "judge": "A model that grades answers; never a person.",
 }
-EXPLORE = (("Enter", "ask the question"),)
-JUDGING = (
-    ("1–6", "label of the answer"),
-    ("L", "all others correct"),
-    ("N", "next answer"),
-    ("P", "previous"),
-    ("U", "undo"),
-    ("Ctrl+Enter", "submit"),
-)
 
 # Trusted, constant script: it presses the button of this sheet.
 _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 @st.cache_resource(show_spinner=False)
-def _component() -> object:
+def _component() -> Callable[..., object]:
     return st.components.v2.component("ambiscope.sheet", js=_SCRIPT)
 
 
 @st.dialog("Glossary and shortcuts", width="large")
 def _sheet() -> None:
-    from pages.annotate import suggestions, validation  # late: the first page does not need Annotate's modules
-    from pages.annotate.generation import KEYS
+    from pages.annotate import generation, judging, suggestions, validation  # late: the first page does not need them
 
     st.markdown("**Words**")
     st.markdown(
@@ -53,10 +44,11 @@ def _sheet() -> None:
     st.markdown("**Keys**")
     groups = {
         "every page": (("?", "this sheet"),),
-        "Explore": EXPLORE,
-        "Annotate, writing": (*KEYS, *suggestions.KEYS, suggestions.REJECT),
+        "Explore": (("Enter", "ask the question"),),
+        "Annotate": (("U", "undo"), ("Ctrl+Enter", "submit")),
+        "Annotate, writing": (*generation.KEYS, *suggestions.KEYS, suggestions.REJECT),
         "Annotate, validation": (*validation.KEYS, *suggestions.KEYS),
-        "Annotate, judging": JUDGING,
+        "Annotate, judging": judging.KEYS,
     }
     rows = [
         f"| {escape(page)} | {' · '.join(f':gray-badge[{escape(key)}] {escape(effect)}' for key, effect in keys)} |"
@@ -76,6 +68,4 @@ def draw() -> bool:
 
 def listen() -> None:
     """Drawn last: from here on the key `?` presses the button of the sheet."""
-    mount = _component()
-    if callable(mount):
-        mount(key="guide.keys", height=1)
+    _component()(key="guide.keys", height=1)

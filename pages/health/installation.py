@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from core import __version__
 from core.settings import Settings
+from core.text import listed
 
 LIBRARIES = ("streamlit", "torch", "transformers", "faiss-gpu", "faiss-cpu", "sqlalchemy", "numpy")
 SECRET = re.compile(r"key|secret|password|token", re.IGNORECASE)
@@ -56,6 +57,5 @@ def age(seconds: float | None) -> str:
         return "never"
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {name}{'' if count == 1 else 's'} ago"
+            return f"{listed(int(seconds // size), name)} ago"
     return "just now"

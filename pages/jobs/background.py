@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -193,6 +193,18 @@ def watch(kind: str) -> None:
         bar(kind, name, job)
     if not jobs:
         st.rerun()
+
+
+def reports(kind: str) -> Iterator[BackgroundJob]:
+    """Draws the running jobs of a kind, and for those that ended the failure and a button to dismiss the report.  Yields those that
+    succeeded, for the page's own report."""
+    if running(kind):
+        watch(kind)
+    for name, job in list(jobs_of(kind).items()):
+        if job.done:
+            if not show_failure(job):
+                yield job
+            close_button(kind, name)
 
 
 def show_failure(job: BackgroundJob) -> bool:

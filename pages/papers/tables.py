@@ -105,9 +105,7 @@ def _key(paper_table: PublishedTable, field: str) -> str:
 def _start(table_id: str) -> None:
     paper_table = next(t for t in published() if t.id == table_id)
     state = st.session_state
-    path = start_form.question_files().get(str(state[_key(paper_table, "questions")]))
-    if path is None:
-        raise InputError("this question file no longer exists; choose another one")
+    path = start_form.question_file(str(state[_key(paper_table, "questions")]))
     limit, corpus = int(state[_key(paper_table, "limit")]) or None, state[_key(paper_table, "corpus")]
     ready = {status.name for status in shared.systems() if status.ready}
     plans = []
@@ -153,14 +151,10 @@ def begin(paper_table: PublishedTable, plans: list[EvaluationPlan]) -> None:
 
 def watch() -> None:
     """Running tables, and reports on those that ended."""
-    if jobs.running(KIND):
-        jobs.watch(KIND)
-    for name, job in [(n, j) for n, j in jobs.jobs_of(KIND).items() if j.done]:
-        if not jobs.show_failure(job):
-            st.success(f"{escape(job.title)}: finished in {duration(job.seconds)}. Its runs are below and on Evaluate.")
-            for problem in job.result:
-                st.warning(escape(problem), icon=":material/warning:")
-        jobs.close_button(KIND, name)
+    for job in jobs.reports(KIND):
+        st.success(f"{escape(job.title)}: finished in {duration(job.seconds)}. Its runs are below and on Evaluate.")
+        for problem in job.result:
+            st.warning(escape(problem), icon=":material/warning:")
 
 
 def _repeat(paper_table: PublishedTable) -> None:

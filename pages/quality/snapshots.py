@@ -74,13 +74,8 @@ def draw(filters: Filters) -> None:
                 help="In the training file, the word of a more competent person counts more. Otherwise the majority decides.",
             )
         st.form_submit_button("Take snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
-    if (job := jobs.jobs_of("snapshots").get("snapshot")) is not None:
-        if not job.done:
-            jobs.watch("snapshots")
-        else:
-            if not jobs.show_failure(job):
-                st.success(f"Snapshot {job.result.number} was taken.", icon=":material/check:")
-            jobs.close_button("snapshots", "snapshot")
+    for job in jobs.reports("snapshots"):
+        st.success(f"Snapshot {job.result.number} was taken.", icon=":material/check:")
     snapshots = store.exports.snapshots(limit=100)
     if not snapshots:
         st.info("There is no snapshot yet.")

@@ -67,13 +67,10 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         "Takes a snapshot of people's judgments and annotations, trains the answering model on it, and evaluates the model before and after "
         "on the starter questions that are **not** in the snapshot. It runs in the background, even if you leave this page."
     )
-    if (run := current()) is not None:
-        if not run.done:
-            jobs.watch("loops")
-            return
-        if not jobs.show_failure(run):
-            result(run.result)
-        jobs.close_button("loops", "loop")
+    for run in jobs.reports("loops"):
+        result(run.result)
+    if jobs.running("loops"):
+        return
     if elsewhere := shared.light_engine().elsewhere:
         st.info(escape(elsewhere), icon=":material/dns:")
         return

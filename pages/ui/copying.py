@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -17,7 +18,7 @@ button:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 
 
 @st.cache_resource(show_spinner=False)
-def _component() -> object:
+def _component() -> Callable[..., object]:
     return st.components.v2.component(
         "ambiscope.copying", html="<button type=button>Copy link</button>", css=_STYLE, js=_SCRIPT
     )
@@ -25,6 +26,4 @@ def _component() -> object:
 
 def copy_link(query: str, key: str, side: str = "") -> None:
     """`query`: of the address, without "?"; `side`: read aloud after the label, where there are several."""
-    mount = _component()
-    if callable(mount):
-        mount(key=key, data={"query": query, "side": side}, width="content", height="content")
+    _component()(key=key, data={"query": query, "side": side}, width="content", height="content")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import streamlit as st
@@ -36,7 +36,7 @@ def legend(entries: Iterable[tuple[str, str]]) -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def _component() -> object:
+def _component() -> Callable[..., object]:
     return st.components.v2.component("ambiscope.keys", js=_SCRIPT)
 
 
@@ -49,7 +49,5 @@ def capture_keys(item: str, place: str = "", token: object = "", card: str = "")
     """Drawn last in a form.  From here on keys are handled one by one; a new `item` is scrolled to its question.
 
     The focus moves into the container (or widget) with the key `place`, once for each token; `card`: key of the container to show with it."""
-    mount = _component()
-    if callable(mount):
-        data = {"item": item, "place": _place(place), "card": _place(card), "token": str(token), "run": next(_runs)}
-        mount(key="keys", data=data, height=1)
+    data = {"item": item, "place": _place(place), "card": _place(card), "token": str(token), "run": next(_runs)}
+    _component()(key="keys", data=data, height=1)
