@@ -120,15 +120,12 @@ def draw(work: Work, answers: list[str], below: Callable[[Work, Passage], None] 
 def _row(work: Work, passage: Passage) -> None:
     with st.container(border=True, key=work.key("result", passage.id)), st.container(horizontal=True):
         mark = ":green[:material/done:] " if passage.id in work.opened_ids else ""
+        words = [word for word in work.query.split() if len(word) > 3]
         with st.container():
             st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
-            st.caption(around(passage.text, _hits(work, passage), 70))
+            first_match = sorted(span for word in words for span in find_spans(passage.text, word))[:1]
+            st.caption(around(passage.text, first_match, 70))
         work.button(full_label("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
-
-
-def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
-    spans = (span for word in work.query.split() if len(word) > 3 for span in find_spans(passage.text, word))
-    return sorted(spans)[:1]
 
 
 def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:

@@ -91,17 +91,17 @@ def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: b
             if stage != "generation":
                 st.caption("Guidelines for the other stages:" if stage_text else "Guidelines for the whole project:")
             st.markdown(without_pictures(other_text))
-        for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
-            for example in (e for e in guidelines.examples if e.right is right):
-                _example(example, title, colour)
+        for example in sorted(guidelines.examples, key=lambda e: not e.right):
+            with st.container(border=True):
+                draw_example(example)
 
 
-def _example(example: Example, title: str, colour: str) -> None:
-    with st.container(border=True):
-        st.markdown(f":{colour}-badge[{title}] **{escape(example.prompt)}**")
-        draw_annotation(example.annotation, example.prompt)
-        if example.why:
-            st.caption(escape(example.why))
+def draw_example(example: Example) -> None:
+    badge = ":green-badge[Right]" if example.right else ":red-badge[Wrong]"
+    st.markdown(f"{badge} **{escape(example.prompt)}**")
+    draw_annotation(example.annotation, example.prompt)
+    if example.why:
+        st.caption(escape(example.why))
 
 
 def draw_progress(project: Project, stage: WorkStage, user: str) -> StageProgress:

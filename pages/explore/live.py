@@ -9,13 +9,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from core.errors import CancelledError
 from core.systems import title_of
 from core.text import answer_key
 from pages.explore import labels
 from pages.explore.rows import row
 from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import TraceView
+from pages.jobs import background as jobs
 from pages.session import shared
 from pages.ui.markup import escape
 
@@ -124,10 +124,7 @@ def watch(running: Sequence[QuestionRun]) -> None:
 
 
 def show_run_error(run: QuestionRun) -> None:
-    if isinstance(run.error, CancelledError):
-        st.info(escape(run.error), icon=":material/stop_circle:")
-    elif run.error is not None:
-        shared.show_error(run.error)
+    jobs.show_failure(run)
     if run.save_error is not None:
         shared.show_error(run.save_error)
         st.warning("The result below is not saved. It stays here until you ask another question.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
@@ -20,7 +19,6 @@ CHANGELOG = "brand.changelog"
 SIDEBAR_WIDTH = 340  # pixels: the names of systems fit
 
 
-@lru_cache(maxsize=2)
 def _logo(dark: bool) -> str:
     text = (Path(__file__).with_name("logo.svg")).read_text(encoding="utf-8")
     for light, on_dark in zip(LIGHT, DARK, strict=True) if dark else ():

@@ -131,10 +131,7 @@ def _examples(user: str, loaded: Guidelines) -> None:
     key, examples = _key(loaded), loaded.examples
     for number, example in enumerate(examples):
         with st.container(border=True):
-            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{escape(example.prompt)}**")
-            stage_info.draw_annotation(example.annotation, example.prompt)
-            if example.why:
-                st.caption(escape(example.why))
+            stage_info.draw_example(example)
             st.button(
                 full_label("Delete", f"example {number + 1}"),
                 key=f"{key}.drop.{number}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from pages.manage import guidelines, items, new_project, people, progress
@@ -10,8 +12,23 @@ from pages.manage.progress import SECTION
 from pages.quality import snapshots
 from pages.session import shared
 from storage.exchange.filters import Filters
+from storage.records.projects import Project
 
-SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Export", "Activity")
+
+def _activity(project: Project, user: str) -> None:
+    everywhere = st.toggle("All projects", key="manage.log.all")
+    people.activity(None if everywhere else project, user)
+
+
+SECTIONS: dict[str, Callable[[Project, str], None]] = {
+    "Items": items.draw,
+    "Guidelines": guidelines.draw,
+    "Suggestions": project_settings.suggestions,
+    "Settings": project_settings.settings,
+    "People": lambda project, user: people.people(user),
+    "Export": lambda project, user: snapshots.draw(Filters(project=project.id)),
+    "Activity": _activity,
+}
 
 
 def main() -> None:
@@ -35,29 +52,14 @@ def main() -> None:
     progress.draw(project, user)
     section = st.segmented_control(
         "Section",
-        SECTIONS,
-        default=SECTIONS[0],
+        list(SECTIONS),
+        default="Items",
         required=True,
         key=SECTION,
         label_visibility="collapsed",
         persist_state="session",
     )
-    match section:
-        case "Items":
-            items.draw(project, user)
-        case "Guidelines":
-            guidelines.draw(project, user)
-        case "Suggestions":
-            project_settings.suggestions(project, user)
-        case "Settings":
-            project_settings.settings(project, user)
-        case "People":
-            people.people(user)
-        case "Export":
-            snapshots.draw(Filters(project=project.id))
-        case _:
-            everywhere = st.toggle("All projects", key="manage.log.all")
-            people.activity(None if everywhere else project, user)
+    SECTIONS[section](project, user)
 
 
 main()
