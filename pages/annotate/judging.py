@@ -23,7 +23,7 @@ QUESTION_LABELS: dict[QuestionLabel, tuple[str, str]] = {
     "ambiguous_still": ("Still ambiguous", "8"),
     "changes_meaning": ("Changes the meaning", "9"),
 }
-# beside the colour, which says only what was chosen
+# the colour shows only which label is selected
 ICONS = {
     "correct": ":material/check:",
     "wrong": ":material/close:",

@@ -20,8 +20,8 @@ RESULTS = 10
 
 def look_up(work: Work, passage_id: str) -> Passage | None:
     """A passage by id: seen before, the item's own, what the systems read, or in the project's corpus."""
-    if passage_id not in work.seen_passages and not work.has_predicted:
-        work.has_predicted = True
+    if passage_id not in work.seen_passages and not work.includes_predictions:
+        work.includes_predictions = True
         work.seen_passages |= {p.id: p for p in work.item.passages or ()} | _read_by_systems(work)
     if passage_id not in work.seen_passages and work.item.passages is None:
         try:

@@ -126,17 +126,17 @@ TAKERS: dict[WorkStage, tuple[str, str]] = {
 }
 
 
-def _remaining(p: StageProgress, unanswered: int, is_current: bool) -> str:
+def _remaining(progress: StageProgress, unanswered: int, is_current: bool) -> str:
     """The remaining work of a stage, and who can take it.  `unanswered`: items without a system's answer; `is_current`: it is the
     stage of the user, for whom it has nothing more."""
-    work, takers = TAKERS[p.stage]
-    per_item = p.slots // p.items if p.items else 0
-    free = per_item * (p.open + p.done - unanswered) - p.submitted - p.leased - p.returned
+    work, takers = TAKERS[progress.stage]
+    per_item = progress.slots // progress.items if progress.items else 0
+    free = per_item * (progress.open + progress.done - unanswered) - progress.submitted - progress.leased - progress.returned
     counts = {
         f"{work}, by {'other ' if is_current else ''}{takers}": free,
-        "open with somebody now": p.leased,
-        "sent back to the person who did them": p.returned,
-        "waiting for the previous stage": p.waiting,
+        "open with somebody now": progress.leased,
+        "sent back to the person who did them": progress.returned,
+        "waiting for the previous stage": progress.waiting,
         "waiting for a system's answer, which a manager starts on Manage under Suggestions": unanswered,
     }
     return "; ".join(f"{count:,} {words}" for words, count in counts.items() if count > 0) or "nothing"

@@ -1,4 +1,4 @@
-"""The work that a browser tab has open: the form with its undo, the draft in the store, what was opened, the time spent."""
+"""The open item of a browser tab: the form with its undo, the draft in the store, opened passages, the time spent."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class Work:
     version: int = 0  # of the stored draft
     saved: datetime | None = None
     nonce: int = 0
-    spent: float = 0.0
-    touched: float = field(default_factory=time.monotonic)
+    seconds_spent: float = 0.0
+    last_action: float = field(default_factory=time.monotonic)
     opened_ids: set[str] = field(default_factory=set)
     has_tried: bool = False  # a submission was refused: errors are shown from now on
     problem: Exception | None = None
     refresh: bool = False  # a fragment asks for the whole page
-    # what is on the screen
+    # on the screen
     query: str = ""
     results: list[RetrievedPassage] | None = None
     reading: Passage | None = None
     seen_passages: dict[str, Passage] = field(default_factory=dict)  # by id, for their titles
-    has_predicted: bool = False  # those of the item's predictions are among them
+    includes_predictions: bool = False  # those of the item's predictions are among them
     current: int = 0  # position of the answer that the keys judge
     selected: set[int] = field(default_factory=set)  # positions of answers
 
@@ -78,7 +78,7 @@ class Work:
         return self.history.now
 
     def key(self, *parts: object) -> str:
-        """Of a widget; a new one after undo, so that the field shows what is in the form."""
+        """Key of a widget; a new one after undo, so that the field shows the form's value."""
         user = f"{zlib.crc32(self.user.encode()):08x}"  # another person in the same tab starts with empty fields
         return ".".join(["work", self.task.item[:12], self.stage, user, str(self.nonce), *map(str, parts)])
 
@@ -98,7 +98,7 @@ class Work:
     ) -> None:
         """A text field that begins with `text` and is read while somebody types: `do` gets this work, `args` and the text.
 
-        Filled the first time it is drawn; afterwards what is typed in the browser counts."""
+        Filled the first time it is drawn; afterwards the browser's text is kept."""
         key = self.key(*parts)
         st.session_state.setdefault(key, text)
         options = {"max_chars": MAX_FIELD_CHARS, "live": "500ms", **look}
@@ -106,12 +106,12 @@ class Work:
 
     def count_time(self) -> float:
         now = time.monotonic()
-        self.spent += min(IDLE_SECONDS, now - self.touched)
-        self.touched = now
-        return self.spent
+        self.seconds_spent += min(IDLE_SECONDS, now - self.last_action)
+        self.last_action = now
+        return self.seconds_spent
 
     def body(self) -> dict[str, Any]:
-        return {"form": to_json(self.form), "seconds": round(self.spent, 1)}
+        return {"form": to_json(self.form), "seconds": round(self.seconds_spent, 1)}
 
 
 def current() -> Work | None:
@@ -151,7 +151,7 @@ def _load(work: Work, body: Mapping[str, Any]) -> None:
     """The form of a draft, or of the last submission where the draft cannot be read."""
     try:
         work.history = History(from_json(FORMS[work.stage], body["form"]))
-        work.spent = float(body.get("seconds", 0.0))
+        work.seconds_spent = float(body.get("seconds", 0.0))
     except (FormatError, KeyError, TypeError, ValueError):
         if not _from_submission(work):
             work.problem = FormatError(
@@ -276,7 +276,7 @@ def _texts_of(value: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is shown after a practice item, until the person goes on."""
+    """Shown after a practice item, until the person continues."""
 
     question: str
     content: Any

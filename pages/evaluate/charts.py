@@ -42,7 +42,7 @@ _AT_K = re.compile(r"(R|MRecall)@(\d+)")
 
 @dataclass(frozen=True)
 class ChartRequest:
-    """What a person wants to see."""
+    """The runs and the metric that a person chose."""
 
     runs: Runs  # all that match the filters
     selected: Runs  # those that the person wants in the charts

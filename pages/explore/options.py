@@ -140,7 +140,7 @@ def _side(
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     default = min(passages_to_read(system, settings.top_k), bound)
     with place:
-        k = fields.draw(
+        top_k = fields.draw(
             st.number_input,
             f"Passages to read{suffix}",
             min_value=1,
@@ -179,7 +179,7 @@ def _side(
     label = f"Check what the corpus covers{suffix}"
     check_coverage = fields.toggle(label, f"{prefix}.check_coverage", True, help=COVERAGE_HELP)
     extra = _choices(system, prefix, fields)
-    return system, Options(int(k), int(max_answers), stop_above, clarify, check_coverage, extra)
+    return system, Options(int(top_k), int(max_answers), stop_above, clarify, check_coverage, extra)
 
 
 def restore(predictions: Sequence[t.Prediction]) -> None:

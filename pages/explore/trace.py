@@ -124,7 +124,7 @@ class TraceView:
         self._supported: dict[str, tuple[t.Evidence, ...]] = {}  # by answer
         self._clarified: DeltaGenerator | None = None
         self._by_passage = entry_of(system).view == "interpretations"
-        self._read: DeltaGenerator | None = None  # how many passages were read, and what came of it
+        self._read: DeltaGenerator | None = None  # the line that counts the passages read, by outcome
         self._outcomes = Counter[str]()
         self._open: dict[int, Any] = {}
         self._query, self._checked = question, False

@@ -173,7 +173,7 @@ def predictions_of(content: JudgingWork, item: str, user: str) -> dict[str, Pred
     store = shared.store()
     ids = [p.prediction_id for p in store.items.get_item(item, user).predictions]
     ids += sorted({a.prediction_id for a in content.answers} - set(ids))
-    return {i: stored.prediction for i in ids if (stored := store.predictions.find_prediction(i)) is not None}
+    return {i: row.prediction for i in ids if (row := store.predictions.find_prediction(i)) is not None}
 
 
 def _judgments(submission: Submission, content: JudgingWork, user: str) -> None:

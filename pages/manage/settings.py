@@ -191,7 +191,7 @@ def suggestions(project: Project, user: str) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         system = st.selectbox("System", list(project.systems), key="manage.pre.system")
-        k = st.number_input("Passages to read", 1, 200, value=min(shared.settings().top_k, 200), key="manage.pre.k")
+        top_k = st.number_input("Passages to read", 1, 200, value=min(shared.settings().top_k, 200), key="manage.pre.k")
         clarify = st.checkbox(
             "Write disambiguated questions",
             value=True,
@@ -203,7 +203,7 @@ def suggestions(project: Project, user: str) -> None:
             type="primary",
             key="manage.pre.go",
             on_click=_begin,
-            args=(project, system, int(k), clarify),
+            args=(project, system, int(top_k), clarify),
         )
     st.button(
         "Link predictions already stored",
@@ -216,16 +216,16 @@ def suggestions(project: Project, user: str) -> None:
 
 
 @action("manage projects")
-def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
+def _begin(project: Project, system: str, top_k: int, clarify: bool) -> None:
     default = min(shared.settings().top_k, 200)  # unchanged: the system's own default, at most the whole corpus
-    options = Options(top_k=None if k == default else k, max_answers=shared.settings().max_answers, clarify=clarify)
+    options = Options(top_k=None if top_k == default else top_k, max_answers=shared.settings().max_answers, clarify=clarify)
     engine = shared.engine()
 
     def build(own_passages: bool) -> t.AnsweringSystem:
         corpus = project.corpus or None
         return engine.system(system, corpus, options, lambda: job.stopping, own_passages=own_passages)
 
-    # in the server's store: the work goes on when the person leaves
+    # in the server's store, as the work continues when the person leaves
     answering = Answering(shared.servers_store(), project, system, shared.annotator(), build)
 
     def work(job: jobs.BackgroundJob) -> None:

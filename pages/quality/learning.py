@@ -40,8 +40,8 @@ def draw(key: str) -> None:
             help="Trains the answering model in the background on all judgments: labels, struck and added answers, annotations, "
             f"for {MINUTES:g} minutes. A model that is worse afterwards is discarded.",
         )
-        needed = f"{count} of {LEAST} judged questions with a correct answer needed to train"
-        st.caption(needed if count < LEAST else listed(count, "judged question"), width="content")
+        progress = f"{count} of {LEAST} judged questions with a correct answer needed to train"
+        st.caption(progress if count < LEAST else listed(count, "judged question"), width="content")
     if run is not None:
         if not jobs.show_failure(run):
             st.info(escape(run.result.words()))
