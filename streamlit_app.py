@@ -30,8 +30,8 @@ else:
     brand.name(page)
     st.html(ROOT / "pages" / "ui" / "style.css")
     try:
-        admission.note_who_comes_through(sign_in.gate)
-    except Exception as error:  # whatever it is: nobody is known to be signed in
+        admission.run_gate(sign_in.gate)
+    except Exception as error:  # whatever it is: who is here is not known
         shared.show_error(error)
         st.info("Ambiscope shows nothing until it can read people's permissions from its database.")
         st.stop()

@@ -311,5 +311,5 @@ def storable(text: str) -> str:
 
 
 def listed(n: int, noun: str) -> str:
-    """ "1 passage", "3 passages"."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+    """ "1 passage", "3,000 passages"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""The error labels of a project, which a judge may give to an answer beside ours."""
+"""The error labels of a project, which a judge may give to an answer beside the built-in labels."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pages.annotate import state
 from pages.annotate.state import Work
 
 
-def chosen(work: Work, key: str) -> tuple[str, ...]:
-    """Of one answer, without those that the project has no more.  `key`: of its unit."""
+def labels_of(work: Work, key: str) -> tuple[str, ...]:
+    """Error labels of one answer, without those removed from the project.  `key`: of its unit."""
     return tuple(label for label in work.form.errors.get(key, ()) if label in work.project.error_labels)
 
 
-def draw(work: Work, at: int, key: str, name: str) -> None:
-    """`at`: the place of the answer on the screen, `name`: what it is called aloud."""
+def draw(work: Work, index: int, key: str, name: str) -> None:
+    """`index`: position of the answer on the screen; `name`: read aloud."""
     if work.project.error_labels:
         st.pills(
             f"Errors of {name}",
             work.project.error_labels,
             selection_mode="multi",
-            default=chosen(work, key),
-            key=work.key("errors", at),
+            default=labels_of(work, key),
+            key=work.key("errors", index),
             label_visibility="collapsed",
             on_change=_choose,
-            args=(work, at, key),
+            args=(work, index, key),
         )
 
 
-def _choose(work: Work, at: int, key: str) -> None:
+def _choose(work: Work, index: int, key: str) -> None:
     """Callback."""
-    labels = tuple(st.session_state.get(work.key("errors", at)) or ())
-    rest = {k: v for k, v in work.form.errors.items() if k != key}
-    state.change(work, replace(work.form, errors={**rest, key: labels} if labels else rest))
+    labels = tuple(st.session_state.get(work.key("errors", index)) or ())
+    errors = {k: v for k, v in {**work.form.errors, key: labels}.items() if v}
+    state.change(work, replace(work.form, errors=errors))

@@ -15,16 +15,11 @@ from core.annotating.generation import PairField
 from core.types import Annotation, Passage
 from pages.annotate import search, state, submit_bar, suggestions
 from pages.annotate.state import Work
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, full_label
 from storage.records.annotation import GenerationWork
 
 KINDS = {"none": ("No answer", "1"), "single": ("A single answer", "2"), "multiple": ("Several answers", "3")}
-KEYS = (
-    ("1–3", "no answer, a single answer, several answers"),
-    ("P", "add an answer"),
-)
-
-
+KEYS = (("1–3", "no answer, a single answer, several answers"), ("P", "add an answer"))
 Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
 
 
@@ -37,20 +32,14 @@ def findings(work: Work) -> Findings:
     """(what blocks, what is doubtful); nothing while no kind is chosen."""
     if not work.form.kind:
         return (), ()
-    return checked(work, work.form.annotation(), int(work.project.thresholds.get("must_read", 1)))
+    return findings_of(work, work.form.annotation(), int(work.project.thresholds["must_read"]))
 
 
-def checked(work: Work, annotation: Annotation, must_read: int) -> Findings:
+def findings_of(work: Work, annotation: Annotation, must_read: int) -> Findings:
     """`must_read`: how many passages must have been opened."""
-    prompt = work.task.question
-    wrong = checks.errors(annotation, prompt, opened_count=len(work.opened) if must_read else None, must_read=must_read)
-    doubtful = checks.doubts(
-        annotation,
-        prompt,
-        reference_date=work.project.reference_date,
-        alias_words=int(work.project.thresholds.get("alias_words", 7)),
-    )
-    return wrong, doubtful
+    prompt, alias_words = work.task.question, int(work.project.thresholds["alias_words"])
+    wrong = checks.errors(annotation, prompt, opened_count=len(work.opened_ids) if must_read else None, must_read=must_read)
+    return wrong, checks.doubts(annotation, prompt, reference_date=work.project.reference_date, alias_words=alias_words)
 
 
 def blocked(work: Work) -> bool:
@@ -69,7 +58,7 @@ def _typed(work: Work, key: int, field: str, text: str) -> None:
 
 
 def answers(work: Work) -> Iterator[str]:
-    """Marked in an opened passage: one's own answers, and the suggested ones."""
+    """What is marked in an opened passage: one's own answers, and the suggested ones."""
     for pair in work.form.pairs:
         yield from parse_aliases(pair.answers)
     for suggestion in work.suggestions:
@@ -96,7 +85,7 @@ def cite_buttons(work: Work, passage: Passage) -> None:
 
 
 def draw(work: Work) -> None:
-    found = findings(work)
+    notes = findings(work)
     with st.container(horizontal=True):
         for kind, (label, key) in KINDS.items():
             look = "primary" if work.form.kind == kind else "secondary"
@@ -104,25 +93,26 @@ def draw(work: Work) -> None:
             work.button(label, ("kind", kind), state.attempt, choose, False, type=look, shortcut=key)
     pairs = work.form.counted_pairs()
     for number, pair in enumerate(pairs):
-        _pair(work, number, pair, len(pairs) > 1, found)
+        _pair(work, number, pair, len(pairs) > 1, notes)
     if work.form.kind == "multiple":
         work.button(
             "Add an answer", ("add",), state.attempt, lambda: form_of.add_pair(work.form), icon=":material/add:", shortcut="P"
         )
     elif work.form.kind == "none":
         st.caption("You say that the passages don't answer any reading of this question.")
-    aside = len([p for p in work.form.pairs if not p.empty]) - len([p for p in pairs if not p.empty])
-    if aside > 0:
-        st.caption(f"{aside} more under Several answers, hidden for now. Choose Several answers to see them again.")
-    submit_bar.show_findings(work, found, None)
+    hidden = sum(not p.empty for p in work.form.pairs) - sum(not p.empty for p in pairs)
+    if hidden > 0:
+        st.caption(f"{hidden} more under Several answers, hidden for now. Choose Several answers to see them again.")
+    submit_bar.show_findings(work, notes, None)
     submit_bar.note(work)
-    if work.tried and not work.form.kind:
+    if work.has_tried and not work.form.kind:
         submit_bar.show_mistake("First choose no answer, a single answer, or several answers.")
 
 
-def _pair(work: Work, number: int, pair: PairField, several: bool, found: Findings) -> None:
+def _pair(work: Work, number: int, pair: PairField, can_delete: bool, notes: Findings) -> None:
+    is_multiple = work.form.kind == "multiple"
     with st.container(border=True, key=work.key("pair", pair.key)):
-        if work.form.kind == "multiple":
+        if is_multiple:
             work.field(
                 f"Question {number + 1}",
                 ("question", pair.key),
@@ -133,10 +123,10 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: Findin
                 placeholder="The question, changed so that it has only this answer",
             )
             if pair.question.strip():
-                st.markdown(changes(work.task.question, pair.question))  # whole, where the field is too short
-            submit_bar.show_findings(work, found, number, "question")
+                st.markdown(changes(work.task.question, pair.question))  # in full: the field may be too short
+            submit_bar.show_findings(work, notes, number, "question")
         work.field(
-            f"Answer {number + 1}" if work.form.kind == "multiple" else "Answer",
+            f"Answer {number + 1}" if is_multiple else "Answer",
             ("answers", pair.key),
             pair.answers,
             _typed,
@@ -145,14 +135,14 @@ def _pair(work: Work, number: int, pair: PairField, several: bool, found: Findin
             placeholder="answer | another spelling",
             help="Separate other spellings of the same answer with |",
         )
-        submit_bar.show_findings(work, found, number, "answers")
+        submit_bar.show_findings(work, notes, number, "answers")
         with st.container(horizontal=True, vertical_alignment="center"):
             if pair.passage_ids:
                 titles = "; ".join(escape(search.title(work, i)) for i in pair.passage_ids)
                 st.caption(f":material/menu_book: {titles}")
-            if work.form.kind == "multiple" and several:
+            if is_multiple and can_delete:
                 work.button(
-                    named("Delete", f"answer {number + 1}"),
+                    full_label("Delete", f"answer {number + 1}"),
                     ("delete", pair.key),
                     state.attempt,
                     lambda: form_of.delete_pair(work.form, pair.key),

@@ -14,7 +14,7 @@ from core.annotating.labels import LABELS, Preference, QuestionLabel
 from core.text import find_spans
 from pages.annotate import error_labels, state, submit_bar
 from pages.annotate.state import Work
-from pages.ui.markup import changes, escape, highlighted, named
+from pages.ui.markup import changes, escape, full_label, highlighted
 from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer, ShownAnswer, Side
 
 ANSWER_LABELS = {label: (label.capitalize(), str(key)) for key, label in enumerate(LABELS, 1)}
@@ -23,7 +23,7 @@ QUESTION_LABELS: dict[QuestionLabel, tuple[str, str]] = {
     "ambiguous_still": ("Still ambiguous", "8"),
     "changes_meaning": ("Changes the meaning", "9"),
 }
-# beside the colour, which says only what was chosen
+# the colour shows only which label is selected
 ICONS = {
     "correct": ":material/check:",
     "wrong": ":material/close:",
@@ -35,6 +35,16 @@ ICONS = {
     "ambiguous_still": ":material/alt_route:",
     "changes_meaning": ":material/close:",
 }
+KEYS = (
+    (f"1–{len(LABELS)}", ", ".join(LABELS)),
+    ("7–9", "question fits, still ambiguous, changes the meaning"),
+    ("A", "set A is better"),
+    ("B", "set B"),
+    ("E", "equally good"),
+    ("L", "all others correct"),
+    ("N", "next answer"),
+    ("P", "previous"),
+)
 PREFERENCES: dict[Preference, tuple[str, str]] = {"a": ("Set A", "A"), "b": ("Set B", "B"), "tie": ("Equally good", "E")}
 
 
@@ -57,7 +67,7 @@ def content(work: Work) -> JudgingWork:
             form.labels[unit.key],
             form.questions[unit.key] if unit.asks else None,
             form.notes.get(unit.key, ""),
-            error_labels.chosen(work, unit.key),
+            error_labels.labels_of(work, unit.key),
         )
         for _, answer, unit in units(work)
     )
@@ -66,7 +76,7 @@ def content(work: Work) -> JudgingWork:
 
 
 def answers(work: Work) -> list[str]:
-    """What is marked in a passage that is opened: every answer shown and every one added."""
+    """What is marked in an opened passage: every answer shown and every one added."""
     return [answer.text for _, answer, _ in units(work)] + [name for names in work.form.missing_answers() for name in names]
 
 
@@ -88,17 +98,15 @@ PARTS: dict[str, tuple[Any, Callable[[form_of.Form], Any], Callable[..., form_of
 }
 
 
-def _judge(work: Work, at: int, part: str, label: str) -> None:
-    """Sets a label, or takes it back; moves on to the next open answer when this one is done."""
-    every = [u for *_, u in units(work)]
-    _, labels, put = PARTS[part]
-    key = every[at].key
-    form = put(work.form, key, None if labels(work.form).get(key) == label else label)
+def _judge(work: Work, index: int, part: str, label: str) -> None:
+    """Sets a label, or takes it back; moves on to the next open answer when this one is complete."""
+    all_units = [u for *_, u in units(work)]
+    unit = all_units[index]
+    _, labels, set_label = PARTS[part]
+    form = set_label(work.form, unit.key, None if labels(work.form).get(unit.key) == label else label)
     state.change(work, form)
-    work.current = at
-    if not form_of.open_parts(form, every[at]):
-        following = form_of.next_open(form, every, at)
-        work.current = at if following is None else following
+    next_index = None if form_of.open_parts(form, unit) else form_of.next_open(form, all_units, index)
+    work.current = index if next_index is None else next_index
 
 
 def _label_rest(work: Work) -> None:
@@ -110,18 +118,17 @@ def _label_rest(work: Work) -> None:
     state.change(work, form)
 
 
-def _move(work: Work, by: int) -> None:
+def _move(work: Work, step: int) -> None:
     count = len(units(work))
-    work.current = (work.current + by) % count if count else 0
+    work.current = (work.current + step) % count if count else 0
 
 
 def _prefer(work: Work, preference: Preference) -> None:
-    same = work.form.preference == preference
-    state.change(work, replace(work.form, preference=None if same else preference))
+    state.change(work, replace(work.form, preference=None if work.form.preference == preference else preference))
 
 
-def _note_answer(work: Work, at: int, text: str) -> None:
-    state.change(work, form_of.annotate(work.form, units(work)[at][2].key, text), typed=f"note.{at}")
+def _note_answer(work: Work, index: int, text: str) -> None:
+    state.change(work, form_of.annotate(work.form, units(work)[index][2].key, text), typed=f"note.{index}")
 
 
 def _missing(work: Work, line: int, text: str) -> None:
@@ -135,19 +142,17 @@ def _missing(work: Work, line: int, text: str) -> None:
 
 
 def keys(work: Work) -> list[tuple[str, str]]:
-    found = [(f"1–{len(LABELS)}", ", ".join(LABELS)), ("7–9", "question fits, still ambiguous, changes the meaning")]
-    if work.sheet is not None and len(work.sheet.sides) > 1:
-        found += [("A", "set A is better"), ("B", "set B"), ("E", "equally good")]
-    return [*found, ("L", "all others correct"), ("N", "next answer"), ("P", "previous")]
+    is_comparison = work.sheet is not None and len(work.sheet.sides) > 1
+    return [(key, effect) for key, effect in KEYS if is_comparison or key not in ("A", "B", "E")]
 
 
 def focus(work: Work) -> tuple[str, str, str]:
-    """(where the focus goes, a token that is new when it goes there, what has to be seen with it): the answer in turn."""
-    every = units(work)
-    if not every:
+    """(key of the container that gets the focus, a token that is new when it moves there, key of the card to show with it)."""
+    all_units = units(work)
+    if not all_units:
         return "", "", ""
-    left = form_of.open_parts(work.form, every[work.current][2])
-    place = work.key("question" if left == ("question",) else "answer", work.current)
+    open_parts = form_of.open_parts(work.form, all_units[work.current][2])
+    place = work.key("question" if open_parts == ("question",) else "answer", work.current)
     # not at each change: it would leave a text field while somebody types in it
     token = f"{work.task.item}.{place}.{len(work.form.labels)}.{len(work.form.questions)}"
     return place, token, work.key("card", work.current)
@@ -156,25 +161,27 @@ def focus(work: Work) -> tuple[str, str, str]:
 def draw(work: Work) -> None:
     if work.sheet is None:
         return
-    every = units(work)
-    left = sum(bool(form_of.open_parts(work.form, u)) for *_, u in every)
+    all_units = units(work)
+    remaining = sum(bool(form_of.open_parts(work.form, u)) for *_, u in all_units)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{len(every) - left} of {len(every)} answers judged", width="content")
-        work.button("All others correct", ("rest",), _label_rest, shortcut="L", disabled=not left, icon=":material/done_all:")
-        work.button(named("Next", "answer"), ("next",), _move, 1, shortcut="N", type="tertiary")
-        work.button(named("Previous", "answer"), ("previous",), _move, -1, shortcut="P", type="tertiary")
+        st.caption(f"{len(all_units) - remaining} of {len(all_units)} answers judged", width="content")
+        work.button(
+            "All others correct", ("rest",), _label_rest, shortcut="L", disabled=not remaining, icon=":material/done_all:"
+        )
+        work.button(full_label("Next", "answer"), ("next",), _move, 1, shortcut="N", type="tertiary")
+        work.button(full_label("Previous", "answer"), ("previous",), _move, -1, shortcut="P", type="tertiary")
     sides = work.sheet.sides
-    places = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
-    at = 0
-    for side, place in zip(sides, places):
-        with place:
+    columns = st.columns(len(sides), gap="medium") if len(sides) > 1 else [st.container()]
+    index = 0
+    for side, column in zip(sides, columns):
+        with column:
             if len(sides) > 1:
                 st.markdown(f"**Set {side.name.upper()}**")
             if not side.answers:
                 st.caption("This set is empty: the system found no answer.")
             for answer in side.answers:
-                _card(work, at, answer, every[at][2])
-                at += 1
+                _card(work, index, answer, all_units[index][2])
+                index += 1
     if len(sides) > 1:
         st.markdown("**Which set is better?**")
         with st.container(horizontal=True):
@@ -189,53 +196,49 @@ def draw(work: Work) -> None:
                 )
     _missing_answers(work)
     submit_bar.note(work)
-    for problem in problems(work) if work.tried else ():
+    for problem in problems(work) if work.has_tried else ():
         submit_bar.show_mistake(problem)
 
 
-def _card(work: Work, at: int, answer: ShownAnswer, unit: Unit) -> None:
-    done = not form_of.open_parts(work.form, unit)
-    now = at == work.current
-    with st.container(border=True, key=work.key("card", at)):
-        mark = ":orange-badge[:material/keyboard: keys apply here]" if now else (":green[:material/done:]" if done else "")
-        st.markdown(f"{at + 1}\\. **{escape(answer.text)}** {mark}")
+def _card(work: Work, index: int, answer: ShownAnswer, unit: Unit) -> None:
+    mark, name = "", f"answer {index + 1}, {answer.text}"
+    if index == work.current:
+        mark = ":orange-badge[:material/keyboard: keys apply here]"
+    elif not form_of.open_parts(work.form, unit):
+        mark = ":green[:material/done:]"
+    with st.container(border=True, key=work.key("card", index)):
+        st.markdown(f"{index + 1}\\. **{escape(answer.text)}** {mark}")
         _passages(work, answer)
-        _label_buttons(work, at, "answer", unit.key, _name(at, answer))
-        error_labels.draw(work, at, unit.key, _name(at, answer))
+        _label_buttons(work, index, "answer", unit.key, name)
+        error_labels.draw(work, index, unit.key, name)
         if answer.question is not None:
             st.markdown(changes(work.task.question, answer.question))
-            _label_buttons(work, at, "question", unit.key, f"the question of {_name(at, answer)}")
-        with st.popover(
-            named("Note" if unit.key not in work.form.notes else "Note ✓", f"on {_name(at, answer)}"),
-            type="tertiary",
-            key=work.key("note.open", at),
-        ):
-            work.field(f"Note on answer {at + 1}", ("note", at), work.form.notes.get(unit.key, ""), _note_answer, at)
+            _label_buttons(work, index, "question", unit.key, f"the question of {name}")
+        label = full_label("Note" if unit.key not in work.form.notes else "Note ✓", f"on {name}")
+        with st.popover(label, type="tertiary", key=work.key("note.open", index)):
+            note = work.form.notes.get(unit.key, "")
+            work.field(f"Note on answer {index + 1}", ("note", index), note, _note_answer, index)
 
 
-def _name(at: int, answer: ShownAnswer) -> str:
-    return f"answer {at + 1}, {answer.text}"
-
-
-def _label_buttons(work: Work, at: int, part: str, unit: str, name: str) -> None:
+def _label_buttons(work: Work, index: int, part: str, unit: str, name: str) -> None:
     choices, labels, _ = PARTS[part]
-    with st.container(horizontal=True, key=work.key(part, at)):
+    with st.container(horizontal=True, key=work.key(part, index)):
         for value, (label, key) in choices.items():
             work.button(
-                named(label, f"for {name}"),
-                (part, at, value),
+                full_label(label, f"for {name}"),
+                (part, index, value),
                 _judge,
-                at,
+                index,
                 part,
                 value,
                 icon=ICONS[value],
                 type="primary" if labels(work.form).get(unit) == value else "secondary",
-                shortcut=key if at == work.current else None,
+                shortcut=key if index == work.current else None,
             )
 
 
 def _passages(work: Work, answer: ShownAnswer) -> None:
-    """Each passage that the answer was read from, whole, with the answer marked: what proves it may be in any of them."""
+    """Each passage that the answer was read from, in full, with the answer marked: the proof may be in any of them."""
     passages = {p.id: p for p in (work.sheet.passages if work.sheet else ())}
     sources = [passages[i] for i in dict.fromkeys(e.passage_id for e in answer.evidence) if i in passages]
     if not sources:
@@ -243,8 +246,8 @@ def _passages(work: Work, answer: ShownAnswer) -> None:
         return
     for passage in sources:
         spans = [(e.start, e.end) for e in answer.evidence if e.passage_id == passage.id]
-        marked = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
-        st.markdown(f"**{escape(passage.title or passage.id)}**: {marked}")  # no caption: it is what has to be read
+        text = highlighted(passage.text, [*spans, *find_spans(passage.text, answer.text)])
+        st.markdown(f"**{escape(passage.title or passage.id)}**: {text}")  # no caption: it has to be read
 
 
 def _missing_answers(work: Work) -> None:

@@ -1,4 +1,4 @@
-"""One's own items: drafts, what came back, what was submitted, and how it was settled."""
+"""One's own items: drafts, what was sent back, what was submitted, and the final answer sets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.annotate import place
 from pages.annotate.stage_info import draw_annotation
+from pages.annotate.submit_bar import NEXT_ITEM
 from pages.session import shared
-from pages.ui.markup import escape, named, short
+from pages.ui.markup import escape, full_label, short
 from storage.records.annotation import Task
 from storage.records.enumerations import TaskState, WorkStage
 from storage.records.projects import Project
@@ -25,53 +26,53 @@ STATES: dict[TaskState, str] = {
 
 
 def _open(item: str) -> None:
-    st.session_state["annotate.wanted"] = item
+    st.session_state[NEXT_ITEM] = item
     st.session_state["annotate.view"] = "Next item"
 
 
-def draw(project: Project, stage: WorkStage, who: str) -> None:
+def draw(project: Project, stage: WorkStage, user: str) -> None:
     page = int(st.session_state.get("annotate.mine.page", 1))
-    tasks = place.store().queue.tasks(project.id, who, annotator=who, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
+    tasks = place.store().queue.tasks(project.id, user, annotator=user, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
     if not tasks:
         st.info("You have not opened any items at this stage yet.")
         return
     for task in tasks[:PAGE]:
-        _row(task, who)
-    more = len(tasks) > PAGE
-    if more or page > 1:
-        st.pagination(page + more, key="annotate.mine.page")
+        _row(task, user)
+    has_more = len(tasks) > PAGE
+    if has_more or page > 1:
+        st.pagination(page + has_more, key="annotate.mine.page")
 
 
-def _row(task: Task, who: str) -> None:
+def _row(task: Task, user: str) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
-            late = " :gray-badge[extra, not counted]" if task.over else ""
-            st.markdown(f"{STATES[task.state]}{late} **{escape(short(task.question, 140))}**")
-            st.button(named("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+            extra = " :gray-badge[extra, not counted]" if task.over else ""
+            st.markdown(f"{STATES[task.state]}{extra} **{escape(short(task.question, 140))}**")
+            st.button(full_label("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
         st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted":
-            _compare(task, who)
+            _compare(task, user)
 
 
-def _compare(task: Task, who: str) -> None:
-    with st.expander(named("Compare yours with the final answer set", f"of {task.question}")):
+def _compare(task: Task, user: str) -> None:
+    with st.expander(full_label("Compare yours with the final answer set", f"of {task.question}")):
         try:
-            both = place.store().reviews.mine_and_final(task.item, who)
+            comparison = place.store().reviews.mine_and_final(task.item, user)
         except AmbiscopeError as error:
             shared.show_error(error)
             return
-        left, right = st.columns(2)
-        with left:
+        mine, final = st.columns(2)
+        with mine:
             st.markdown("**Yours**")
-            if both.mine is not None:
-                draw_annotation(both.mine, both.question)
-        with right:
+            if comparison.mine is not None:
+                draw_annotation(comparison.mine, comparison.question)
+        with final:
             st.markdown("**Final**")
-            if both.final is None:
+            if comparison.final is None:
                 st.caption("Not validated yet.")
-            else:
-                draw_annotation(both.final, both.question)
-                if both.automatic:
-                    st.caption("Everybody gave the same answers, so nobody had to validate them.")
-                if both.note:
-                    st.caption(f"The validator wrote: {escape(both.note)}")
+                return
+            draw_annotation(comparison.final, comparison.question)
+            if comparison.automatic:
+                st.caption("Everybody gave the same answers, so nobody had to validate them.")
+            if comparison.note:
+                st.caption(f"The validator wrote: {escape(comparison.note)}")

@@ -30,17 +30,12 @@ from pages.ui.markup import escape
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Guidelines, Project
 
-WANTED = "annotate.wanted"
 BACK = ("B", "back to the results")
 # each has draw, content, blocked, and answers (marked in an opened passage)
 FORMS: dict[WorkStage, Any] = {"generation": generation, "validation": validation, "judging": judging}
 
 
-def _from_address(name: str) -> str:
-    return str(st.query_params.get(name, ""))
-
-
-def _note(name: str, key: str) -> None:
+def _keep_in_address(name: str, key: str) -> None:
     """Callback: the address keeps the choice, so that a reload comes back to it."""
     st.query_params[name] = str(st.session_state.get(key) or "")
 
@@ -58,9 +53,9 @@ def choose() -> tuple[Project, WorkStage] | None:
             practising.offer()
             st.page_link("pages/manage/page.py", label="Create a project", icon=":material/assignment_ind:")
         return None
-    named = {p.id: p for p in projects}
-    ids = list(named)
-    project_id = _from_address("project")
+    by_id = {p.id: p for p in projects}
+    ids = list(by_id)
+    project_id = st.query_params.get("project", "")
     if project_id and project_id not in ids:
         raise InputError("the project in this address is closed or does not exist; choose another one")
     with line:
@@ -69,16 +64,16 @@ def choose() -> tuple[Project, WorkStage] | None:
             "Project",
             ids,
             index=ids.index(project_id) if project_id else 0,
-            format_func=lambda i: named[i].name,
+            format_func=lambda i: by_id[i].name,
             key=key,
-            on_change=_note,
+            on_change=_keep_in_address,
             args=("project", key),
             width=240,
             label_visibility="collapsed",
         )
-        project = named[choice]
+        project = by_id[choice]
         stages = list(project.stages)
-        stage_name = _from_address("stage")
+        stage_name = st.query_params.get("stage")
         stage = st.segmented_control(
             "Stage",
             stages,
@@ -86,7 +81,7 @@ def choose() -> tuple[Project, WorkStage] | None:
             required=True,
             format_func=lambda s: stage_info.STAGES[s],
             key=f"annotate.stage.{project.id}",
-            on_change=_note,
+            on_change=_keep_in_address,
             args=("stage", f"annotate.stage.{project.id}"),
             label_visibility="collapsed",
         )
@@ -100,42 +95,38 @@ def choose() -> tuple[Project, WorkStage] | None:
     return project, stage or stages[0]
 
 
-def _open(project: Project, stage: WorkStage, who: str) -> Work | None:
+def _open(project: Project, stage: WorkStage, user: str) -> Work | None:
     """The work of this tab, or the next item.  Raises the store's errors."""
     store = place.store()
-    item_id = st.session_state.pop(WANTED, "") or _from_address("item")
-    if "item" in st.query_params:
-        del st.query_params["item"]
+    from_address = st.query_params.pop("item", "")
+    item_id = st.session_state.pop(submit_bar.NEXT_ITEM, "") or from_address
     work = state.current()
-    same = work is not None and (work.project.id, work.stage, work.who) == (project.id, stage, who)
-    if work is not None and same and item_id in ("", work.task.item):
-        work.count_time()
-        return work
     if work is not None:
+        is_same = (work.project.id, work.stage, work.user) == (project.id, stage, user)
+        if is_same and item_id in ("", work.task.item):
+            work.count_time()
+            return work
         _give_back(work)
     state.close()
     if item_id:
-        task = store.queue.claim_item(item_id, who, stage)
-        if task is None:
-            st.warning("This item is taken, or is waiting for the previous stage. Here is your next item.")
-        else:
-            return state.begin(project, task, who)
+        if task := store.queue.claim_item(item_id, user, stage):
+            return state.begin(project, task, user)
+        st.warning("This item is taken, or is waiting for the previous stage. Here is your next item.")
     for _ in range(5):
-        task = store.queue.next_item(project.id, who, stage)
+        task = store.queue.next_item(project.id, user, stage)
         if task is None:
             return None
-        if stage == "validation" and store.items.get_item(task.item, who).states.get("validation") == "waiting":
-            store.queue.release_item(task.item, who, stage)  # an annotation was sent back meanwhile: it waits again
-            continue
-        return state.begin(project, task, who)
+        if stage != "validation" or store.items.get_item(task.item, user).states.get("validation") != "waiting":
+            return state.begin(project, task, user)
+        store.queue.release_item(task.item, user, stage)  # an annotation was sent back meanwhile: it waits again
     return None
 
 
 def _give_back(work: Work) -> None:
-    """Another name, project or stage was chosen: an item on which nothing was done is somebody else's to take at once."""
-    if work.version == 0 and not work.opened and work.task.state == "leased":
+    """The name, project or stage was changed: an item on which nothing was done is open to others at once."""
+    if work.version == 0 and not work.opened_ids and work.task.state == "leased":
         with contextlib.suppress(AmbiscopeError):
-            place.store().queue.release_item(work.task.item, work.who, work.stage)
+            place.store().queue.release_item(work.task.item, work.user, work.stage)
 
 
 def _question(work: Work) -> None:
@@ -155,13 +146,13 @@ def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
         st.rerun()
     form, is_judging = FORMS[work.stage], work.stage == "judging"
     with st.container(key="annotate.area"):
-        left, right = st.columns([2, 1] if is_judging else [6, 5], gap="medium")
-    with left:
+        form_column, side_column = st.columns([2, 1] if is_judging else [6, 5], gap="medium")
+    with form_column:
         _question(work)
         form.draw(work)
         with st.container(key="annotate.bar"):
             submit_bar.draw(work, form.content, lambda: form.blocked(work))
-    with right:
+    with side_column:
         if is_first:
             st.markdown(stage_info.IN_SHORT[work.stage])
         stage_info.draw_guidelines(guidelines, work.stage)
@@ -169,7 +160,7 @@ def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
             judging.aside(work)
         search.draw(work, list(form.answers(work)), generation.cite_buttons if work.stage == "generation" else None)
         suggestions.draw(work)
-        comments.draw(work.task.item, work.who)
+        comments.draw(work.task.item, work.user)
         keys = list(judging.keys(work) if is_judging else form.KEYS)
         if not is_judging and work.suggestions:
             keys += [*suggestions.KEYS, *([suggestions.REJECT] if work.stage == "generation" else [])]
@@ -180,30 +171,29 @@ def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
 
 
 def main() -> None:
-    chosen = choose()
-    if chosen is None:
+    if (choice := choose()) is None:
         return
-    project, stage = chosen
-    who = shared.annotator()
-    submit_bar.belongs_to(who)
+    project, stage = choice
+    user = shared.annotator()
+    submit_bar.belongs_to(user)
     with st.container(horizontal=True, vertical_alignment="center"):
-        own = stage_info.draw_progress(project, stage, who)
+        mine = stage_info.draw_progress(project, stage, user)
         if not st.session_state["annotate.mine"]:
             submit_bar.after()
     guidelines = place.store().projects.guidelines(project.id)
     if st.session_state["annotate.mine"]:
-        my_items.draw(project, stage, who)
+        my_items.draw(project, stage, user)
         if not place.practising():
             learning.draw("annotate.learn")
         return
     if stage_info.draw_feedback():
         return
-    work = _open(project, stage, who)
+    work = _open(project, stage, user)
     if work is None:
-        stage_info.draw_nothing_left(project, stage, who, own)
+        stage_info.draw_nothing_left(project, stage, user, mine)
         st.button("Check again", key="annotate.again")
         return
-    draw(work, guidelines, own.submitted == 0)
+    draw(work, guidelines, mine.submitted == 0)
 
 
 main()

@@ -1,6 +1,6 @@
-"""Where a tab of the annotate page works: in the store that everybody shares, or, to practise, in a database of one's own beside it.
+"""The store of a tab of the annotate page: the one that everybody shares or, to practise, a database of the user's own.
 
-The address says which, so that a reload comes back to it and no other page is touched.
+The address says which, so that a reload comes back to it and no other page is affected.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def practising() -> bool:
 
 
 def practice_file() -> Path:
-    """Of whoever is here: each person practises alone, and anew where the database has another schema."""
+    """The database of the user's practice project; another one after a change of the schema."""
     name = hashlib.sha256(shared.annotator().encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return shared.settings().home / "practice" / f"{name}-{head()}.db"
 
 
 def store() -> SessionStore:
-    """What the page's calls go to.  Raises NotFoundError where the practice project was removed meanwhile, and as `shared.store`."""
+    """Raises NotFoundError where the practice project was removed meanwhile, and as `shared.store`."""
     if not practising():
         return shared.store()
     shared.store().allow("annotate")

@@ -1,4 +1,4 @@
-"""The practice project: begun, left, removed, and how one's work compares.  Nothing of it enters exports or figures."""
+"""The practice project: start, leave and remove it; feedback on practice work.  Nothing of it enters exports or figures."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from storage.shipped import beside, practice
 
 @action("annotate")
 def start() -> None:
-    """Callback: makes the practice project at its first time, and goes there."""
+    """Callback: goes to the practice project, which is made at the first time."""
     beside.ensure_database(place.practice_file(), practice.practice)
     leave()
     st.query_params[place.ADDRESS] = place.ON
 
 
 def leave() -> None:
-    """Callback: back to the other projects; what was practised stays."""
+    """Callback: back to the other projects; the practice work is kept."""
     state.close()
     for name in (place.ADDRESS, "project", "stage", "item"):
         st.query_params.pop(name, None)
@@ -29,20 +29,20 @@ def leave() -> None:
 
 @action("annotate")
 def remove() -> None:
-    """Callback: removes this person's practice project with all that was done in it, and nothing else."""
+    """Callback: removes this person's practice project with all work in it, and nothing else."""
     leave()
     shared.drop_beside(file := place.practice_file())
     beside.remove_database(file)
 
 
 def offer() -> None:
-    """Where nobody practises yet or right now."""
-    begun = place.practice_file().is_file()
+    """The button that starts or continues practising."""
+    has_started = place.practice_file().is_file()
     st.button(
-        "Continue practising" if begun else "Start the practice project",
+        "Continue practising" if has_started else "Start the practice project",
         key="annotate.practice.start",
         icon=":material/school:",
-        type="tertiary" if begun else "primary",
+        type="tertiary" if has_started else "primary",
         on_click=start,
     )
 
@@ -60,5 +60,5 @@ def bar() -> None:
 
 
 def feedback(work: Work, content: Content) -> practice.PracticeFeedback | None:
-    """How submitted work compares with the reference; None where nobody practises."""
-    return practice.feedback(place.store(), work.task.item, work.who, work.stage, content) if place.practising() else None
+    """The comparison of submitted work with the reference; None outside the practice project."""
+    return practice.feedback(place.store(), work.task.item, work.user, work.stage, content) if place.practising() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import streamlit as st
 
@@ -12,33 +13,31 @@ from core.types import Passage
 from pages.annotate import place
 from pages.annotate.state import Work
 from pages.session import shared
-from pages.ui.markup import around, escape, highlighted, named, short
+from pages.ui.markup import around, escape, full_label, highlighted, short
 
 RESULTS = 10
 
 
 def look_up(work: Work, passage_id: str) -> Passage | None:
-    """A passage by id: met before, the item's own, what the systems read, or in the project's corpus."""
-    if passage_id not in work.known and not work.looked:
-        work.looked = True
-        work.known |= {p.id: p for p in work.item.passages or ()} | _read_by_systems(work)
-    if passage_id not in work.known and work.item.passages is None:
+    """A passage by id: seen before, the item's own, what the systems read, or in the project's corpus."""
+    if passage_id not in work.seen_passages and not work.includes_predictions:
+        work.includes_predictions = True
+        work.seen_passages |= {p.id: p for p in work.item.passages or ()} | _read_by_systems(work)
+    if passage_id not in work.seen_passages and work.item.passages is None:
         try:
-            work.known[passage_id] = shared.engine().corpus(work.project.corpus or None).store.get(passage_id)
+            work.seen_passages[passage_id] = shared.engine().corpus(work.project.corpus or None).store.get(passage_id)
         except AmbiscopeError:
             return None
-    return work.known.get(passage_id)
+    return work.seen_passages.get(passage_id)
 
 
 def _read_by_systems(work: Work) -> dict[str, Passage]:
-    """Passages of the item's predictions: as they were read, and without opening the corpus."""
+    """Passages of the item's predictions by id, as they were read; the corpus is not opened."""
     passages: dict[str, Passage] = {}
-    for linked in work.item.predictions:
-        try:
-            prediction = place.store().predictions.get_prediction(linked.prediction_id).prediction
-        except AmbiscopeError:
-            continue
-        passages |= {p.passage.id: p.passage for p in prediction.passages}
+    for link in work.item.predictions:
+        with suppress(AmbiscopeError):
+            prediction = place.store().predictions.get_prediction(link.prediction_id).prediction
+            passages |= {p.passage.id: p.passage for p in prediction.passages}
     return passages
 
 
@@ -52,20 +51,16 @@ def title(work: Work, passage_id: str) -> str:
 
 def _search(work: Work, text: str) -> None:
     work.query = " ".join(text.split())
-    work.reading, work.problem = None, None
+    work.results, work.reading, work.problem = None, None, None
     work.count_time()
     if not work.query:
-        work.results = None
         return
-    try:
-        if len(work.query) > shared.settings().max_question_chars:
-            raise InputError("the search is too long; use a few words")
-        work.results = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
-        place.store().drafts.log_search(work.task.item, work.who, work.stage, work.query)
-    except AmbiscopeError as error:
-        work.results, work.problem = None, error
-        return
-    work.known.update({r.passage.id: r.passage for r in work.results})
+    if len(work.query) > shared.settings().max_question_chars:
+        raise InputError("the search is too long; use a few words")
+    results = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
+    place.store().drafts.log_search(work.task.item, work.user, work.stage, work.query)
+    work.results = results
+    work.seen_passages |= {r.passage.id: r.passage for r in results}
 
 
 def open_passage(work: Work, passage: Passage) -> None:
@@ -75,15 +70,11 @@ def open_passage(work: Work, passage: Passage) -> None:
 
 
 def note_opened(work: Work, passage: Passage) -> None:
-    """Counts a passage as read.  A failure is shown, and it does not count."""
-    work.known[passage.id] = passage
+    """Counts a passage as read.  Raises the store's errors; then it does not count."""
+    work.seen_passages[passage.id] = passage
     work.count_time()
-    try:
-        place.store().drafts.log_view(work.task.item, work.who, work.stage, passage.id, passage.title)
-    except AmbiscopeError as error:
-        work.problem = error
-        return
-    work.opened.add(passage.id)
+    place.store().drafts.log_view(work.task.item, work.user, work.stage, passage.id, passage.title)
+    work.opened_ids.add(passage.id)
 
 
 def _back(work: Work) -> None:
@@ -95,15 +86,14 @@ def _back(work: Work) -> None:
 
 def draw(work: Work, answers: list[str], below: Callable[[Work, Passage], None] | None) -> None:
     """`answers`: what is marked in an opened passage; `below`: drawn below it."""
-    own = work.item.passages
     if work.reading is not None:
         _draw_passage(work, work.reading, answers)
         if below is not None:
             below(work, work.reading)
         return
-    if own is not None:
-        st.markdown(f"**{len(own)} passages come with this question**")
-        for passage in own:
+    if (passages := work.item.passages) is not None:
+        st.markdown(f"**{len(passages)} passages come with this question**")
+        for passage in passages:
             _row(work, passage)
         return
     work.field(
@@ -123,22 +113,19 @@ def draw(work: Work, answers: list[str], below: Callable[[Work, Passage], None] 
         st.info("No passage matches. Try other words.")
     for result in work.results or ():
         _row(work, result.passage)
-    if work.opened:
-        st.caption("Opened so far: " + "; ".join(escape(title(work, i)) for i in sorted(work.opened)))
+    if work.opened_ids:
+        st.caption("Opened so far: " + "; ".join(escape(title(work, i)) for i in sorted(work.opened_ids)))
 
 
 def _row(work: Work, passage: Passage) -> None:
     with st.container(border=True, key=work.key("result", passage.id)), st.container(horizontal=True):
-        mark = ":green[:material/done:] " if passage.id in work.opened else ""
+        mark = ":green[:material/done:] " if passage.id in work.opened_ids else ""
+        words = [word for word in work.query.split() if len(word) > 3]
         with st.container():
             st.markdown(f"{mark}**{escape(short(passage.title or passage.id, 80))}**")
-            st.caption(around(passage.text, _hits(work, passage), 70))
-        work.button(named("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
-
-
-def _hits(work: Work, passage: Passage) -> list[tuple[int, int]]:
-    spans = (span for word in work.query.split() if len(word) > 3 for span in find_spans(passage.text, word))
-    return sorted(spans)[:1]
+            first_match = sorted(span for word in words for span in find_spans(passage.text, word))[:1]
+            st.caption(around(passage.text, first_match, 70))
+        work.button(full_label("Open", passage.title or passage.id), ("open", passage.id), open_passage, passage)
 
 
 def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
@@ -150,10 +137,10 @@ def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
         shortcut=None if work.stage == "judging" else "B",  # there B is the second set
     )
     st.markdown(f"**{escape(passage.title or passage.id)}**")
-    st.markdown(marked(passage, answers))
+    st.markdown(marked_text(passage, answers))
     st.caption(f"Passage {escape(passage.id)}")
 
 
-def marked(passage: Passage, answers: list[str]) -> str:
-    """Its whole text with these answers marked."""
+def marked_text(passage: Passage, answers: list[str]) -> str:
+    """Its whole text as Markdown, with these answers marked."""
     return highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)])

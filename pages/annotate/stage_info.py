@@ -1,4 +1,4 @@
-"""Around the work: guidelines, progress, and how practised work compares."""
+"""Beside the form: guidelines, progress, and how practice work compares with the reference."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 
 def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
-    """(the part for people of this stage, the rest).  All is rest in a text without this stage's heading; what is before the
+    """(the part for people of this stage, the other parts).  In a text without this stage's heading all is other; what is before the
     first heading is for everybody, and comes first."""
     parts = parts_of(text)
     if PARTS[stage][0] not in dict(parts):
         return "", text.strip()
-    wanted = ("", *PARTS[stage])
-    own, rest = ("\n\n".join(body for name, body in parts if (name in wanted) is is_own) for is_own in (True, False))
-    return own, rest
+    headings = ("", *PARTS[stage])
+    stage_text = "\n\n".join(body for name, body in parts if name in headings)
+    return stage_text, "\n\n".join(body for name, body in parts if name not in headings)
 
 
 def draw_annotation(annotation: Annotation, prompt: str) -> None:
@@ -84,41 +84,38 @@ def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: b
         st.markdown(IN_SHORT[stage])
         if guidelines is None:
             return
-        own, rest = by_stage(guidelines.text, stage)
-        if own:
-            st.markdown(without_pictures(own))  # Markdown of a manager; unsafe_allow_html stays False
-        if rest:
+        stage_text, other_text = by_stage(guidelines.text, stage)
+        if stage_text:
+            st.markdown(without_pictures(stage_text))  # Markdown of a manager; unsafe_allow_html stays False
+        if other_text:
             if stage != "generation":
-                st.caption("Guidelines for the other stages:" if own else "Guidelines for the whole project:")
-            st.markdown(without_pictures(rest))
-        for right, title, colour in ((True, "Right", "green"), (False, "Wrong", "red")):
-            for example in (e for e in guidelines.examples if e.right is right):
-                _example(example, title, colour)
+                st.caption("Guidelines for the other stages:" if stage_text else "Guidelines for the whole project:")
+            st.markdown(without_pictures(other_text))
+        for example in sorted(guidelines.examples, key=lambda e: not e.right):
+            with st.container(border=True):
+                draw_example(example)
 
 
-def _example(example: Example, title: str, colour: str) -> None:
-    with st.container(border=True):
-        st.markdown(f":{colour}-badge[{title}] **{escape(example.prompt)}**")
-        draw_annotation(example.annotation, example.prompt)
-        if example.why:
-            st.caption(escape(example.why))
+def draw_example(example: Example) -> None:
+    badge = ":green-badge[Right]" if example.right else ":red-badge[Wrong]"
+    st.markdown(f"{badge} **{escape(example.prompt)}**")
+    draw_annotation(example.annotation, example.prompt)
+    if example.why:
+        st.caption(escape(example.why))
 
 
-def draw_progress(project: Project, stage: WorkStage, who: str) -> StageProgress:
-    """One's own and everybody's, of this stage.  Returns one's own."""
+def draw_progress(project: Project, stage: WorkStage, user: str) -> StageProgress:
+    """The user's and everybody's, of this stage.  Returns the user's."""
     store = place.store()
-    mine = store.items.progress(project.id, who, annotator=who, stage=stage)[stage]
-    everybody = store.items.submitted(project.id, who, stage)
-    share = everybody / mine.slots if mine.slots else 0.0
-    team = f" · Team: {everybody:,} of {mine.slots:,}"
-    if project.gold_rate:  # a gold item does not count for everybody: it would be known by that
-        share, team = 0.0, ""
-    more = [
-        f"{n} {what}"
-        for n, what in ((mine.returned, "sent back to you"), (mine.drafts, "drafts"), (mine.skipped, "skipped"))
-        if n
-    ]
-    st.progress(min(1.0, share), text=f"You: {mine.submitted}{', ' + ', '.join(more) if more else ''}{team}")
+    mine = store.items.progress(project.id, user, annotator=user, stage=stage)[stage]
+    share, team = 0.0, ""
+    if not project.gold_rate:  # a gold item does not count for the team, which would give it away
+        everybody = store.items.submitted(project.id, user, stage)
+        share = everybody / mine.slots if mine.slots else 0.0
+        team = f" · Team: {everybody:,} of {mine.slots:,}"
+    counts = {"sent back to you": mine.returned, "drafts": mine.drafts, "skipped": mine.skipped}
+    details = "".join(f", {count} {words}" for words, count in counts.items() if count)
+    st.progress(min(1.0, share), text=f"You: {mine.submitted}{details}{team}")
     return mine
 
 
@@ -129,35 +126,37 @@ TAKERS: dict[WorkStage, tuple[str, str]] = {
 }
 
 
-def _waiting(p: StageProgress, bare: int, here: bool) -> str:
-    """What is left of a stage, and who can take it.  `bare`: items without a system's answer; `here`: nothing of it is for this person."""
-    what, takers = TAKERS[p.stage]
-    per_item = p.slots // p.items if p.items else 0
-    free = per_item * (p.open + p.done - bare) - p.submitted - p.leased - p.returned
+def _remaining(progress: StageProgress, unanswered: int, is_current: bool) -> str:
+    """The remaining work of a stage, and who can take it.  `unanswered`: items without a system's answer; `is_current`: it is the
+    stage of the user, for whom it has nothing more."""
+    work, takers = TAKERS[progress.stage]
+    per_item = progress.slots // progress.items if progress.items else 0
+    free = per_item * (progress.open + progress.done - unanswered) - progress.submitted - progress.leased - progress.returned
     counts = {
-        f"{what}, by {'other ' if here else ''}{takers}": free,
-        "open with somebody now": p.leased,
-        "sent back to the person who did them": p.returned,
-        "waiting for the previous stage": p.waiting,
-        "waiting for a system's answer, which a manager starts on Manage under Suggestions": bare,
+        f"{work}, by {'other ' if is_current else ''}{takers}": free,
+        "open with somebody now": progress.leased,
+        "sent back to the person who did them": progress.returned,
+        "waiting for the previous stage": progress.waiting,
+        "waiting for a system's answer, which a manager starts on Manage under Suggestions": unanswered,
     }
     return "; ".join(f"{count:,} {words}" for words, count in counts.items() if count > 0) or "nothing"
 
 
-def draw_nothing_left(project: Project, stage: WorkStage, who: str, own: StageProgress) -> None:
-    """What the rest of the work waits for, stage by stage."""
-    everybody = place.store().items.progress(project.id, who)
-    judging = everybody.get("judging")
-    # at least so many, where the queue has none to judge: open ones that are neither one's own nor with others
-    bare = (
-        max(0, judging.open - judging.leased - own.submitted - own.over - own.skipped) if judging and stage == "judging" else 0
-    )
-    if bare:
+def draw_nothing_left(project: Project, stage: WorkStage, user: str, mine: StageProgress) -> None:
+    """The remaining work of the project, stage by stage.  `mine`: the user's progress at this stage."""
+    everybody = place.store().items.progress(project.id, user)
+    unanswered = 0
+    if stage == "judging":
+        # at least this many, where the queue has none to judge: open ones that are neither the user's nor with others
+        judging = everybody["judging"]
+        unanswered = max(0, judging.open - judging.leased - mine.submitted - mine.over - mine.skipped)
+    if unanswered:
         st.info("There is nothing to judge yet.", icon=":material/hourglass_empty:")
     else:
         st.info("There is nothing left for you at this stage. Thank you!", icon=":material/check:")
     lines = (
-        f"- **{STAGES[one]}**: {_waiting(p, bare if one == 'judging' else 0, one == stage)}" for one, p in everybody.items()
+        f"- **{STAGES[name]}**: {_remaining(progress, unanswered if name == 'judging' else 0, name == stage)}"
+        for name, progress in everybody.items()
     )
     st.markdown("Still to do in this project:\n" + "\n".join(lines))
 
@@ -167,24 +166,24 @@ def _continue() -> None:
 
 
 def draw_feedback() -> bool:
-    """After a practice item: how it went.  True while it is on the screen."""
-    shown = st.session_state.get(FEEDBACK)
-    if not isinstance(shown, Feedback):
+    """After a practice item: the comparison with the reference.  True while it is on the screen."""
+    item = st.session_state.get(FEEDBACK)
+    if not isinstance(item, Feedback):
         return False
-    feedback = shown.feedback
-    st.subheader(escape(shown.question))
+    feedback = item.feedback
+    st.subheader(escape(item.question))
     if feedback.right:
         st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
         st.error(f"Not quite: {percent(feedback.score)} agreement with the reference.", icon=":material/close:")
-    left, right = st.columns(2)
-    with left:
+    mine, reference = st.columns(2)
+    with mine:
         st.markdown("**Yours**")
-        _content(shown.content, shown.question)
-    with right:
+        _content(item.content, item.question)
+    with reference:
         st.markdown("**Reference**")
         for annotation in feedback.references:
-            draw_annotation(annotation, shown.question)
+            draw_annotation(annotation, item.question)
     st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 

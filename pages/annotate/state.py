@@ -1,4 +1,4 @@
-"""The work that a browser tab has open: the form with its undo, the draft in the store, what was opened, the time spent."""
+"""The open item of a browser tab: the form with its undo, the draft in the store, opened passages, the time spent."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ FORMS: Mapping[str, Any] = {"generation": generation.Form, "validation": groups.
 
 @dataclass
 class Work:
-    """`history.now` is a core.annotating form (or sheet).  `nonce` changes when fields must be filled anew."""
+    """`history.now` is a core.annotating form (or sheet).  `nonce` changes when fields must be filled again."""
 
     project: Project
     task: Task
     item: Item
     history: History[Any]
-    who: str
+    user: str
     suggestions: tuple[Suggestion, ...] = ()
     source: ValidationInput | None = None
     sheet: JudgingSheet | None = None
     version: int = 0  # of the stored draft
     saved: datetime | None = None
     nonce: int = 0
-    spent: float = 0.0
-    touched: float = field(default_factory=time.monotonic)
-    opened: set[str] = field(default_factory=set)
-    tried: bool = False  # a submission was refused: errors are shown from now on
+    seconds_spent: float = 0.0
+    last_action: float = field(default_factory=time.monotonic)
+    opened_ids: set[str] = field(default_factory=set)
+    has_tried: bool = False  # a submission was refused: errors are shown from now on
     problem: Exception | None = None
     refresh: bool = False  # a fragment asks for the whole page
-    # what is on the screen
+    # on the screen
     query: str = ""
     results: list[RetrievedPassage] | None = None
     reading: Passage | None = None
-    known: dict[str, Passage] = field(default_factory=dict)  # passages met so far, for their titles
-    looked: bool = False  # those of the item's predictions are among them
-    current: int = 0
-    chosen: set[int] = field(default_factory=set)
+    seen_passages: dict[str, Passage] = field(default_factory=dict)  # by id, for their titles
+    includes_predictions: bool = False  # those of the item's predictions are among them
+    current: int = 0  # position of the answer that the keys judge
+    selected: set[int] = field(default_factory=set)  # positions of answers
 
     @property
     def stage(self) -> WorkStage:
@@ -78,33 +78,40 @@ class Work:
         return self.history.now
 
     def key(self, *parts: object) -> str:
-        """Of a widget; a new one after undo, so that the field shows what the form says."""
-        whose = f"{zlib.crc32(self.who.encode()):08x}"  # another person in the same tab starts with empty fields
-        return ".".join(["work", self.task.item[:12], self.stage, whose, str(self.nonce), *map(str, parts)])
+        """Key of a widget; a new one after undo, so that the field shows the form's value."""
+        user = f"{zlib.crc32(self.user.encode()):08x}"  # another person in the same tab starts with empty fields
+        return ".".join(["work", self.task.item[:12], self.stage, user, str(self.nonce), *map(str, parts)])
+
+    def _call(self, do: Callable[..., None], *args: object) -> None:
+        """Callback: an error that `do` raises on purpose is shown with the form."""
+        try:
+            do(self, *args)
+        except AmbiscopeError as error:
+            self.problem = error
 
     def button(self, label: str, parts: tuple[object, ...], do: Callable[..., None], *args: object, **look: Any) -> None:
-        """`parts`: of its key; pressed, `do` gets this work and `args`; `look`: Streamlit's other options."""
-        st.button(label, key=self.key(*parts), on_click=do, args=(self, *args), **look)
+        """`parts`: of its key; when pressed, `do` gets this work and `args`; `look`: Streamlit's other options."""
+        st.button(label, key=self.key(*parts), on_click=self._call, args=(do, *args), **look)
 
     def field(
         self, label: str, parts: tuple[object, ...], text: str, do: Callable[..., None], *args: object, **look: Any
     ) -> None:
-        """A text field that begins with `text` and is taken over while somebody types: `do` gets this work, `args` and the text.
+        """A text field that begins with `text` and is read while somebody types: `do` gets this work, `args` and the text.
 
-        Filled the first time it is drawn; afterwards what is typed in the browser counts."""
+        Filled the first time it is drawn; afterwards the browser's text is kept."""
         key = self.key(*parts)
         st.session_state.setdefault(key, text)
         options = {"max_chars": MAX_FIELD_CHARS, "live": "500ms", **look}
-        st.text_input(label, key=key, on_change=lambda: do(self, *args, str(st.session_state.get(key) or "")), **options)
+        st.text_input(label, key=key, on_change=lambda: self._call(do, *args, str(st.session_state.get(key) or "")), **options)
 
     def count_time(self) -> float:
         now = time.monotonic()
-        self.spent += min(IDLE_SECONDS, now - self.touched)
-        self.touched = now
-        return self.spent
+        self.seconds_spent += min(IDLE_SECONDS, now - self.last_action)
+        self.last_action = now
+        return self.seconds_spent
 
     def body(self) -> dict[str, Any]:
-        return {"form": to_json(self.form), "seconds": round(self.spent, 1)}
+        return {"form": to_json(self.form), "seconds": round(self.seconds_spent, 1)}
 
 
 def current() -> Work | None:
@@ -116,36 +123,35 @@ def close() -> None:
     st.session_state.pop(KEY, None)
 
 
-def _empty(work_stage: WorkStage, source: ValidationInput | None) -> Any:
-    if source is not None:
-        return groups.union(source.question, source.annotations)
-    return judging.Form() if work_stage == "judging" else generation.Form()
-
-
-def begin(project: Project, task: Task, who: str) -> Work:
+def begin(project: Project, task: Task, user: str) -> Work:
     """Opens a leased task with its draft.  Raises the store's errors."""
-    store = place.store()
-    stage = task.stage
-    item = store.items.get_item(task.item, who)
-    source = store.reviews.validation_input(task.item, who) if stage == "validation" else None
-    work = Work(project, task, item, History(_empty(stage, source)), who, source=source)
-    if stage != "judging" and "generation" in project.stages:
-        work.suggestions = store.submissions.suggestions(task.item, who)
+    store, stage = place.store(), task.stage
+    item = store.items.get_item(task.item, user)
+    source: ValidationInput | None = None
+    if stage == "validation":
+        source = store.reviews.validation_input(task.item, user)
+        form: Any = groups.union(source.question, source.annotations)
+    else:
+        form = judging.empty() if stage == "judging" else generation.Form()
+    work = Work(project, task, item, History(form), user, source=source)
     if stage == "judging":
-        work.sheet = store.reviews.judging_sheet(task.item, who)
-    draft = store.drafts.find_draft(task.item, who, stage)
+        work.sheet = store.reviews.judging_sheet(task.item, user)
+    elif "generation" in project.stages:
+        work.suggestions = store.submissions.suggestions(task.item, user)
+    draft = store.drafts.find_draft(task.item, user, stage)
     if draft is not None:
         work.version, work.saved = draft.version, draft.saved
-        _take(work, draft.body)
-    work.opened = set(store.drafts.interactions(task.item, who, stage).viewed_passage_ids)
+        _load(work, draft.body)
+    work.opened_ids = set(store.drafts.interactions(task.item, user, stage).viewed_passage_ids)
     st.session_state[KEY] = work
     return work
 
 
-def _take(work: Work, body: Mapping[str, Any]) -> None:
+def _load(work: Work, body: Mapping[str, Any]) -> None:
+    """The form of a draft, or of the last submission where the draft cannot be read."""
     try:
         work.history = History(from_json(FORMS[work.stage], body["form"]))
-        work.spent = float(body.get("seconds", 0.0))
+        work.seconds_spent = float(body.get("seconds", 0.0))
     except (FormatError, KeyError, TypeError, ValueError):
         if not _from_submission(work):
             work.problem = FormatError(
@@ -154,24 +160,25 @@ def _take(work: Work, body: Mapping[str, Any]) -> None:
 
 
 def _from_submission(work: Work) -> bool:
-    """The form that gives what was submitted last, where another program than this page submitted it."""
-    sent = place.store().submissions.submission_history(work.task.item, work.who, work.stage, work.who)
-    if not sent:
+    """The form of the last submission, where another program than this page made it.  False where there is none."""
+    submissions = place.store().submissions.submission_history(work.task.item, work.user, work.stage, work.user)
+    if not submissions:
         return False
-    content = sent[-1].content
+    content = submissions[-1].content
     if isinstance(content, GenerationWork):
         form: Any = generation.from_annotation(content.annotation)
     elif isinstance(content, ValidationWork):
         form = groups.union(work.task.question, [("", content.annotation)])
     else:
+        answers = {judging.unit_key(a.prediction_id, a.position): a for a in content.answers}
         form = judging.Form(
-            {judging.unit_key(a.prediction_id, a.position): a.verdict for a in content.answers},
-            {judging.unit_key(a.prediction_id, a.position): a.question for a in content.answers if a.question},
-            {judging.unit_key(a.prediction_id, a.position): a.note for a in content.answers if a.note},
+            {key: a.verdict for key, a in answers.items()},
+            {key: a.question for key, a in answers.items() if a.question},
+            {key: a.note for key, a in answers.items() if a.note},
             "\n".join(join_aliases((m.text, *m.aliases)) for m in content.missing),
             content.preference,
             content.note,
-            {judging.unit_key(a.prediction_id, a.position): a.errors for a in content.answers if a.errors},
+            {key: a.errors for key, a in answers.items() if a.errors},
         )
     work.history = History(form)
     return True
@@ -181,7 +188,7 @@ def _from_submission(work: Work) -> bool:
 
 
 def change(work: Work, form: Any, typed: str = "", redraw: bool = False) -> None:
-    """Takes a changed form and saves it.  `typed`: the field that was typed into; `redraw`: fields are filled anew."""
+    """Takes a changed form and saves it.  `typed`: the field that was typed into; `redraw`: fields are filled again."""
     work.count_time()
     if work.history.change(form, typed):
         if redraw:
@@ -190,20 +197,15 @@ def change(work: Work, form: Any, typed: str = "", redraw: bool = False) -> None
 
 
 def attempt(work: Work, make: Callable[[], Any], redraw: bool = True, typed: str = "") -> None:
-    """`change` with what `make` returns; an error that it raises is shown instead."""
+    """`change` with what `make` returns.  Raises as `make`."""
     work.problem = None
-    try:
-        form = make()
-    except AmbiscopeError as error:
-        work.problem = error
-        return
-    change(work, form, typed, redraw)
+    change(work, make(), typed, redraw)
 
 
 def save(work: Work) -> None:
     """Stores the draft at once.  A failure stays on the screen until a save succeeds."""
     try:
-        draft = place.store().drafts.save_draft(work.task.item, work.who, work.stage, work.body(), work.version)
+        draft = place.store().drafts.save_draft(work.task.item, work.user, work.stage, work.body(), work.version)
     except AmbiscopeError as error:
         work.problem = error
         return
@@ -215,7 +217,7 @@ def undo(work: Work) -> None:
     work.count_time()
     if work.history.undo():
         work.nonce += 1
-        work.chosen.clear()
+        work.selected.clear()
         save(work)
 
 
@@ -229,13 +231,11 @@ def keep_mine(work: Work) -> None:
 def take_theirs(work: Work) -> None:
     """Callback: after a conflict, the other window's draft into this one; undo brings this one's back."""
     if isinstance(work.problem, DraftConflictError) and work.problem.theirs is not None:
-        theirs = work.problem.theirs
-        mine = work.history
+        theirs, mine = work.problem.theirs, work.history
         work.problem = None
-        _take(work, theirs.body)
-        taken = work.history.now
+        _load(work, theirs.body)
+        mine.change(work.history.now)
         work.history = mine
-        work.history.change(taken)
         work.version, work.saved = theirs.version, theirs.saved
         work.nonce += 1
 
@@ -248,44 +248,35 @@ def show_problem(work: Work) -> None:
     if not isinstance(error, DraftConflictError):
         shared.show_error(error)
         return
-    when = f"{error.theirs.saved:%H:%M:%S} UTC" if error.theirs else "never"
+    time_saved = f"{error.theirs.saved:%H:%M:%S} UTC" if error.theirs else "never"
     st.warning(
-        f"This draft was changed in another window (saved {when}). Which one do you want to keep?",
+        f"This draft was changed in another window (saved {time_saved}). Which one do you want to keep?",
         icon=":material/sync_problem:",
     )
-    left, right = st.columns(2)
-    for side, name, form in (
-        (left, "This window", work.body()["form"]),
-        (right, "Other window", (error.theirs.body if error.theirs else {})),
-    ):
-        with side:
+    forms = {"This window": work.body()["form"], "Other window": error.theirs.body if error.theirs else {}}
+    for column, (name, form) in zip(st.columns(2), forms.items()):
+        with column:
             st.caption(name)
-            st.markdown(escape("; ".join(texts_of(form))[:1000]) or ":gray[nothing]")
+            st.markdown(escape("; ".join(_texts_of(form))[:1000]) or ":gray[nothing]")
     with st.container(horizontal=True):
         work.button("Keep this window's draft", ("mine",), keep_mine)
         work.button("Use the other draft", ("theirs",), take_theirs, disabled=error.theirs is None)
 
 
-def texts_of(value: Any) -> list[str]:
+def _texts_of(value: Any) -> list[str]:
     """The words in a draft, for showing two side by side."""
     if isinstance(value, str):
         return [value] if value.strip() else []
     if isinstance(value, Mapping):
-        return [text for v in value.values() for text in texts_of(v)]
+        return [text for v in value.values() for text in _texts_of(v)]
     if isinstance(value, (list, tuple)):
-        return [text for v in value for text in texts_of(v)]
+        return [text for v in value for text in _texts_of(v)]
     return []
-
-
-def saved_line(work: Work) -> str:
-    if work.saved is None:
-        return "Saved as you type"
-    return f"Draft saved {work.saved.astimezone():%H:%M:%S}"
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is shown after a practice item, until the person goes on."""
+    """Shown after a practice item, until the person continues."""
 
     question: str
     content: Any

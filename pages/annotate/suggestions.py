@@ -12,7 +12,7 @@ from core.text import answer_key, answer_keys
 from pages.annotate import search, state
 from pages.annotate.state import Work
 from pages.ui.formatting import percent
-from pages.ui.markup import around, changes, escape, named
+from pages.ui.markup import around, changes, escape, full_label
 from storage.records.annotation import Suggestion, SuggestionUse
 
 KEYS = (("A", "accept the suggestion"), ("L", "accept all of them"), ("E", "read its passage"))
@@ -34,13 +34,13 @@ def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestio
     by_answer: dict[str, list[Suggestion]] = {}
     for suggestion in suggestions:
         by_answer.setdefault(answer_key(suggestion.text), []).append(suggestion)
-    return sorted(by_answer.values(), key=lambda same: -max(s.probability for s in same))
+    return sorted(by_answer.values(), key=lambda group: -max(s.probability for s in group))
 
 
 def uses(work: Work) -> tuple[SuggestionUse, ...]:
-    """What became of each suggestion that was decided on, in their order."""
+    """The action on each suggestion that was decided on, in their order."""
     merged = merged_by_answer(work.suggestions)
-    actions = {answer_key(same[0].text): form_of.decision_on(work.form, as_offer(same[0])) for same in merged}
+    actions = {answer_key(group[0].text): form_of.decision_on(work.form, as_offer(group[0])) for group in merged}
     decided = ((s, actions[answer_key(s.text)]) for s in work.suggestions)
     return tuple(SuggestionUse(s.prediction_id, s.position, s.text, action) for s, action in decided if action is not None)
 
@@ -49,11 +49,11 @@ def _decision(work: Work, suggestion: Suggestion) -> Action | None:
     """A validator's list has an answer, or does not have it yet."""
     if work.stage == "generation":
         return form_of.decision_on(work.form, as_offer(suggestion))
-    same = any(answer_keys((suggestion.text,)) & answer_keys(group.aliases) for group in work.form.groups)
-    return "accepted" if same else None
+    keys = answer_keys((suggestion.text,))
+    return "accepted" if any(keys & answer_keys(group.aliases) for group in work.form.groups) else None
 
 
-def _decide(work: Work, offers: list[OfferedSuggestion], what: str) -> None:
+def _decide(work: Work, offers: list[OfferedSuggestion], decision: str) -> None:
     """Callback.  Each offer in turn, as one step for undo."""
 
     def changed() -> object:
@@ -62,7 +62,7 @@ def _decide(work: Work, offers: list[OfferedSuggestion], what: str) -> None:
             if work.stage == "validation":
                 form = groups.add(form, parse_aliases(offer.answer), offer.question, offer.passage_ids)
             else:
-                form = {"accept": form_of.accept, "reject": form_of.reject, "withdraw": form_of.withdraw}[what](form, offer)
+                form = {"accept": form_of.accept, "reject": form_of.reject, "withdraw": form_of.withdraw}[decision](form, offer)
         return form
 
     state.attempt(work, changed)
@@ -78,36 +78,34 @@ def draw(work: Work) -> None:
     """Those to decide on come first; the keys A, X and E belong to the first of them, L to all."""
     if not work.suggestions:
         return
-    decided = [(same[0], _decision(work, same[0])) for same in merged_by_answer(work.suggestions)]
-    undecided = [as_offer(suggestion) for suggestion, became in decided if became is None]
+    decisions = [(group[0], _decision(work, group[0])) for group in merged_by_answer(work.suggestions)]
+    undecided = [as_offer(suggestion) for suggestion, decision in decisions if decision is None]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
-            f"**Suggestions** :gray[{len(undecided)} of {len(decided)} left]",
+            f"**Suggestions** :gray[{len(undecided)} of {len(decisions)} left]",
             width="content",
             help="From a model: check each against its passage. The percentage is the model's own probability for the answer.",
         )
         if len(undecided) > 1:
             work.button("Accept all", ("accept.all",), _decide, undecided, "accept", shortcut="L", icon=":material/done_all:")
-    for number, (suggestion, became) in enumerate(decided):
-        if became is None:
+    for number, (suggestion, decision) in sorted(enumerate(decisions), key=lambda entry: entry[1][1] is not None):
+        if decision is None:
             _card(work, number, suggestion, as_offer(suggestion) == undecided[0])
-    for number, (suggestion, became) in enumerate(decided):
-        if became is not None:
-            _decided(work, number, suggestion, became)
+        else:
+            _decided(work, number, suggestion, decision)
 
 
-def _decided(work: Work, number: int, suggestion: Suggestion, became: Action) -> None:
+def _decided(work: Work, number: int, suggestion: Suggestion, decision: Action) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if work.stage == "validation":
             st.markdown(f"{escape(suggestion.text)} :gray-badge[{percent(suggestion.probability)}] :green-badge[in the list]")
             return
-        st.markdown(f"{escape(suggestion.text)} {BADGES[became]}", width="content")
-        offers = [as_offer(suggestion)]
-        label = named("Undo", f"the decision on {suggestion.text}")
-        work.button(label, ("withdraw", number), _decide, offers, "withdraw", type="tertiary")
+        st.markdown(f"{escape(suggestion.text)} {BADGES[decision]}", width="content")
+        label = full_label("Undo", f"the decision on {suggestion.text}")
+        work.button(label, ("withdraw", number), _decide, [as_offer(suggestion)], "withdraw", type="tertiary")
 
 
-def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
+def _card(work: Work, number: int, suggestion: Suggestion, is_first: bool) -> None:
     offer = as_offer(suggestion)
     with st.container(border=True, key=work.key("suggestion", number)):
         st.markdown(f"**{escape(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]")
@@ -115,17 +113,17 @@ def _card(work: Work, number: int, suggestion: Suggestion, first: bool) -> None:
             st.markdown(changes(work.task.question, suggestion.question))
         is_whole = _passage(work, suggestion)
         with st.container(horizontal=True):
-            for label, what, key in (("Accept", "accept", "A"), ("Reject", "reject", "X")):
-                if what == "accept" or work.stage == "generation":  # a validator adds it, or leaves it
-                    shortcut = key if first else None
-                    work.button(named(label, suggestion.text), (what, number), _decide, [offer], what, shortcut=shortcut)
+            for word, key in (("Accept", "A"), ("Reject", "X")):
+                if word == "Accept" or work.stage == "generation":  # a validator adds it, or leaves it
+                    label, action = full_label(word, suggestion.text), word.lower()
+                    work.button(label, (action, number), _decide, [offer], action, shortcut=key if is_first else None)
             if offer.passage_ids and not is_whole:
-                label, look = named("Read", f"the passage for {suggestion.text}"), {"shortcut": "E" if first else None}
+                label, look = full_label("Read", f"the passage for {suggestion.text}"), {"shortcut": "E" if is_first else None}
                 work.button(label, ("read", number), _read, offer, icon=":material/menu_book:", type="tertiary", **look)
 
 
 def _passage(work: Work, suggestion: Suggestion) -> bool:
-    """The place it was read from; the whole passage once it is opened.  Returns whether it is shown whole."""
+    """The text around its evidence; the whole passage once it is opened.  Returns whether there is no more of it to read."""
     if not suggestion.evidence:
         st.caption(":material/link_off: No passage contains these words.")
         return True
@@ -134,8 +132,8 @@ def _passage(work: Work, suggestion: Suggestion) -> bool:
     if passage is None:
         st.caption(f"Passage {escape(first.passage_id)} is not in the project's corpus.")
         return True
-    if is_open := passage.id in work.opened:
-        st.markdown(f":small[{escape(passage.title)}: {search.marked(passage, [suggestion.text])}]")
+    if is_open := passage.id in work.opened_ids:
+        st.markdown(f":small[{escape(passage.title)}: {search.marked_text(passage, [suggestion.text])}]")
     else:
         st.caption(f"{escape(passage.title)}: {around(passage.text, [(first.start, first.end)], 90)}")
     return is_open

@@ -12,10 +12,9 @@ import streamlit as st
 from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
-from core.errors import AmbiscopeError
 from pages.annotate import generation, place, search, state, submit_bar
 from pages.annotate.state import Work
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, full_label
 from storage.records.annotation import ValidationWork
 
 KEYS = (
@@ -45,32 +44,24 @@ def blocked(work: Work) -> bool:
 # ---------------------------------------------------------------- callbacks
 
 
-def _choose(work: Work, at: int) -> None:
-    work.chosen ^= {at}
+def _select(work: Work, index: int) -> None:
+    work.selected ^= {index}
 
 
-def _chosen(work: Work, what: str) -> None:
-    sheet: Sheet = work.form
-
-    def act() -> Sheet:
-        if what == "combine":
-            return groups.combine(sheet, work.chosen)
-        if what == "delete":
-            return groups.delete(sheet, work.chosen)
-        changed = sheet
-        for at in sorted(work.chosen, reverse=True):
-            changed = groups.separate(changed, at)
-        return changed
-
-    before = work.form
-    state.attempt(work, act)
-    if work.form is not before:
-        work.chosen.clear()
+def _change_selected(work: Work, operation: Callable[[Sheet, set[int]], Sheet]) -> None:
+    state.attempt(work, lambda: operation(work.form, work.selected))
+    work.selected.clear()
 
 
-def _correct(work: Work, at: int, part: int, text: str) -> None:
-    corrected = f"aliases.{at}.{part}"
-    state.attempt(work, lambda: groups.correct(work.form, at, part, parse_aliases(text)), redraw=False, typed=corrected)
+def _separate(sheet: Sheet, indices: set[int]) -> Sheet:
+    for index in sorted(indices, reverse=True):
+        sheet = groups.separate(sheet, index)
+    return sheet
+
+
+def _correct(work: Work, index: int, part: int, text: str) -> None:
+    field = f"aliases.{index}.{part}"
+    state.attempt(work, lambda: groups.correct(work.form, index, part, parse_aliases(text)), redraw=False, typed=field)
 
 
 def _add(work: Work, text: str) -> None:
@@ -79,44 +70,38 @@ def _add(work: Work, text: str) -> None:
 
 
 def _restart(work: Work) -> None:
-    work.chosen.clear()
+    work.selected.clear()
     source = work.source
     if source is not None:
         state.attempt(work, lambda: groups.union(source.question, source.annotations))
 
 
-def _toggle(work: Work, at: int, variant: Variant) -> None:
+def _toggle(work: Work, index: int, variant: Variant) -> None:
     act = groups.exclude if variant.included else groups.include
-    state.attempt(work, lambda: act(work.form, at, variant.text))
+    state.attempt(work, lambda: act(work.form, index, variant.text))
 
 
-def _edit(work: Work, at: int, number: int, text: str) -> None:
-    """The field has the place of the wording in its key: the wording itself changes while it is typed."""
-    texts = [variant.text for variant in work.form.groups[at].questions]
+def _edit(work: Work, index: int, number: int, text: str) -> None:
+    """The field has the position of the wording in its key: the wording itself changes while it is typed."""
+    texts = [variant.text for variant in work.form.groups[index].questions]
     if number < len(texts):
         old = texts.pop(number)
         merged = " ".join(text.split()) in texts  # they are one from now on: then the fields get new numbers
-        typed = "" if merged else f"wording.{at}.{number}"
-        state.attempt(work, lambda: groups.edit(work.form, at, old, text), redraw=merged, typed=typed)
+        typed = "" if merged else f"wording.{index}.{number}"
+        state.attempt(work, lambda: groups.edit(work.form, index, old, text), redraw=merged, typed=typed)
 
 
-def _ask(work: Work, at: int, text: str) -> None:
+def _ask(work: Work, index: int, text: str) -> None:
     if text.strip():
-        state.attempt(work, lambda: groups.ask(work.form, at, text))
+        state.attempt(work, lambda: groups.ask(work.form, index, text))
 
 
 def _return(work: Work) -> None:
-    whom = st.session_state.get(work.key("return.whom"))
+    annotator = str(st.session_state.get(work.key("return.whom")))
     reason = str(st.session_state.get(work.key("return.reason")) or "").strip()
-    try:
-        place.store().returns.return_item(work.task.item, str(whom), "generation", reason, work.who)
-        place.store().queue.release_item(work.task.item, work.who, work.stage)
-    except AmbiscopeError as error:
-        work.problem = error
-        return
-    st.session_state[submit_bar.MESSAGE] = "Sent back. The item waits for the new annotation."
-    state.close()
-    work.refresh = True
+    place.store().returns.return_item(work.task.item, annotator, "generation", reason, work.user)
+    place.store().queue.release_item(work.task.item, work.user, work.stage)
+    submit_bar.leave(work, "Sent back. The item waits for the new annotation.", can_reopen=False)
 
 
 # ---------------------------------------------------------------- drawing
@@ -125,25 +110,27 @@ def _return(work: Work) -> None:
 def draw(work: Work) -> None:
     sheet: Sheet = work.form
     _sources(work)
-    found = generation.checked(work, groups.to_annotation(sheet), must_read=0)
-    for at, group in enumerate(sheet.groups):
-        with st.container(border=True, key=work.key("group", at)):
-            _answer(work, at, group)
+    findings = generation.findings_of(work, groups.to_annotation(sheet), must_read=0)
+    for index, group in enumerate(sheet.groups):
+        with st.container(border=True, key=work.key("group", index)):
+            _answer(work, index, group)
             if len(sheet.groups) > 1:
-                _questions(work, at, group)
-            submit_bar.show_findings(work, found, at)
+                _questions(work, index, group)
+            submit_bar.show_findings(work, findings, index)
     if not sheet.groups:
         st.info("The list is empty. If you submit now, you say that there is no answer.")
-    submit_bar.show_findings(work, found, None)
+    submit_bar.show_findings(work, findings, None)
     _new_field(work, "Add a missing answer", ("added",), "answer | another spelling", _add)
-    count = len(work.chosen)
+    count = len(work.selected)
+    can_separate = any(len(sheet.groups[i].parts) > 1 for i in work.selected if i < len(sheet.groups))
     with st.container(horizontal=True):
-        for label, key, what, enough in (
-            ("Combine", "M", "combine", count > 1),
-            ("Separate", "S", "separate", any(len(sheet.groups[i].parts) > 1 for i in work.chosen if i < len(sheet.groups))),
-            ("Delete", "X", "delete", count > 0),
+        for word, key, operation, is_enabled in (
+            ("Combine", "M", groups.combine, count > 1),
+            ("Separate", "S", _separate, can_separate),
+            ("Delete", "X", groups.delete, count > 0),
         ):
-            work.button(named(label, "the selected answers"), (what,), _chosen, what, shortcut=key, disabled=not enough)
+            label = full_label(word, "the selected answers")
+            work.button(label, (word.lower(),), _change_selected, operation, shortcut=key, disabled=not is_enabled)
         work.button("Start over", ("restart",), _restart, icon=":material/restart_alt:", type="tertiary")
 
 
@@ -156,7 +143,7 @@ def _new_field(
 
 
 def _people(work: Work) -> dict[str, str]:
-    """Names as letters: who wrote what must not sway the validator."""
+    """Names as letters: the authors' names must not influence the validator."""
     names = [name for name, _ in work.source.annotations] if work.source else []
     return {name: chr(ord("A") + i % 26) for i, name in enumerate(names)}
 
@@ -165,9 +152,8 @@ def _sources(work: Work) -> None:
     people = _people(work)
     counts = []
     for name, annotation in work.source.annotations if work.source else ():
-        count = len(annotation.pairs)
-        kind = {"none": "no answer", "single": "a single answer"}.get(annotation.type, f"{count} answers")
-        counts.append(f"{people[name]}: {kind}")
+        kinds = {"none": "no answer", "single": "a single answer"}
+        counts.append(f"{people[name]}: {kinds.get(annotation.type, f'{len(annotation.pairs)} answers')}")
     line = st.container(horizontal=True, vertical_alignment="center")
     line.caption("Annotators: " + " · ".join(counts), width="content")
     with line.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
@@ -176,59 +162,59 @@ def _sources(work: Work) -> None:
         work.button("Send back", ("return.it",), _return)
 
 
-def _answer(work: Work, at: int, group: Group) -> None:
+def _answer(work: Work, index: int, group: Group) -> None:
     people = _people(work)
-    chosen = at in work.chosen
+    is_selected = index in work.selected
     with st.container(horizontal=True, vertical_alignment="center"):
         work.button(
-            f"Answer {at + 1}",
-            ("choose", at),
-            _choose,
-            at,
-            icon=":material/check_box:" if chosen else ":material/check_box_outline_blank:",
-            type="primary" if chosen else "secondary",
-            shortcut=str(at + 1) if at < 9 else None,
+            f"Answer {index + 1}",
+            ("choose", index),
+            _select,
+            index,
+            icon=":material/check_box:" if is_selected else ":material/check_box_outline_blank:",
+            type="primary" if is_selected else "secondary",
+            shortcut=str(index + 1) if index < 9 else None,
         )
-        by = ", ".join(people.get(name, "?") for name in group.annotators) or "you"
+        authors = ", ".join(people.get(name, "?") for name in group.annotators) or "you"
         titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)
-        st.caption(f"from {by}{f' · :material/menu_book: {titles}' if titles else ''}", width="content")
+        st.caption(f"from {authors}{f' · :material/menu_book: {titles}' if titles else ''}", width="content")
     for number, part in enumerate(group.parts):
-        # of several people's: whose words they are
         work.field(
-            f"Answer {at + 1} as {people.get(part.by, 'you')} wrote it",
-            ("aliases", at, number),
+            f"Answer {index + 1} as {people.get(part.by, 'you')} wrote it",
+            ("aliases", index, number),
             join_aliases(part.aliases),
             _correct,
-            at,
+            index,
             number,
             label_visibility="visible" if len(group.parts) > 1 else "collapsed",
         )
 
 
-def _questions(work: Work, at: int, group: Group) -> None:
+def _questions(work: Work, index: int, group: Group) -> None:
     for number, variant in enumerate(group.questions):
-        _wording(work, at, number, variant)
+        _wording(work, index, number, variant)
     if len(group.included) > 1:
         st.caption("More than one question is kept. The first one goes into the answer set.")
-    _new_field(work, f"Another question for answer {at + 1}", ("asked", at), "press Enter to add it", _ask, at)
+    _new_field(work, f"Another question for answer {index + 1}", ("asked", index), "press Enter to add it", _ask, index)
 
 
-def _wording(work: Work, at: int, number: int, variant: Variant) -> None:
+def _wording(work: Work, index: int, number: int, variant: Variant) -> None:
+    name = f"question {number + 1} of answer {index + 1}"
     with st.container(horizontal=True, vertical_alignment="center"):
         work.button(
-            named("Kept" if variant.included else "Struck out", f"question {number + 1} of answer {at + 1}"),
-            ("keep", at, number),
+            full_label("Kept" if variant.included else "Struck out", name),
+            ("keep", index, number),
             _toggle,
-            at,
+            index,
             variant,
             icon=":material/check_box:" if variant.included else ":material/check_box_outline_blank:",
         )
         work.field(
-            f"Question {number + 1} of answer {at + 1}",
-            ("wording", at, number),
+            name.capitalize(),
+            ("wording", index, number),
             variant.text,
             _edit,
-            at,
+            index,
             number,
             label_visibility="collapsed",
             disabled=not variant.included,

@@ -1,4 +1,4 @@
-"""Connections: which language model is configured, what it adds and whether it works; and the service, with a line to call it."""
+"""Connections: the language model, with a test; and the service, with a line to call it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pages.session.actions import action
 from pages.ui.formatting import seconds
 from pages.ui.markup import escape
 
-TESTED = "connections.tested"
+TEST = "connections.tested"
 QUESTION, PASSAGE = (
     "Where is the Eiffel Tower?",
     Passage("test", "Eiffel Tower", "The Eiffel Tower is in Paris, on the Champ de Mars."),
@@ -30,10 +30,10 @@ def _test() -> None:
     settings = shared.settings()
     generator, run = load_language_generator(settings), Run.of(settings.lm_timeout)
     answer = generator.answer(QUESTION, [PASSAGE], run)
-    st.session_state[TESTED] = (generator.name, answer, run.calls[-1])
+    st.session_state[TEST] = (generator.name, answer, run.calls[-1])
 
 
-def tested(name: str, answer: str | None, call: ModelCalled) -> None:
+def show_test(name: str, answer: str | None, call: ModelCalled) -> None:
     if call.error:
         st.error(f"{escape(name)} failed: {escape(call.error)}", icon=":material/error:")
     else:
@@ -52,17 +52,17 @@ def language_model() -> None:
     st.markdown(
         "Optional. It adds the systems `ambigprompt-lm`, `dtv` and `rac`, lets `verdict` read with it, and can grade interpretations on Evaluate."
     )
-    if why := language_model_needed(settings):
-        st.info(f"{escape(why[:1].upper() + why[1:])}, then restart the app.", icon=":material/info:")
+    if advice := language_model_needed(settings):
+        st.info(f"{escape(advice[:1].upper() + advice[1:])}, then restart the app.", icon=":material/info:")
         return
     if settings.lm_url:
-        where = f"`{escape(settings.lm_model or 'the first model for chats')}` at {escape(urlsplit(settings.lm_url).netloc or settings.lm_url)}"
+        model = f"`{escape(settings.lm_model or 'the first model for chats')}` at {escape(urlsplit(settings.lm_url).netloc or settings.lm_url)}"
     else:
-        where = f"`{escape(settings.lm_local)}` on this machine"
-    st.markdown(f"Configured: {where}")
+        model = f"`{escape(settings.lm_local)}` on this machine"
+    st.markdown(f"Configured: {model}")
     st.button("Test it", key="connections.test", on_click=_test, icon=":material/play_arrow:")
-    if found := st.session_state.get(TESTED):
-        tested(*found)
+    if test := st.session_state.get(TEST):
+        show_test(*test)
 
 
 def service() -> None:

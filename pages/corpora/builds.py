@@ -1,4 +1,4 @@
-"""Uploaded files and the building of a corpus from them, in a worker thread that goes on when the browser leaves."""
+"""Uploaded files, and building a corpus from them, in a worker thread that continues when the browser leaves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Uploaded(Protocol):
 
 @dataclass(frozen=True)
 class Upload:
-    """Files of one upload as they lie on disk, until their corpus is complete."""
+    """Files of one upload on disk, until their corpus is complete."""
 
     folder: Path
     corpus: str
@@ -47,8 +47,8 @@ class Upload:
 
 
 def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[str, str]:
-    """Safe name -> name as uploaded: letters that are safe everywhere, a suffix among `kinds`, and a number where two would be
-    one, or one is a device on Windows.  The same names give the same result, so that a build can go on.  Raises InputError."""
+    """Safe name -> name as uploaded: characters that are safe everywhere, a suffix among `kinds`, and a number where two would be
+    equal, or one is a device on Windows.  The same names give the same result, so that a build can be resumed.  Raises InputError."""
     originals: dict[str, str] = {}
     for number, name in enumerate(names, 1):
         lower = name.lower()
@@ -56,10 +56,10 @@ def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[st
         if suffix is None:
             raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
         stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
-        taken = {n.lower() for n in originals}
-        if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in taken:
+        existing = {n.lower() for n in originals}
+        if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in existing:
             stem = f"{stem}-{number}"
-        while f"{stem}{suffix}".lower() in taken:
+        while f"{stem}{suffix}".lower() in existing:
             stem += "_"
         originals[f"{stem}{suffix}"] = name
     return originals
@@ -81,15 +81,15 @@ def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
 
 
 def pending_uploads(home: Path, corpus: str) -> list[Upload]:
-    """Uploads whose build for this corpus did not end."""
+    """Uploads whose build of this corpus was not finished."""
     uploads = []
     for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
         try:
-            about = json.loads(path.read_text(encoding="utf-8"))
+            names = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        if about.get("corpus") == corpus:
-            uploads.append(Upload(path.parent, corpus, dict(about.get("originals", {}))))
+        if names.get("corpus") == corpus:
+            uploads.append(Upload(path.parent, corpus, dict(names.get("originals", {}))))
     return uploads
 
 
@@ -99,7 +99,7 @@ def discard_uploads(home: Path, corpus: str) -> None:
 
 
 def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> BackgroundJob:
-    """Not begun yet; its result is a BuildReport, and what it is about the upload."""
+    """Not started yet; its result is a BuildReport, its subject the upload.  `create`: in place of the engine's library's."""
     name = upload.corpus
 
     def work(job: BackgroundJob) -> BuildReport:
@@ -114,11 +114,11 @@ def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., B
         discard_uploads(engine.settings.home, name)
         return report
 
-    return BackgroundJob(work, name, stopped=_stopped(name), about=upload)
+    return BackgroundJob(work, name, stopped=_stopped(name), subject=upload)
 
 
 def build_wikipedia(library: CorpusLibrary) -> BackgroundJob:
-    """The same of Simple English Wikipedia, which is downloaded first."""
+    """The same for Simple English Wikipedia, which is downloaded first."""
 
     def work(job: BackgroundJob) -> BuildReport:
         def progress(done: int, total: int, stage: str) -> None:

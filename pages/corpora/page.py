@@ -1,4 +1,4 @@
-"""Corpora: list them, look into one, search it, upload and build a new one, delete one."""
+"""Corpora: list, inspect and search them, upload and build a new one, delete one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from core.retrieval.build import BuildReport
 from core.retrieval.library import STARTER, CorpusInfo, CorpusLibrary
 from core.retrieval.readers import UPLOADED
 from core.retrieval.starter import coverage
+from core.text import listed
 from pages.corpora import builds as corpus_builds
 from pages.explore.pasted import open_explore
-from pages.explore.trace import draw_found
+from pages.explore.trace import draw_passages
 from pages.jobs import background as jobs
 from pages.session import shared
 from pages.session.actions import action, say
@@ -20,8 +21,8 @@ from pages.ui.formatting import seconds
 from pages.ui.markup import escape
 from pages.ui.tables import table
 
-PAGE = 25  # passages a page of the table
-SHOWN_TOPICS = 12  # of the starter corpus, by name
+PAGE = 25  # passages per page of the table
+MAX_TOPICS = 12  # of the starter corpus, that are listed by name
 MODES = ("hybrid", "dense", "bm25")
 
 
@@ -51,7 +52,7 @@ def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
         st.info("There is no corpus yet. Add one above.")
 
 
-# ---------------------------------------------------------------- looking into one
+# ---------------------------------------------------------------- one corpus
 
 
 def passages(name: str) -> None:
@@ -59,10 +60,10 @@ def passages(name: str) -> None:
     pages = max(1, -(-len(corpus) // PAGE))
     page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
     rows = corpus.passages((page - 1) * PAGE, PAGE)
-    shown = f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}"
+    caption = f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}"
     columns = {"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")}
-    table([{"ID": p.id, "Title": p.title, "Text": p.text} for p in rows], shown, columns=columns)
-    st.caption(shown)
+    table([{"ID": p.id, "Title": p.title, "Text": p.text} for p in rows], caption, columns=columns)
+    st.caption(caption)
 
 
 def search(name: str) -> None:
@@ -80,7 +81,7 @@ def search(name: str) -> None:
     matches = shared.engine().corpus(name).search(query, int(k), mode)
     if not matches:
         st.info("No passage has any of these words. Try other words, or dense or hybrid search.")
-    draw_found(matches)
+    draw_passages(matches)
 
 
 @action("delete corpora")
@@ -107,13 +108,13 @@ def delete(name: str) -> None:
 
 
 def starter_topics() -> None:
-    """What the starter corpus covers, with its questions to ask."""
+    """The topics of the starter corpus, with its questions to ask."""
     topics = coverage(shared.settings().starter_dir)
     if not topics:
         return
-    first = ", ".join(list(topics)[:SHOWN_TOPICS])
+    first = ", ".join(list(topics)[:MAX_TOPICS])
     st.caption(
-        f"{sum(map(len, topics.values()))} example questions on {escape(first)} and {len(topics) - SHOWN_TOPICS} more topics."
+        f"{sum(map(len, topics.values()))} example questions on {escape(first)} and {len(topics) - MAX_TOPICS} more topics."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         topic = st.selectbox("Topic", list(topics), format_func=str.capitalize, key="corpora.topic", width=220)
@@ -140,25 +141,24 @@ def incomplete(name: str) -> None:
 
 
 def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
-    every = list(dict.fromkeys([*names, *(c.name for c in corpora)]))
-    if not every:
+    all_names = list(dict.fromkeys([*names, *(c.name for c in corpora)]))
+    if not all_names:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.selectbox("Corpus", every, key="corpora.chosen")
-        if chosen in names and st.button("Ask it", key="corpora.ask", icon=":material/alt_route:", type="primary"):
-            open_explore(corpus=chosen)
-    info = next((c for c in corpora if c.name == chosen), None)
-    if info is not None and not info.complete and chosen not in jobs.going("builds"):
-        incomplete(chosen)
-    if chosen == STARTER and chosen in names:
+        name = st.selectbox("Corpus", all_names, key="corpora.chosen")
+        if name in names and st.button("Ask it", key="corpora.ask", icon=":material/alt_route:", type="primary"):
+            open_explore(corpus=name)
+    if name in [c.name for c in corpora if not c.complete] and name not in jobs.running("builds"):
+        incomplete(name)
+    if name == STARTER and name in names:
         starter_topics()
-    draws = {"Passages": passages, "Search": search} if chosen in names else {}
+    draws = {"Passages": passages, "Search": search} if name in names else {}
     if shared.store().may("delete corpora") and not shared.light_engine().elsewhere:
         draws["Delete"] = delete
     for tab, draw in zip(st.tabs(list(draws)), draws.values()) if draws else ():
         with tab:
             try:
-                draw(chosen)
+                draw(name)
             except AmbiscopeError as error:  # a damaged corpus can still be deleted
                 shared.show_error(error)
 
@@ -167,7 +167,7 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
 
 
 def _library() -> CorpusLibrary:
-    """The forms are drawn where corpora are on this machine."""
+    """Of this machine: where corpora are elsewhere, the forms are not drawn."""
     library = shared.engine().library
     assert isinstance(library, CorpusLibrary)
     return library
@@ -180,14 +180,14 @@ def _resume(upload: corpus_builds.Upload) -> None:
 
 @action("build corpora")
 def _upload(files_key: str) -> None:
-    """Callback of the form, which is emptied where the build has begun."""
+    """Callback of the form, which is emptied where the build has started."""
     name = str(st.session_state.get("corpora.name") or "").strip()
     files = st.session_state.get(files_key) or []
     if not name:
         raise InputError("the corpus has no name; enter one made of a-z, 0-9, '_' and '-'")
     if not files:
         raise InputError("no file is selected; choose at least one")
-    _library().digest(name)  # a name that cannot be one is refused before anything is stored
+    _library().digest(name)  # refuses an invalid name before anything is stored
     jobs.check_free("builds", name)
     upload = corpus_builds.save_upload(shared.settings().home, name, files)
     jobs.begin("builds", name, corpus_builds.build(shared.engine(), upload))
@@ -201,7 +201,7 @@ def _add_wikipedia() -> None:
 
 
 def add_form(complete: set[str]) -> None:
-    """On top of the page: files to upload, and a corpus to download."""
+    """At the top of the page: files to upload, and a corpus to download."""
     settings = shared.settings()
     st.subheader("Add a corpus")
     files_key = f"corpora.files{st.session_state.get('corpora.uploads', '')}"  # a new one is empty
@@ -218,7 +218,7 @@ def add_form(complete: set[str]) -> None:
             "Documents are split into passages of about 100 words.",
         )
         st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload, args=(files_key,))
-    if wikipedia.NAME not in complete | jobs.going("builds").keys():
+    if wikipedia.NAME not in complete | jobs.running("builds").keys():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"No documents at hand? Simple English Wikipedia has {wikipedia.COST}.", width="stretch")
             st.button(
@@ -227,22 +227,21 @@ def add_form(complete: set[str]) -> None:
 
 
 def show_report(build: jobs.BackgroundJob) -> None:
-    name = escape(build.title)
-    if jobs.ended(build):
+    if jobs.show_failure(build):
         return
     report: BuildReport = build.result
-    count = f"{report.passages:,} passage{'' if report.passages == 1 else 's'}"
-    st.success(f"Corpus {name} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
+    count = listed(report.passages, "passage")
+    st.success(f"Corpus {escape(build.title)} is ready: {count} in {seconds(report.seconds)}.", icon=":material/check:")
     for warning in report.warnings:
         st.warning(escape(warning), icon=":material/translate:")
     if report.others_total:
         with st.expander(f"Other files, not read: {report.others_total:,}"):
             table([{"File": r.file, "Why": r.reason} for r in report.others], "Files that were not read")
     if report.rejected_total:
-        originals = build.about.originals if build.about else {}
+        originals = build.subject.originals if build.subject else {}
         skipped = "1 row was" if report.rejected_total == 1 else f"{report.rejected_total:,} rows were"
-        shown = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
-        st.warning(f"{skipped} skipped{shown}:")
+        extent = "" if report.rejected_total == len(report.rejected) else f"; here are the first {len(report.rejected)}"
+        st.warning(f"{skipped} skipped{extent}:")
         rows = [
             {"File": originals.get(r.file, r.file), "Unit": r.unit, "Number": r.number, "Reason": r.reason}
             for r in report.rejected
@@ -253,7 +252,7 @@ def show_report(build: jobs.BackgroundJob) -> None:
 @st.fragment(run_every=jobs.POLL_SECONDS)
 def watch(names: list[str]) -> None:
     """Running builds.  The page is drawn again when one ends, and when one can be searched by words."""
-    running = jobs.going("builds")
+    running = jobs.running("builds")
     for name, build in running.items():
         jobs.bar("builds", name, build)
         if name in names:
@@ -263,7 +262,7 @@ def watch(names: list[str]) -> None:
 
 
 def reports(names: list[str]) -> None:
-    """What became of builds.  A corpus is chosen below as soon as it can be searched."""
+    """The outcome of builds.  A corpus is selected below as soon as it can be searched."""
     selected: set[int] = st.session_state.setdefault("corpora.selected", set())
     for name, build in list(jobs.jobs_of("builds").items()):
         if name in names and id(build) not in selected:
@@ -272,7 +271,7 @@ def reports(names: list[str]) -> None:
         if build.done:
             show_report(build)
             jobs.close_button("builds", name)
-    if jobs.going("builds"):
+    if jobs.running("builds"):
         watch(names)
 
 

@@ -17,7 +17,7 @@ from core.systems import entry_of
 from pages.evaluate.data import SCOPES
 from pages.ui import charts as drawing
 from pages.ui.formatting import axis, scaled
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from pages.ui.tables import csv_button, table
 from storage.records.results import StoredEvaluation
 from storage.results.evaluations import Grouping
@@ -42,10 +42,10 @@ _AT_K = re.compile(r"(R|MRecall)@(\d+)")
 
 @dataclass(frozen=True)
 class ChartRequest:
-    """What a person wants to see."""
+    """The runs and the metric that a person chose."""
 
-    runs: Runs  # all that the filters leave
-    chosen: Runs  # those that the person wants in the charts
+    runs: Runs  # all that match the filters
+    selected: Runs  # those that the person wants in the charts
     names: Mapping[str, str]  # run id -> its name on the page
     metric: str
     scope: str  # a key of SCOPES
@@ -57,18 +57,18 @@ class ChartRequest:
 
 @dataclass(frozen=True, eq=False)
 class EvaluationChart:
-    """Charts with the same `menu` are drawn below one another under this one choice."""
+    """Charts with the same `menu` are one choice, drawn below one another."""
 
     menu: str
     key: str
-    title: str  # {metric} is the chosen one
     frame: Callable[[ChartRequest], pd.DataFrame]  # a row for each mark; empty: the chart is not offered
     draw: Callable[..., go.Figure]
-    marks: Mapping[str, Any]  # plotly express's arguments: which column is drawn how
+    marks: Mapping[str, Any]  # plotly express's arguments
     caption: str = ""
+    title: str = ""  # where it differs from the menu; {metric} is the chosen one
     layout: Mapping[str, Any] = field(default_factory=dict)
-    value: str = ""  # of the axis of values, where it is not the chosen metric
-    metrics: tuple[str, ...] = ()  # that it shows; none: the chosen one
+    value: str = ""  # name of the axis of values, where it is not the chosen metric
+    metrics: tuple[str, ...] = ()  # in the chart, where they are not the chosen one
 
 
 # ---------------------------------------------------------------- frames
@@ -87,8 +87,8 @@ def _error_counts(run_ids: list[str], multi: bool, _store: Store | SessionStore)
 
 
 @st.cache_data(show_spinner=False, max_entries=100)
-def _group_means(run_ids: list[str], metric: str, by: Grouping, _store: Store | SessionStore) -> list[Any]:
-    return list(_store.evaluations.group_means(run_ids, metric, by))
+def _group_means(run_ids: list[str], metric: str, grouping: Grouping, _store: Store | SessionStore) -> list[Any]:
+    return list(_store.evaluations.group_means(run_ids, metric, grouping))
 
 
 def _scores(
@@ -98,7 +98,7 @@ def _scores(
     scopes: Sequence[str] = tuple(SCOPES),
     name: Callable[[StoredEvaluation], str] | None = None,
 ) -> pd.DataFrame:
-    """A row for each score."""
+    """A row per score."""
     return pd.DataFrame(
         {
             "run": name(run) if name else request.names[run.id],
@@ -117,7 +117,7 @@ def _scores(
 
 
 def _quality(request: ChartRequest) -> pd.DataFrame:
-    return _scores(request, request.chosen, [request.metric])
+    return _scores(request, request.selected, [request.metric])
 
 
 def _time(request: ChartRequest) -> pd.DataFrame:
@@ -131,18 +131,16 @@ def _time(request: ChartRequest) -> pd.DataFrame:
             "peak memory (MB)": r.peak_memory_mb,
             "size": float(r.parameters or 1),
         }
-        for r in request.chosen
+        for r in request.selected
         if r.seconds_median and r.mean(request.metric, request.scope) is not None
     )
 
 
 def _training_size(request: ChartRequest) -> pd.DataFrame:
-    runs = [r for r in request.runs if isinstance(size := r.tags.get(TRAINING), int | float) and not isinstance(size, bool)]
     parts = [
-        _scores(request, [r], [request.metric], name=lambda r: f"{r.system} · {r.questions}").assign(
-            **{TRAINING: float(r.tags[TRAINING])}
-        )
-        for r in runs
+        _scores(request, [r], [request.metric], name=lambda r: f"{r.system} · {r.questions}").assign(**{TRAINING: float(size)})
+        for r in request.runs
+        if isinstance(size := r.tags.get(TRAINING), int | float) and not isinstance(size, bool)
     ]
     frame = pd.concat(parts) if parts else pd.DataFrame()
     return frame.sort_values(TRAINING) if len(frame) else frame
@@ -167,9 +165,9 @@ def _variants(request: ChartRequest) -> pd.DataFrame:
 
 
 def _retrieval(request: ChartRequest) -> pd.DataFrame:
-    """Of the chosen runs, and of those that measure nothing else, which would be last in every order."""
-    alone = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
-    runs = [*[r for r in request.chosen if r not in alone], *alone][:MAX_RETRIEVAL_RUNS]
+    """Of the selected runs, and of those that measure nothing else, which would be last in every order."""
+    retrieval_only = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
+    runs = [*[r for r in request.selected if r not in retrieval_only], *retrieval_only][:MAX_RETRIEVAL_RUNS]
     metrics = dict.fromkeys(m for r in runs for m in r.scores if _AT_K.fullmatch(m))
     frame = _scores(request, runs, list(metrics), [request.scope])
     if frame.empty:
@@ -187,7 +185,7 @@ def _judged(request: ChartRequest) -> pd.DataFrame:
             "judgment": judgment,
             "interpretations": counts["right"] if judgment == "right" else counts["n"] - counts["right"],
         }
-        for r in request.chosen
+        for r in request.selected
         for cell, counts in request.summary(r, "judged").items()
         for judgment in ("right", "wrong")
     )
@@ -202,7 +200,7 @@ def _cost(request: ChartRequest) -> pd.DataFrame:
             "seconds": cost.get("seconds", 0.0),
             "seconds in the model": cost.get("model_seconds", 0.0),
         }
-        for r in request.chosen
+        for r in request.selected
         if (cost := request.summary(r, "cost"))
         for part, name in (("retriever_calls", "searches"), ("model_calls", "model calls"))
     )
@@ -210,46 +208,47 @@ def _cost(request: ChartRequest) -> pd.DataFrame:
 
 def _reliability(request: ChartRequest) -> pd.DataFrame:
     rows = []
-    for run in request.chosen:
-        for probability, own in request.summary(run, "reliability").items():
-            chance = by_chance([(b["n"], b["said"]) for b in own["bins"]])
+    for run in request.selected:
+        for event, calibration in request.summary(run, "reliability").items():
+            chance = by_chance([(b["n"], b["said"]) for b in calibration["bins"]])
             rows += [
                 {
                     "run": request.names[run.id],
-                    "probability of": probability,
+                    "probability of": event,
                     "stated": b["said"],
                     "right": b["so"],
                     "n": b["n"],
-                    "calibration error": own["error"],
+                    "calibration error": calibration["error"],
                     "by chance up to": chance,
                 }
-                for b in own["bins"]
+                for b in calibration["bins"]
             ]
     return pd.DataFrame(rows)
 
 
 def _errors(request: ChartRequest) -> pd.DataFrame:
-    counts = _error_counts([r.id for r in request.chosen], request.scope == "multi", request.store)
+    counts = _error_counts([r.id for r in request.selected], request.scope == "multi", request.store)
     return pd.DataFrame(
         {"run": request.names[r.id], "error": words, "count": counts[r.id][bucket]}
-        for r in request.chosen
+        for r in request.selected
         for bucket, words in BUCKETS.items()
         if bucket in counts.get(r.id, {})
     )
 
 
-def _groups(by: Grouping) -> Callable[[ChartRequest], pd.DataFrame]:
+def _groups(grouping: Grouping) -> Callable[[ChartRequest], pd.DataFrame]:
     def frame(request: ChartRequest) -> pd.DataFrame:
+        means = _group_means([r.id for r in request.selected], request.metric, grouping, request.store)
         return pd.DataFrame(
-            {"run": request.names[g.evaluation_id], by: g.group, "n": g.n, "value": scaled(request.metric, g.mean)}
-            for g in _group_means([r.id for r in request.chosen], request.metric, by, request.store)
+            {"run": request.names[g.evaluation_id], grouping: g.group, "n": g.n, "value": scaled(request.metric, g.mean)}
+            for g in means
         )
 
     return frame
 
 
-def _of(metrics: tuple[str, ...]) -> Callable[[ChartRequest], pd.DataFrame]:
-    return lambda request: _scores(request, request.chosen, metrics, [request.scope])
+def _means(metrics: tuple[str, ...]) -> Callable[[ChartRequest], pd.DataFrame]:
+    return lambda request: _scores(request, request.selected, metrics, [request.scope])
 
 
 # ---------------------------------------------------------------- the charts
@@ -260,7 +259,6 @@ INTERVALS = "Means with 95% bootstrap intervals over questions."
 RELIABILITY = EvaluationChart(
     "Reliability",
     "reliability",
-    "Reliability of probabilities",
     _reliability,
     px.line,
     {
@@ -274,17 +272,17 @@ RELIABILITY = EvaluationChart(
     'Of the answers and of "no further answer" ([EOI] in the paper). '
     "Below the dashed line, the system is overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
     "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
+    title="Reliability of probabilities",
     layout={
         "shapes": [{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": drawing.NEUTRAL}}]
     },
     metrics=("reliability",),
 )
 CHARTS = (
-    EvaluationChart("Quality", "quality", "Quality: {metric}", _quality, px.bar, BY_QUESTIONS, INTERVALS),
+    EvaluationChart("Quality", "quality", _quality, px.bar, BY_QUESTIONS, INTERVALS, "Quality: {metric}"),
     EvaluationChart(
         "Time and quality",
         "latency",
-        "Time and quality",
         _time,
         px.scatter,
         {"x": "seconds (median)", "y": "value", "color": "run", "size": "size", "size_max": 40, "log_x": True},
@@ -293,7 +291,6 @@ CHARTS = (
     EvaluationChart(
         "Training-set size",
         "training-size",
-        "Training-set size",
         _training_size,
         px.line,
         {"x": TRAINING, "y": "value", "color": "run", "line_dash": "questions", "markers": True, "log_x": True},
@@ -302,8 +299,7 @@ CHARTS = (
     EvaluationChart(
         "Precision and recall",
         "precision-recall",
-        "Precision and recall",
-        _of(("precision", "recall")),
+        _means(("precision", "recall")),
         px.bar,
         BY_METRIC,
         value="mean (%)",
@@ -312,27 +308,26 @@ CHARTS = (
     EvaluationChart(
         "Precision and recall",
         "answers",
-        "Number of answers",
-        _of(("answers", "reference answers")),
+        _means(("answers", "reference answers")),
         px.bar,
         BY_METRIC,
+        title="Number of answers",
         value="answers per question",
         metrics=("answers", "reference answers"),
     ),
-    EvaluationChart("Ablations", "ablations", "Ablations", _ablations, px.bar, BY_QUESTIONS),
+    EvaluationChart("Ablations", "ablations", _ablations, px.bar, BY_QUESTIONS),
     EvaluationChart(
         "Zero-shot and decoding",
         "variants",
-        "Zero-shot and decoding variants",
         _variants,
         px.bar,
         BY_QUESTIONS,
         "Supervised runs saw questions with several answers in training.",
+        "Zero-shot and decoding variants",
     ),
     EvaluationChart(
         "Retrieval",
         "retrieval",
-        "Retrieval",
         _retrieval,
         px.line,
         {"x": "passages", "y": "value", "color": "run", "line_dash": "measure", "markers": True, "log_x": True},
@@ -343,26 +338,25 @@ CHARTS = (
     EvaluationChart(
         "Grounding",
         "grounded",
-        "Grounded interpretations",
-        _of(GROUNDED),
+        _means(GROUNDED),
         px.bar,
         {"x": "metric", "y": "value", "color": "run"},
+        title="Grounded interpretations",
         value="share (%)",
         metrics=GROUNDED,
     ),
     EvaluationChart(
         "Grounding",
         "judged",
-        "Where interpretations go wrong",
         _judged,
         px.bar,
         {"x": "interpretations", "y": "interpretations of", "color": "judgment", "orientation": "h", "barmode": "stack"},
+        title="Where interpretations go wrong",
         metrics=("interpretations",),
     ),
     EvaluationChart(
         "Grounding",
         "cost",
-        "Calls and time",
         _cost,
         px.bar,
         {
@@ -372,13 +366,13 @@ CHARTS = (
             "orientation": "h",
             "hover_data": ["seconds", "seconds in the model"],
         },
+        title="Calls and time",
         metrics=("calls",),
     ),
     RELIABILITY,
     EvaluationChart(
         "Errors",
         "errors",
-        "Errors",
         _errors,
         px.bar,
         {"x": "count", "y": "run", "color": "error", "orientation": "h"},
@@ -388,13 +382,13 @@ CHARTS = (
     *(
         EvaluationChart(
             "Groups",
-            f"by-{by}",
-            f"{{metric}} by {by}",
-            _groups(by),
+            f"by-{grouping}",
+            _groups(grouping),
             px.bar,
-            {"x": by, "y": "value", "color": "run", "hover_data": ["n"]},
+            {"x": grouping, "y": "value", "color": "run", "hover_data": ["n"]},
+            title=f"{{metric}} by {grouping}",
         )
-        for by in ("ambiguity", "source")
+        for grouping in ("ambiguity", "source")
     ),
 )
 
@@ -406,7 +400,7 @@ def drawable(request: ChartRequest) -> dict[EvaluationChart, pd.DataFrame]:
 
 def draw(chart: EvaluationChart, frame: pd.DataFrame, metric: str) -> None:
     """The chart with its data below."""
-    title, measure = chart.title.format(metric=metric), chart.value or axis(metric)
+    title, measure = (chart.title or chart.menu).format(metric=metric), chart.value or axis(metric)
     st.subheader(title)
     labels = {"value": measure, "stated": "stated probability", "right": "share that was right"}
     chart_figure = drawing.figure(chart.draw, frame, labels=labels, layout=chart.layout, **chart.marks)
@@ -418,5 +412,5 @@ def draw(chart: EvaluationChart, frame: pd.DataFrame, metric: str) -> None:
     data = frame.rename(columns={**labels, "low": "95% interval from", "high": "95% interval to"})
     with st.container(horizontal=True, vertical_alignment="center"):
         csv_button(data, title, f"evaluate.csv.{chart.key}")
-        with st.popover(named("Data", f"of {title}"), icon=":material/table:"):
+        with st.popover(full_label("Data", f"of {title}"), icon=":material/table:"):
             table(data, f"Data of the chart: {title}")

@@ -12,7 +12,7 @@ import streamlit as st
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.metrics.significance.compare import MetricDifference, compare_values, corrected
 from pages.evaluate import judges, source
-from pages.evaluate.data import BESIDE, SCOPES, choose_metric, interval, metrics_of, names
+from pages.evaluate.data import COLUMN_WIDTHS, SCOPES, choose_metric, interval, metrics_of, names
 from pages.evaluate.rows import question
 from pages.session import shared
 from pages.ui import charts as drawing
@@ -33,58 +33,59 @@ def compare(runs: Sequence[StoredEvaluation]) -> None:
         st.info("A comparison needs two stored runs. Choose Start and store to start another one, or to store a run folder.")
         return
     run_names, by_id = names(runs), {r.id: r for r in runs}
-    place, beside = st.columns(BESIDE)
-    with beside:
-        above = st.container()
+    chart_column, side_column = st.columns(COLUMN_WIDTHS)
+    with side_column:
+        pair_choice = st.container()
         metric, scope = choose_metric(runs)
         first, second = default_pair(runs, metric, scope)
-        a = above.selectbox("Run A", list(by_id), list(by_id).index(first), run_names.__getitem__, key="evaluate.a")
-        others = [key for key in by_id if key != a]
+        run_a = pair_choice.selectbox("Run A", list(by_id), list(by_id).index(first), run_names.__getitem__, key="evaluate.a")
+        others = [key for key in by_id if key != run_a]
         start = others.index(second) if second in others else 0
-        b = above.selectbox("Run B", others, start, run_names.__getitem__, key="evaluate.b")
-    common = [m for m in metrics_of([by_id[a]]) if m in by_id[b].scores]
+        run_b = pair_choice.selectbox("Run B", others, start, run_names.__getitem__, key="evaluate.b")
+    common = [m for m in metrics_of([by_id[run_a]]) if m in by_id[run_b].scores]
     if not common:
         st.info("These runs have no metric in common.")
         return
     shared.store().allow("see evaluations")
-    differences = {name: d for name, d in _compared(a, b, tuple(common), scope, source.store()).items() if d.comparison.n}
+    differences = {
+        name: d for name, d in _compared(run_a, run_b, tuple(common), scope, source.store()).items() if d.comparison.n
+    }
     if not differences:
         st.info("These runs have no question in common. Choose two runs on the same question file.")
         return
-    with place:
-        rows = _metrics(dict(sorted(differences.items(), key=lambda one: one[1].holm if one[1].holm is not None else 1.0)))
+    with chart_column:
+        rows = _metrics(dict(sorted(differences.items(), key=lambda item: 1.0 if item[1].holm is None else item[1].holm)))
     table(rows, "Each metric in both runs, with difference, interval and p-value")
     st.caption(
-        f"A: {escape(run_names[a])}. B: {escape(run_names[b])}. {SCOPES[scope].capitalize()}. 95% intervals from a paired bootstrap of "
+        f"A: {escape(run_names[run_a])}. B: {escape(run_names[run_b])}. {SCOPES[scope].capitalize()}. 95% intervals from a paired bootstrap of "
         f"{BOOTSTRAP_SAMPLES:,} samples. p (Holm) is corrected for {sum(d.holm is not None for d in differences.values())} metrics compared at "
         f"once; from {SIGNIFICANT} on a difference is not significant."
     )
     if judges.is_judged(common):
-        judges.draw([by_id[a], by_id[b]], run_names)
-    _questions(a, b, metric if metric in common else common[0], run_names)
+        judges.draw([by_id[run_a], by_id[run_b]], run_names)
+    _questions(run_a, run_b, metric if metric in common else common[0], run_names)
 
 
 @st.cache_data(show_spinner="Comparing", max_entries=64)
 def _compared(a: str, b: str, metrics: tuple[str, ...], scope: str, _runs: SessionStore) -> dict[str, MetricDifference]:
     """A stored run never changes, and no two stores have one of the same id."""
-    values = {m: _runs.evaluations.paired_values(a, b, m, multi=scope == "multi") for m in metrics}
-    return corrected({m: compare_values(*both) for m, both in values.items()})
+    return corrected({m: compare_values(*_runs.evaluations.paired_values(a, b, m, multi=scope == "multi")) for m in metrics})
 
 
 def default_pair(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> tuple[str, str]:
-    """The two that matter: the newest run of the default system, and the best one of another system over the same questions.  Without them the
-    first two.  `runs`: at least two, the newest first."""
+    """The ids of the newest run of the default system, and of the best one of another system over the same questions; else of the first
+    two runs.  `runs`: at least two, the newest first."""
     default = shared.settings().system
-    ours = next((r for r in runs if r.system == default), None)
-    if ours is None:
+    newest = next((r for r in runs if r.system == default), None)
+    if newest is None:
         return runs[0].id, runs[1].id
-    rivals = [r for r in runs if r.system != default and r.questions == ours.questions and r.mean(metric, scope) is not None]
-    best = max(rivals, key=lambda r: r.mean(metric, scope) or 0.0, default=next(r for r in runs if r is not ours))
-    return ours.id, best.id
+    rivals = [r for r in runs if r.system != default and r.questions == newest.questions and r.mean(metric, scope) is not None]
+    best = max(rivals, key=lambda r: r.mean(metric, scope) or 0.0, default=next(r for r in runs if r is not newest))
+    return newest.id, best.id
 
 
 def verdict(d: MetricDifference) -> str:
-    """What may be said of a difference (n > 0), by its corrected p-value."""
+    """The conclusion from a difference (n > 0), by its corrected p-value."""
     if (d.holm or 0.0) >= SIGNIFICANT:
         return NOT_SIGNIFICANT
     return "A is higher" if (d.comparison.difference or 0.0) > 0 else "B is higher"
@@ -92,32 +93,32 @@ def verdict(d: MetricDifference) -> str:
 
 def _metrics(differences: Mapping[str, MetricDifference]) -> list[dict[str, Any]]:
     """The chart; returns the rows of the table below it."""
-    rows, drawn = list[dict[str, Any]](), []
-    for name, d in differences.items():
-        c = d.comparison
-        low, high = c.interval or (None, None)
+    rows, bars = list[dict[str, Any]](), []
+    for name, difference in differences.items():
+        comparison = difference.comparison
+        low, high = comparison.interval or (None, None)
         rows.append(
             {
                 "metric": name,
-                "A": format_score(name, d.a),
-                "B": format_score(name, d.b),
-                "A - B": format_score(name, c.difference, "+"),
+                "A": format_score(name, difference.a),
+                "B": format_score(name, difference.b),
+                "A - B": format_score(name, comparison.difference, "+"),
                 "95% interval": interval(name, low, high, "+"),
-                "verdict": verdict(d),
-                "p (Holm)": f"{d.holm:.4f}" if d.holm is not None else "",
-                "p (permutation)": f"{c.p_value:.4f}" if c.p_value is not None else "",
-                "n": c.n,
+                "verdict": verdict(difference),
+                "p (Holm)": f"{difference.holm:.4f}" if difference.holm is not None else "",
+                "p (permutation)": f"{comparison.p_value:.4f}" if comparison.p_value is not None else "",
+                "n": comparison.n,
             }
         )
-        if is_share(name) and c.difference is not None:
-            ends = {"A - B": c.difference, "low": low, "high": high}
-            said = NOT_SIGNIFICANT if verdict(d) == NOT_SIGNIFICANT else "significant"
-            drawn.append({"metric": name, "difference": said, **{end: scaled(name, value) for end, value in ends.items()}})
+        if is_share(name) and comparison.difference is not None:
+            ends = {"A - B": comparison.difference, "low": low, "high": high}
+            significance = NOT_SIGNIFICANT if verdict(difference) == NOT_SIGNIFICANT else "significant"
+            bars.append({"metric": name, "difference": significance, **{end: scaled(name, x) for end, x in ends.items()}})
     st.subheader("Difference between the means")
-    if drawn:
+    if bars:
         chart_figure = drawing.figure(
             px.bar,
-            pd.DataFrame(drawn),
+            pd.DataFrame(bars),
             x="A - B",
             y="metric",
             color="difference",
@@ -132,9 +133,9 @@ def _metrics(differences: Mapping[str, MetricDifference]) -> list[dict[str, Any]
     return rows
 
 
-def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> None:
+def _questions(run_a: str, run_b: str, metric: str, run_names: Mapping[str, str]) -> None:
     store = source.store()
-    values_a, values_b = store.evaluations.paired_values(a, b, metric)
+    values_a, values_b = store.evaluations.paired_values(run_a, run_b, metric)
     differences = sorted((scaled(metric, x - y) or 0.0 for x, y in zip(values_a, values_b, strict=True)), reverse=True)
     better, worse = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     equal = len(differences) - better - worse
@@ -160,8 +161,8 @@ def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> Non
         chart_figure, "evaluate.chart.question-differences", "Difference of each question. The table below has the largest."
     )
     pages = max(1, -(-len(differences) // PAGE))
-    page = st.pagination(pages, key=f"evaluate.pairs.{a}.{b}.{metric}") if pages > 1 else 1
-    rows = store.evaluations.paired_rows(a, b, metric, PAGE, (page - 1) * PAGE)
+    page = st.pagination(pages, key=f"evaluate.pairs.{run_a}.{run_b}.{metric}") if pages > 1 else 1
+    rows = store.evaluations.paired_rows(run_a, run_b, metric, PAGE, (page - 1) * PAGE)
     table(
         [
             {
@@ -177,11 +178,11 @@ def _questions(a: str, b: str, metric: str, run_names: Mapping[str, str]) -> Non
         f"Questions by the size of their difference in {metric}",
     )
     labels = {r.question_id: f"{format_score(metric, r.difference, '+')}  {short(r.question, 90)}" for r in rows}
-    chosen = st.selectbox(
+    question_id = st.selectbox(
         "Show a question", list(labels), index=None, format_func=lambda key: labels.get(key, str(key)), key="evaluate.pair"
     )
-    if chosen in labels:
-        for place, run, letter in zip(st.columns(2), (a, b), "AB", strict=True):
-            with place:
+    if question_id in labels:
+        for column, run, letter in zip(st.columns(2), (run_a, run_b), "AB", strict=True):
+            with column:
                 st.subheader(f"{letter}: {escape(run_names[run])}")
-            question(place.container(border=True), run, str(chosen), f"pair.{letter}.{run}", narrow=True)
+                question(run, str(question_id))

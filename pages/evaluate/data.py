@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import streamlit as st
@@ -11,7 +12,7 @@ from storage.records.results import StoredEvaluation
 
 VIEWS = ("All runs", "Two runs", "One run", "Start and store")
 SCOPES = {"all": "all questions", "multi": "ambiguous questions (multi)"}
-BESIDE = (3, 1)  # widths of a chart and of its selectors
+COLUMN_WIDTHS = (3, 1)  # of a chart and of its selectors
 
 
 def choose_metric(runs: Sequence[StoredEvaluation]) -> tuple[str, str]:
@@ -22,12 +23,12 @@ def choose_metric(runs: Sequence[StoredEvaluation]) -> tuple[str, str]:
 
 
 def names(runs: Sequence[StoredEvaluation]) -> dict[str, str]:
-    """Run id -> a name for people, another one for each: its label or system, the question file where they differ, a number of the id."""
+    """Run id -> a distinct name for people: its label or system, the question file where they differ, part of the id where needed."""
     short = {run.id: run.label or run.system for run in runs}
     if len({run.questions for run in runs}) > 1:
         short = {run.id: f"{short[run.id]} · {run.questions}" for run in runs}
-    taken = list(short.values())
-    return {key: name if taken.count(name) == 1 else f"{name} #{key[:4]}" for key, name in short.items()}
+    counts = Counter(short.values())
+    return {key: name if counts[name] == 1 else f"{name} #{key[:4]}" for key, name in short.items()}
 
 
 def metrics_of(runs: Sequence[StoredEvaluation]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The evaluate page's runs: filters in the sidebar, the leaderboard, and what may be done with one run."""
+"""The evaluate page's runs: filters in the sidebar, the leaderboard, and the details of one run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def filters() -> EvaluationFilter:
         )
         systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
         # shipped runs are over several files, whose figures cannot be compared: the page opens on the first
-        shipped = source.chosen() == source.SHIPPED
+        shipped = source.current() == source.SHIPPED
         questions = st.multiselect(
             "Question files",
             choices["questions"],
@@ -47,22 +47,22 @@ def filters() -> EvaluationFilter:
 
 
 def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
-    """The runs, the best first; below them those without the metric, and those of systems that are a mechanism only, which have no place."""
+    """The runs, the best first; below them, without a rank, those without the metric and those of systems that only show a mechanism."""
     run_names = names(runs)
-    listed = sorted(runs, key=lambda r: (not _ranked(r, metric, scope), -(r.mean(metric, scope) or 0.0)))
+    by_rank = sorted(runs, key=lambda r: (not _is_ranked(r, metric, scope), -(r.mean(metric, scope) or 0.0)))
     rows = [
-        _row(place if _ranked(run, metric, scope) else None, run, run_names[run.id], metric, scope)
-        for place, run in enumerate(listed, 1)
+        _row(rank if _is_ranked(run, metric, scope) else None, run, run_names[run.id], metric, scope)
+        for rank, run in enumerate(by_rank, 1)
     ]
-    places = "%.1f" if is_share(metric) else "%.2f"
-    # columns that say nothing would push the others out of sight
-    empty = [name for name, of in (("system", "run"), ("note", "")) if all(row[name] == row.get(of, "") for row in rows)]
+    number_format = "%.1f" if is_share(metric) else "%.2f"
+    # columns that say nothing new would push the others out of sight
+    empty = [name for name, twin in (("system", "run"), ("note", "")) if all(row[name] == row.get(twin, "") for row in rows)]
     table(
         [{name: value for name, value in row.items() if name not in empty} for row in rows],
         f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
         key="evaluate.leaderboard",
         columns={
-            metric: st.column_config.NumberColumn(format=places, help=f"Mean over {SCOPES[scope]}"),
+            metric: st.column_config.NumberColumn(format=number_format, help=f"Mean over {SCOPES[scope]}"),
             "s per question": st.column_config.NumberColumn(format="%.2f", help="Median seconds per question"),
             "p95 (s)": st.column_config.NumberColumn(format="%.2f", help="Seconds: 95% of the questions took less"),
             "memory (MB)": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process, in MB"),
@@ -72,15 +72,15 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
     csv_button(rows, "runs", "evaluate.csv.runs")
 
 
-def _ranked(run: StoredEvaluation, metric: str, scope: str) -> bool:
-    only = entry_of(run.system).mechanism_only and is_bundled(run.checkpoint)
-    return not only and run.mean(metric, scope) is not None
+def _is_ranked(run: StoredEvaluation, metric: str, scope: str) -> bool:
+    mechanism_only = entry_of(run.system).mechanism_only and is_bundled(run.checkpoint)
+    return not mechanism_only and run.mean(metric, scope) is not None
 
 
-def _row(place: int | None, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
+def _row(rank: int | None, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:
     score = run.scores.get(metric, {}).get(scope)
     return {
-        "#": place,
+        "#": rank,
         "run": name,
         "system": run.system,
         "note": remark(run.system, run.checkpoint),
@@ -119,11 +119,11 @@ def _delete(key: str, name: str) -> None:
     say(f"The run {name} was deleted from the database. Its run folder is kept.")
 
 
-MADE_ON = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
+ENVIRONMENT = ("gpu", "driver", "cuda", "python", "torch", "transformers", "faiss")
 
 
-def about(run: StoredEvaluation, name: str) -> None:
-    """Everything a run was made with, and its name."""
+def details(run: StoredEvaluation, name: str) -> None:
+    """The provenance and the means of a run, with buttons to rename and delete it."""
     report = source.store().evaluations.evaluation_report(run.id)
     provenance = report.get("provenance", {})
     facts = {
@@ -135,18 +135,18 @@ def about(run: StoredEvaluation, name: str) -> None:
         "commit": f"{run.commit[:12] or 'unknown'}{' with changes' if provenance.get('changed_since_commit') else ''}",
         "seed": run.seed,
         "seconds (median, p95)": f"{_seconds(run.seconds_median)}, {_seconds(run.seconds_p95)}",
-        "made on": ", ".join(f"{n} {provenance[n]}" for n in MADE_ON if provenance.get(n)) or "unknown",
+        "made on": ", ".join(f"{n} {provenance[n]}" for n in ENVIRONMENT if provenance.get(n)) or "unknown",
         "peak memory": f"{run.peak_memory_mb:,.0f} MB" if run.peak_memory_mb else "unknown",
         "parameters": f"{run.parameters:,}" if run.parameters else "unknown",
         "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",
         "tags": ", ".join(f"{k}={v}" for k, v in run.tags.items()) or "none",
     }
-    for trouble in failed_calls(report.get("summary") or {}):
-        st.warning(escape(trouble), icon=":material/warning:")
-    left, right = st.columns(2)
-    with left:
+    for problem in failed_calls(report.get("summary") or {}):
+        st.warning(escape(problem), icon=":material/warning:")
+    facts_column, means_column = st.columns(2)
+    with facts_column:
         table({"fact": list(facts), "value": [str(v) for v in facts.values()]}, "Facts about the run", height="content")
-    with right:
+    with means_column:
         means = [
             {
                 "metric": metric,
@@ -159,7 +159,7 @@ def about(run: StoredEvaluation, name: str) -> None:
     judges.draw([run], {run.id: name})
     with st.expander("System settings"):
         st.json(provenance.get("settings", {}))
-    if source.chosen() == source.SHIPPED or not shared.store().may("change evaluations"):
+    if source.current() == source.SHIPPED or not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Run name", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)

@@ -1,4 +1,4 @@
-"""Evaluate: run systems over question files, compare them with intervals, and look into what differs."""
+"""Evaluate: run systems over question files, compare them with intervals, and inspect differences question by question."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.evaluate import charts, compare, judges, leaderboard, rows, source, start_form
-from pages.evaluate.data import BESIDE, VIEWS, choose_metric, names
+from pages.evaluate.data import COLUMN_WIDTHS, VIEWS, choose_metric, names
 from pages.session import shared
 from storage.records.results import StoredEvaluation
 
@@ -17,12 +17,12 @@ MAX_DRAWN = 8  # runs in a chart at the start
 def all_runs(runs: Sequence[StoredEvaluation], total: int) -> None:
     """A chart with its selectors beside it, and the runs below."""
     run_names = names(runs)
-    place, beside = st.columns(BESIDE)
-    with beside:
-        above = st.container()
+    chart_column, side_column = st.columns(COLUMN_WIDTHS)
+    with side_column:
+        chart_choice = st.container()
         metric, scope = choose_metric(runs)
         by_rank = sorted(runs, key=lambda r: -(mean if (mean := r.mean(metric, scope)) is not None else -1.0))
-        selected = st.multiselect(
+        ids = st.multiselect(
             "Runs in the chart",
             [r.id for r in by_rank],
             default=[r.id for r in by_rank[:MAX_DRAWN]],
@@ -30,36 +30,36 @@ def all_runs(runs: Sequence[StoredEvaluation], total: int) -> None:
             key="evaluate.drawn",
             max_selections=20,
         )
-    chosen = [r for r in by_rank if r.id in set(selected)]
-    frames = charts.drawable(charts.ChartRequest(runs, chosen, run_names, metric, scope, source.store())) if chosen else {}
-    shown = {metric}
-    with place:
+    selected = [r for r in by_rank if r.id in set(ids)]
+    request = charts.ChartRequest(runs, selected, run_names, metric, scope, source.store())
+    frames = charts.drawable(request) if selected else {}
+    metrics = {metric}
+    with chart_column:
         if frames:
-            view = above.selectbox("Chart", list(dict.fromkeys(chart.menu for chart in frames)), key="evaluate.kind")
-            drawn = {chart: frame for chart, frame in frames.items() if chart.menu == view}
-            shown |= {metric for chart in drawn for metric in chart.metrics}
-            for chart, frame in drawn.items():
-                charts.draw(chart, frame, metric)
+            menu = chart_choice.selectbox("Chart", list(dict.fromkeys(chart.menu for chart in frames)), key="evaluate.kind")
+            for chart, frame in frames.items():
+                if chart.menu == menu:
+                    metrics.update(chart.metrics)
+                    charts.draw(chart, frame, metric)
         else:
-            st.info("These runs have nothing to draw for this metric." if chosen else "Choose at least one run.")
+            st.info("These runs have nothing to draw for this metric." if selected else "Choose at least one run.")
     leaderboard.leaderboard(runs, metric, scope)
-    if judges.is_judged(shown):
-        judges.draw(chosen, run_names)
+    if judges.is_judged(metrics):
+        judges.draw(selected, run_names)
     if total > len(runs):
         st.caption(f"Showing the newest {len(runs)} of {total:,} runs. Use the filters in the sidebar to find others.")
     st.caption("Runs on different question files or corpora cannot be compared. Filter by question file first.")
 
 
-def one(runs: Sequence[StoredEvaluation]) -> None:
-    run_names = names(runs)
-    chosen = st.selectbox("Run", [r.id for r in runs], format_func=lambda key: run_names.get(key, key), key="evaluate.one")
-    run = next((r for r in runs if r.id == chosen), None)
-    if run is None:
+def one_run(runs: Sequence[StoredEvaluation]) -> None:
+    run_names, by_id = names(runs), {r.id: r for r in runs}
+    run_id = st.selectbox("Run", list(by_id), format_func=lambda key: run_names.get(key, key), key="evaluate.one")
+    if (run := by_id.get(run_id)) is None:
         return
     request = charts.ChartRequest([run], [run], run_names, "F1 answer", "all", source.store())
     if len(frame := charts.RELIABILITY.frame(request)):
         charts.draw(charts.RELIABILITY, frame, request.metric)
-    leaderboard.about(run, run_names[run.id])
+    leaderboard.details(run, run_names[run.id])
     st.subheader("Questions")
     rows.draw_rows(run)
 
@@ -79,32 +79,32 @@ def main() -> None:
     st.header("Evaluate")
     start_form.watch()
     source.choose()
-    where = leaderboard.filters()
-    store = source.store()
-    total, runs = store.evaluations.count_evaluations(where), store.evaluations.evaluations(leaderboard.MAX_RUNS, filters=where)
+    filters = leaderboard.filters()
+    evaluations = source.store().evaluations
+    total, runs = evaluations.count_evaluations(filters), evaluations.evaluations(leaderboard.MAX_RUNS, filters=filters)
     view = st.segmented_control(
         "View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed"
     )
     if view == "Start and store":
         start()
     elif not runs:
-        if store.evaluations.count_evaluations():
+        if evaluations.count_evaluations():
             st.info("No stored run matches the filters in the sidebar.")
         else:
             st.info(
                 "No run is stored yet. Choose Start and store to start one, or to store a run folder made on the command line.",
                 icon=":material/bar_chart_off:",
             )
-            if source.hidden():
+            if source.is_hidden():
                 st.button("Show the example runs", key="evaluate.show", on_click=source.show, icon=":material/visibility:")
     else:
         if view == "Two runs":
             compare.compare(runs)
         elif view == "One run":
-            one(runs)
+            one_run(runs)
         else:
             all_runs(runs, total)
-        source.about()
+        source.describe()
 
 
 main()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import AmbiscopeError
 from pages.evaluate import source
 from pages.evaluate.charts import BUCKETS
-from pages.explore.trace import TraceView
+from pages.explore.trace import draw_trace
 from pages.session import shared
 from pages.ui.formatting import format_score, percent, seconds
 from pages.ui.markup import escape, short
@@ -28,7 +25,7 @@ ORDERS: dict[Order, str] = {
 
 
 def draw_rows(run: StoredEvaluation) -> None:
-    """A page of a run's questions; a chosen one is shown whole below."""
+    """A page of a run's questions; a chosen one is shown in full below."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = st.selectbox("Order", list(ORDERS), format_func=lambda o: ORDERS[o], key=f"evaluate.order.{run.id}", width=220)
         bucket = st.selectbox(
@@ -39,14 +36,14 @@ def draw_rows(run: StoredEvaluation) -> None:
             width=280,
         )
         failed = st.checkbox("Failed questions only", key=f"evaluate.failed.{run.id}")
-    store, only = source.store(), True if failed else None
-    total = store.evaluations.count_evaluation_rows(run.id, bucket=bucket, failed=only)
+    evaluations, only_failed = source.store().evaluations, True if failed else None
+    total = evaluations.count_evaluation_rows(run.id, bucket=bucket, failed=only_failed)
     if not total:
         st.info("No question of this run matches." if run.n else "This run was stored without its questions.")
         return
     pages = -(-total // PAGE)
     page = st.pagination(pages, key=f"evaluate.page.{run.id}.{order}.{bucket}.{failed}") if pages > 1 else 1
-    questions = store.evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only)
+    questions = evaluations.evaluation_rows(run.id, PAGE, (page - 1) * PAGE, order=order, bucket=bucket, failed=only_failed)
     rows = [
         {
             "question": r.question,
@@ -59,34 +56,29 @@ def draw_rows(run: StoredEvaluation) -> None:
         }
         for r in questions
     ]
-    shown = f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(questions)} of {total:,}"
+    caption = f"Questions {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(questions)} of {total:,}"
     columns = {
         "seconds": st.column_config.NumberColumn(format="%.2f"),
         "question": st.column_config.TextColumn(width="large"),
     }
-    table(rows, shown, columns=columns)
-    st.caption(shown)
-    chosen = st.selectbox(
+    table(rows, caption, columns=columns)
+    st.caption(caption)
+    texts = {r.question_id: short(r.question, 100) for r in questions}
+    question_id = st.selectbox(
         "Show a question",
-        [r.question_id for r in questions],
+        list(texts),
         index=None,
-        format_func=_labels(questions),
+        format_func=lambda key: texts.get(key, str(key)),
         key=f"evaluate.question.{run.id}",
     )
-    if chosen:
-        question(st.container(border=True), run.id, str(chosen), f"one.{run.id}", narrow=False)
+    if question_id:
+        question(run.id, str(question_id))
 
 
-def _labels(questions: Sequence[EvaluationRow]) -> Callable[[object], str]:
-    texts = {r.question_id: r.question for r in questions}
-    return lambda key: short(texts.get(str(key), str(key)), 100)
-
-
-def question(place: DeltaGenerator, run_id: str, question_id: str, prefix: str, *, narrow: bool) -> None:
-    """One question of a run: what was wanted, what was said, and how it came about where the run kept traces."""
-    store = source.store()
-    row = store.evaluations.evaluation_row(run_id, question_id)
-    with place:
+def question(run_id: str, question_id: str) -> None:
+    """One question of a run: references, answers, metrics, and its trace where the run kept one."""
+    row = source.store().evaluations.evaluation_row(run_id, question_id)
+    with st.container(border=True):
         st.markdown(f"**{escape(row.question)}**")
         for number, pairs in enumerate(row.body.get("references") or [], 1):
             answers = "; ".join(" / ".join(map(str, aliases)) for aliases in pairs)
@@ -129,7 +121,4 @@ def _trace(run_id: str, question_id: str) -> None:
             "This run has no traces. To see each step, evaluate with --traces, or turn on Save traces under Start and store."
         )
         return
-    view = TraceView(st.container(gap="xxsmall"), prediction.question.text, prediction.system.name)
-    for event in prediction.events:
-        view.add(event)
-    view.close()
+    draw_trace(prediction)

@@ -1,4 +1,4 @@
-"""Which runs the page is about: those of this installation, or those that come with Ambiscope, which lie in a database of their own."""
+"""The runs that the page is about: those of this installation, or the example runs, which are in a separate database."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from storage.access.visitors import Visitor
 from storage.shipped import beside, runs
 from storage.store import SessionStore
 
-OWN, SHIPPED = "My runs", "Example runs"  # narrow enough for the sidebar
+MINE, SHIPPED = "My runs", "Example runs"  # narrow enough for the sidebar
 KEY, NOW = "evaluate.source", "evaluate.source.now"
 PREFERENCE, HIDDEN = "shipped runs", "hidden"
 KIND = "shipped"
-SHORT_SECONDS = 2.0  # the page waits this long before it shows how far the loading is
+SHORT_SECONDS = 2.0  # the page waits this long before it shows the progress of loading
 
 
 def _load(file: Path) -> jobs.BackgroundJob:
-    """Unpacks the shipped runs into `file`, which is there when all of them are."""
+    """Unpacks the shipped runs into `file`, which exists once all of them are stored."""
 
     def work(job: jobs.BackgroundJob) -> None:
         def progress(done: int, total: int) -> None:
@@ -48,37 +48,37 @@ def _shipped() -> SessionStore:
     return SessionStore(shared.beside(_file()), lambda: Visitor("reader"))
 
 
-def chosen() -> str:
-    """What the last drawing was about."""
-    return str(st.session_state.get(NOW) or OWN)
+def current() -> str:
+    """MINE or SHIPPED: the source at the last drawing."""
+    return str(st.session_state.get(NOW) or MINE)
 
 
 def store() -> SessionStore:
-    return _shipped() if chosen() == SHIPPED else shared.store()
+    return _shipped() if current() == SHIPPED else shared.store()
 
 
 def trace(run_id: str, question_id: str) -> Prediction | None:
-    """How a run answered a question; None where it kept no trace.  Raises FormatError."""
-    if chosen() == SHIPPED:
+    """A run's prediction for a question with its events; None where it kept no trace.  Raises FormatError."""
+    if current() == SHIPPED:
         run = next(r for r in _shipped().evaluations.evaluations(runs.about().runs) if r.id == run_id)
         return runs.trace(run.system, run.questions, question_id)
     body = shared.store().evaluations.find_evaluation_trace(run_id, question_id)
     return None if body is None else prediction_from_json(body)
 
 
-def hidden() -> bool:
-    return shared.preferred(PREFERENCE) == HIDDEN
+def is_hidden() -> bool:
+    return shared.preference(PREFERENCE) == HIDDEN
 
 
 @action("see evaluations")
 def hide() -> None:
-    shared.prefer(PREFERENCE, HIDDEN)
-    st.session_state[KEY] = OWN
+    shared.set_preference(PREFERENCE, HIDDEN)
+    st.session_state[KEY] = MINE
 
 
 @action("see evaluations")
 def show() -> None:
-    shared.prefer(PREFERENCE, "shown")
+    shared.set_preference(PREFERENCE, "shown")
     st.session_state[KEY] = SHIPPED
 
 
@@ -86,26 +86,26 @@ def show() -> None:
 def adopt() -> None:
     """Callback: the shipped runs become runs of this installation, like any other."""
     count = runs.load(shared.servers_store())
-    st.session_state[KEY] = OWN
+    st.session_state[KEY] = MINE
     say(f"{count} example runs were copied to the runs of this installation.")
 
 
 def choose() -> None:
-    """Draws the choice in the sidebar; without own runs the shipped ones are chosen.  While they are loaded the page is about own ones."""
+    """Draws the choice in the sidebar; where the installation has no runs, the shipped ones are chosen, once they are loaded."""
     source = SHIPPED
-    if hidden() or not runs.ARCHIVE.is_file():
-        source = OWN
+    if is_hidden() or not runs.ARCHIVE.is_file():
+        source = MINE
     elif shared.store().evaluations.count_evaluations():
-        st.session_state.setdefault(KEY, OWN)
-        source = str(st.sidebar.segmented_control("Runs", [OWN, SHIPPED], key=KEY, required=True, persist_state="session"))
-    st.session_state[NOW] = SHIPPED if source == SHIPPED and _there() else OWN
+        st.session_state.setdefault(KEY, MINE)
+        source = str(st.sidebar.segmented_control("Runs", [MINE, SHIPPED], key=KEY, required=True, persist_state="session"))
+    st.session_state[NOW] = SHIPPED if source == SHIPPED and _is_loaded() else MINE
 
 
-def _there() -> bool:
-    """False: they are being loaded, or cannot be, and the page says so."""
+def _is_loaded() -> bool:
+    """Loads the shipped runs at the first visit.  False while they are loading, or where they cannot be loaded; the page shows it."""
     if _file().is_file():
         return True
-    loading = jobs.jobs_of(KIND)  # not begun as an action: any visitor's first look at the page loads them
+    loading = jobs.jobs_of(KIND)  # not started as an action: the first visit of anybody loads them
     if (job := loading.get("runs")) is None:
         job = loading["runs"] = _load(_file()).start()
         job.wait(SHORT_SECONDS)
@@ -113,12 +113,12 @@ def _there() -> bool:
         jobs.watch(KIND)
         return False
     loading.pop("runs", None)
-    return not jobs.ended(job) and _file().is_file()
+    return not jobs.show_failure(job) and _file().is_file()
 
 
-def about() -> None:
-    """What the shipped runs are, where they are chosen."""
-    if chosen() != SHIPPED:
+def describe() -> None:
+    """The origin of the shipped runs, where they are chosen."""
+    if current() != SHIPPED:
         return
     archive = runs.about()
     extent = f"the first {archive.limit} questions of each file" if archive.limit else "full question files"

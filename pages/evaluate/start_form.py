@@ -27,7 +27,7 @@ from pages.jobs import background as jobs
 from pages.session import shared
 from pages.session.actions import action, say
 from pages.ui.formatting import duration
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.results.run_folders import ImportedRun, import_run
 from storage.store import Store
 
@@ -40,7 +40,7 @@ KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
 
 
 def question_files() -> dict[str, Path]:
-    """What can be asked: the starter's questions, downloaded data sets, uploaded files."""
+    """By name: the starter's questions, downloaded data sets, uploaded files."""
     settings = shared.settings()
     files = {"Starter questions": settings.starter_dir / "questions.json"}
     for name in DATASETS:
@@ -49,6 +49,13 @@ def question_files() -> dict[str, Path]:
     if uploaded.is_dir():
         files |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
     return {name: path for name, path in files.items() if path.is_file()}
+
+
+def question_file(name: str) -> Path:
+    """One of `question_files`.  Raises InputError where it no longer exists."""
+    if (path := question_files().get(name)) is None:
+        raise InputError("this question file no longer exists; choose another one")
+    return path
 
 
 # ---------------------------------------------------------------- starting
@@ -62,8 +69,8 @@ def form() -> None:
         st.info("There is no question file. Upload one below, or run: python -m core download ambignq-light")
         return
     with st.form("evaluate.start", border=True):
-        left, middle, right = st.columns(3)
-        with left:
+        inputs, numbers, labels = st.columns(3)
+        with inputs:
             st.selectbox("System", systems, key="evaluate.new.system")
             st.selectbox("Questions", list(files), key="evaluate.new.questions")
             _layout("File layout", "evaluate.new.layout")
@@ -75,11 +82,11 @@ def form() -> None:
                 key="evaluate.new.corpus",
                 help="Not used when every question has its own passages.",
             )
-        with middle:
+        with numbers:
             st.number_input("Maximum questions (0 = all)", min_value=0, value=0, key="evaluate.new.limit")
-            st.number_input("Passages to read", min_value=1, max_value=200, value=_usual(), key="evaluate.new.top_k")
+            st.number_input("Passages to read", min_value=1, max_value=200, value=_default_top_k(), key="evaluate.new.top_k")
             st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
-        with right:
+        with labels:
             st.text_input("Run name", key="evaluate.new.label", max_chars=120)
             st.selectbox("Grounding judge", ["automatic", *CHOICES], format_func=str.capitalize, key="evaluate.new.judge")
             st.text_input("Tags", key="evaluate.new.tags", max_chars=300, placeholder="training questions=100, ablation=none")
@@ -104,31 +111,24 @@ def _layout(label: str, key: str) -> None:
     )
 
 
-def _usual() -> int:
+def _default_top_k() -> int:
     return min(shared.settings().top_k, 200)
-
-
-def _changed(k: int) -> int | None:
-    """None where the number was left as it is: then the system's own default counts, and a small corpus is read whole."""
-    return None if k == _usual() else k
 
 
 @action("run evaluations")
 def _start() -> None:
     state = st.session_state
-    path = question_files().get(str(state["evaluate.new.questions"]))
-    if path is None:
-        raise InputError("this question file no longer exists; choose another one")
+    path = question_file(str(state["evaluate.new.questions"]))
     layout = state["evaluate.new.layout"]
-    load(path, layout)  # what is wrong in it is said now, with its line
-    judge = str(state["evaluate.new.judge"])
+    load(path, layout)  # an error in it is reported now, with its line
+    judge, top_k = str(state["evaluate.new.judge"]), int(state["evaluate.new.top_k"])
     plan = EvaluationPlan(
         questions=str(path),
         layout=layout,
         system=str(state["evaluate.new.system"]),
         corpus=state["evaluate.new.corpus"],
         limit=int(state["evaluate.new.limit"]) or None,
-        top_k=_changed(int(state["evaluate.new.top_k"])),
+        top_k=None if top_k == _default_top_k() else top_k,  # unchanged: the system's own default, at most the whole corpus
         clarify=bool(state["evaluate.new.clarify"]),
         check_coverage=bool(state["evaluate.new.check_coverage"]),
         judge=judge if judge in CHOICES else None,
@@ -140,21 +140,21 @@ def _start() -> None:
 
 
 def tags(text: str) -> dict[str, object]:
-    """ "a=1, b=x" as facts; numbers and true or false as such.  Raises InputError.
+    """ "a=1, b=x" as a dict; numbers and true or false are converted.  Raises InputError.
 
     >>> tags("training questions=100, zero-shot=true, ablation=none")
     {'training questions': 100.0, 'zero-shot': True, 'ablation': 'none'}
     """
-    facts: dict[str, object] = {}
+    values: dict[str, object] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (x.strip() for x in part.partition("="))
         if not equals or not name or not value:
             raise InputError(f"the tag '{part[:60]}' has no value; write name=value, separated by commas")
         try:
-            facts[name] = float(value)
+            values[name] = float(value)
         except ValueError:
-            facts[name] = {"true": True, "false": False}.get(value.lower(), value)
-    return facts
+            values[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return values
 
 
 def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
@@ -176,18 +176,18 @@ def run_and_store(
     progress: Callable[[int, int], None],
     label: str = "",
 ) -> tuple[ImportedRun, Sequence[str]]:
-    """In a background job: the stored run, and what went wrong in it.  `progress`: as `run_plan`'s.
+    """In a background job: the stored run, and its problems.  `progress`: as `run_plan`'s.
 
     Raises AmbiscopeError, CancelledError.
     """
 
-    def watched(done: int, total: int) -> None:
+    def progress_or_stop(done: int, total: int) -> None:
         progress(done, total)
         if done < total:
             job.stop_if_asked()
 
     try:
-        report = run_plan(plan, engine, folder, progress=watched, cancelled=lambda: job.stopping)
+        report = run_plan(plan, engine, folder, progress=progress_or_stop, cancelled=lambda: job.stopping)
     except CancelledError:
         raise CancelledError(job.stopped) from None
     report.demand()
@@ -196,7 +196,7 @@ def run_and_store(
 
 
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
-    """Raises InputError where this folder is being worked on, NotAllowedError.  The run can be stopped, and goes on later where it stopped."""
+    """Starts or resumes a run.  Raises InputError where a run in this folder is going on, NotAllowedError."""
     shared.store().allow("run evaluations")
     engine, store = shared.engine(), shared.servers_store()
     stopped = "the evaluation was stopped; its answers are kept, and you can resume it"
@@ -207,7 +207,7 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 
         return run_and_store(job, plan, engine, store, folder, progress, label)
 
-    job = jobs.BackgroundJob(work, label or folder.name, "loading the model and the questions", stopped, about=(plan, label))
+    job = jobs.BackgroundJob(work, label or folder.name, "loading the model and the questions", stopped, subject=(plan, label))
     jobs.begin("evaluations", folder.name, job)
 
 
@@ -215,11 +215,11 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 
 
 def watch() -> None:
-    """Running evaluations with a button to stop each, and what became of those that ended."""
-    if jobs.going("evaluations"):
+    """Running evaluations with a button to stop each, and reports on those that ended."""
+    if jobs.running("evaluations"):
         jobs.watch("evaluations")
     for name, job in [(n, j) for n, j in jobs.jobs_of("evaluations").items() if j.done]:
-        if not jobs.ended(job):
+        if not jobs.show_failure(job):
             run, problems = job.result
             st.success(
                 f"{escape(job.title)} is stored: {listed(run.n, 'question')} in {duration(job.seconds)}.",
@@ -230,7 +230,7 @@ def watch() -> None:
         with st.container(horizontal=True):
             if job.error is not None and shared.store().may("run evaluations"):
                 st.button(
-                    named("Resume", job.title),
+                    full_label("Resume", job.title),
                     key=f"evaluate.again.{name}",
                     on_click=_resume,
                     args=(name,),
@@ -243,7 +243,7 @@ def watch() -> None:
 def _resume(name: str) -> None:
     folder = shared.settings().runs_dir / name
     if (job := jobs.jobs_of("evaluations").get(name)) is not None:
-        begin(job.about[0], folder, job.about[1])
+        begin(job.subject[0], folder, job.subject[1])
         return
     state = next((s for s in run_states(folder.parent) if s.name == name), None)
     begin(EvaluationPlan.from_json(state.about if state else {}), folder)
@@ -260,8 +260,8 @@ def _store_folder(path: Path) -> None:
 
 
 def folders() -> None:
-    """Run folders of the command line under AMBISCOPE_HOME: to store, or to go on with."""
-    running = jobs.going("evaluations")
+    """Run folders of the command line under AMBISCOPE_HOME: to store, or to resume."""
+    running = jobs.running("evaluations")
     states = [s for s in run_states(shared.settings().runs_dir) if s.name not in running]
     if not states:
         st.caption("There are no run folders. `python -m core evaluate --out FOLDER` creates one.")
@@ -271,7 +271,7 @@ def folders() -> None:
             st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
             if state.finished is not None:
                 st.button(
-                    named("Store", state.name),
+                    full_label("Store", state.name),
                     key=f"evaluate.store.{state.name}",
                     on_click=_store_folder,
                     args=(state.path,),
@@ -279,7 +279,7 @@ def folders() -> None:
                 )
             else:
                 st.button(
-                    named("Resume", state.name),
+                    full_label("Resume", state.name),
                     key=f"evaluate.resume.{state.name}",
                     on_click=_resume,
                     args=(state.name,),
@@ -290,11 +290,10 @@ def folders() -> None:
 
 
 def _described(state: RunState) -> str:
-    of = f" of {state.total:,}" if state.total else ""
     system = state.about.get("system") or "a run"
     if state.finished is not None:
         return f"{system}, finished {state.finished.astimezone():%Y-%m-%d %H:%M}"
-    return f"{system}, stopped after {state.rows:,}{of} questions"
+    return f"{system}, stopped after {state.rows:,}{f' of {state.total:,}' if state.total else ''} questions"
 
 
 def upload() -> None:
@@ -321,7 +320,7 @@ def _keep() -> None:
         draft.mkdir(parents=True)
         (draft / name).write_bytes(file.getbuffer())
         count = len(load(draft / name, st.session_state.get("evaluate.upload.layout")))
-        target = _own_place(draft / name, home / "questions")
+        target = _target(draft / name, home / "questions")
         target.parent.mkdir(parents=True, exist_ok=True)
         (draft / name).replace(target)
         say(f"{target.name}: {listed(count, 'question')} saved.")
@@ -331,11 +330,11 @@ def _keep() -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _own_place(file: Path, folder: Path) -> Path:
-    """Where to keep it: under its name, or with a part of its digest where another file has that name.  Runs name their file and go on
-    with it, so none is replaced by another one."""
+def _target(file: Path, folder: Path) -> Path:
+    """The path for an upload: its name, with part of its digest where another file has that name.  Files are never replaced, as a run
+    that is resumed reads its file again."""
     body, target = file.read_bytes(), folder / file.name
     if not target.is_file() or target.read_bytes() == body:
         return target
-    stem, dot, kinds = file.name.partition(".")
-    return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{kinds}"
+    stem, dot, suffixes = file.name.partition(".")
+    return folder / f"{stem}-{hashlib.sha256(body).hexdigest()[:8]}{dot}{suffixes}"

@@ -1,4 +1,4 @@
-"""Asking on from an answer set: without the answers labelled wrong, with those added; one meaning alone; or none of these."""
+"""Asking again from an answer set: without the answers labelled wrong, with those added; one meaning alone; or none of these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.explore.options import MAX_PASSAGES, made_with
 from pages.explore.runner import Plan
 from pages.session import shared
 from pages.session.actions import action, reported
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.records.results import Judgment
 
 MAX_CHARS = 200
@@ -23,7 +23,7 @@ MAX_CHARS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Corrections:
-    """Of one prediction: positions that this person labelled wrong, and the answers that they added."""
+    """Of one prediction: positions that the user labelled wrong, and the answers that they added."""
 
     struck: frozenset[int] = frozenset()
     added: tuple[str, ...] = ()
@@ -31,22 +31,20 @@ class Corrections:
 
 def corrections_of(prefix: str, judged: Mapping[int, Sequence[Judgment]]) -> Corrections:
     """`judged`: the labels of the stored prediction, by position."""
-    mine = shared.annotator()
-    struck = (p for p, all_of in judged.items() if any(j.annotator == mine and j.verdict == "wrong" for j in all_of))
+    struck = (p for p, judgments in judged.items() if (mine := labels.mine(judgments)) and mine.verdict == "wrong")
     return Corrections(frozenset(struck), tuple(st.session_state.get(f"{prefix}.added", ())))
 
 
 def corrected(question: t.Question, answers: tuple[t.Answer, ...], corrections: Corrections) -> t.Question:
-    """The question to run on with: pinned are the answers before the first struck one, and every added one; banned the struck ones.
+    """The question to continue with: pinned are the answers before the first struck one, and every added one; banned the struck ones.
 
-    What a person had pinned or banned before stays so, unless they now say otherwise.
+    Answers pinned or banned before stay so, unless these corrections say otherwise.
     """
     struck, first = corrections.struck, min(corrections.struck, default=len(answers))
-    kept = [a.text for i, a in enumerate(answers) if i not in struck and (i < first or a.pinned)]
-    pinned = {answer_key(p): p for p in reversed([*kept, *corrections.added])}
-    banned = [
-        b for b in dict.fromkeys([*question.banned, *(answers[p].text for p in sorted(struck))]) if answer_key(b) not in pinned
-    ]
+    unstruck = [a.text for i, a in enumerate(answers) if i not in struck and (i < first or a.pinned)]
+    pinned = {answer_key(p): p for p in reversed([*unstruck, *corrections.added])}
+    candidates = dict.fromkeys([*question.banned, *(answers[p].text for p in sorted(struck))])
+    banned = [text for text in candidates if answer_key(text) not in pinned]
     added = tuple(dict.fromkeys([*question.added, *corrections.added]))
     return dataclasses.replace(question, pinned=tuple(reversed(pinned.values())), banned=tuple(banned), added=added)
 
@@ -64,19 +62,19 @@ def _undo(prefix: str, saved: str) -> None:
 
 
 def adder(prefix: str, side: str) -> None:
-    with st.popover(named("Add an answer", side), icon=":material/add:"):
+    with st.popover(full_label("Add an answer", side), icon=":material/add:"):
         st.text_input("Answer to add", key=f"{prefix}.new", max_chars=MAX_CHARS)
         st.button("Add", key=f"{prefix}.add", on_click=_add, args=(prefix,), type="primary")
 
 
 def bar(prefix: str, saved: str, prediction: t.Prediction, corrections: Corrections) -> None:
-    """What the corrections mean, and the button that continues; nothing where there are none."""
+    """A summary of the corrections, and the button that continues; nothing where there are none."""
     if corrections == Corrections():
         return
     question = corrected(prediction.question, prediction.answers, corrections)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        names = [("keeping", question.pinned), ("excluding", question.banned)]
-        parts = "; ".join(f"{what} {', '.join(f'**{escape(x)}**' for x in texts)}" for what, texts in names if texts)
+        lists = {"keeping": question.pinned, "excluding": question.banned}
+        parts = "; ".join(f"{verb} {', '.join(f'**{escape(x)}**' for x in texts)}" for verb, texts in lists.items() if texts)
         st.markdown(f"Continue from step {len(question.pinned) + 1}, {parts}.", width="content")
         st.button(
             "Continue from here",
@@ -102,7 +100,7 @@ def _continue(plan: Plan) -> None:
 
 @action("ask questions")
 def ask_instead(prediction: t.Prediction, text: str) -> None:
-    """Callback: a rewritten question in place of the one that was asked, over the same passages where the question brought them."""
+    """Callback: asks a rewritten question, over the same passages where the question had its own."""
     question = check_question(t.Question(text, passages=prediction.question.passages), shared.settings().max_question_chars)
     st.session_state["explore.question"] = question.text
     live.start([_plan(question, prediction.system)])
@@ -115,7 +113,7 @@ def ask_edited(prediction: t.Prediction, key: str) -> None:
 
 @action("ask questions")
 def search_further(prediction: t.Prediction) -> None:
-    """Callback: twice the passages; the answers are banned beside those that were."""
+    """Callback: reads twice the passages, with the answers banned in addition to earlier ones."""
     plan = _plan(prediction.question, prediction.system)
     size = shared.passages_of(prediction.system.corpus) or MAX_PASSAGES
     options = dataclasses.replace(plan.options, top_k=min(MAX_PASSAGES, size, 2 * plan.options.passages))

@@ -1,4 +1,4 @@
-"""Documents that disagree: who says what, and when."""
+"""Documents that disagree: their claims, with dates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME_CHARS, QUOTED_CHARS = 60, 90
 
 
 def draw(conflict: Conflict, prediction: t.Prediction, prefix: str) -> None:
-    """A box above the answers that are not different meanings."""
-    place = prediction.answers.index(next(a for a in prediction.answers if a.text == conflict.answers[0]))
-    with st.container(border=True, key=f"{prefix}.conflict.{place}", gap="xsmall"):
+    """A box above answers that contradict each other."""
+    position = next(i for i, a in enumerate(prediction.answers) if a.text == conflict.answers[0])
+    with st.container(border=True, key=f"{prefix}.conflict.{position}", gap="xsmall"):
         st.markdown(":material/compare_arrows: **These documents disagree**")
         for claim in conflict.claims[:MAX_CLAIMS]:
             st.markdown(_claim(claim))
@@ -26,7 +26,6 @@ def draw(conflict: Conflict, prediction: t.Prediction, prefix: str) -> None:
 
 def _claim(claim: Claim) -> str:
     source = escape(short(claim.title or f"passage {claim.passage_id}", NAME_CHARS))
-    told = [d for d in claim.dates if d not in claim.title]
-    dates = f" ({escape(', '.join(told))})" if told else ""
-    quoted = around(claim.sentence, find_spans(claim.sentence, claim.answer), QUOTED_CHARS)
-    return f"- **{escape(claim.answer)}**, says {source}{dates}: {quoted}"
+    dates = ", ".join(d for d in claim.dates if d not in claim.title)
+    quote = around(claim.sentence, find_spans(claim.sentence, claim.answer), QUOTED_CHARS)
+    return f"- **{escape(claim.answer)}**, says {source}{f' ({escape(dates)})' if dates else ''}: {quote}"

@@ -14,17 +14,17 @@ from core import types as t
 from pages.ui import charts
 from pages.ui.markup import short
 
-MIN_MAPPED = 4  # interpretations, below which a map says nothing
-MAX_NAMED = 30  # interpretations of a map in which the kept ones are named
+MIN_MAPPED = 4  # interpretations, below which there is no map
+MAX_NAMED = 30  # interpretations, above which a map has no names
 
 
 def draw(prediction: t.Prediction, prefix: str) -> None:
-    """Nothing where the run clustered none, or too few for a map."""
+    """Nothing where the run clustered no interpretations, or too few for a map."""
     placed = next((e.placed for e in prediction.events if isinstance(e, t.InterpretationsClustered)), ())
     if len(placed) < MIN_MAPPED:
         return
     proposed = (e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed))
-    interpretations = [i for i in proposed if i.answer and not i.abstained and not i.failed]  # in the order that the map counts
+    interpretations = [i for i in proposed if i.answer and not i.abstained and not i.failed]  # as `index` counts them
     clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
     counts = f"{len(placed)} interpretations, {clusters} clusters, {alone} unclustered."
     with st.expander(f"Map of the {len(placed)} interpretations", icon=":material/bubble_chart:"):
@@ -38,8 +38,8 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
 
 
 def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations: Sequence[t.Interpretation]) -> go.Figure:
-    """A point for each, coloured by cluster, the kept ones named.  `placed[i].index` counts `interpretations`: those that passages proposed,
-    in the order of reading."""
+    """A point for each, coloured by cluster, the kept ones named.  `placed[i].index` is a position in `interpretations`: those that passages
+    proposed, in the order of reading."""
     frame = pd.DataFrame(
         {
             "x": p.x,
@@ -52,7 +52,7 @@ def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations
         }
         for p in sorted(placed, key=lambda p: (p.cluster < 0, p.cluster))
     )
-    bare: dict[str, Any] = {"showticklabels": False, "title": None, "zeroline": False}
+    no_axis: dict[str, Any] = {"showticklabels": False, "title": None, "zeroline": False}
     chart_figure = charts.figure(
         px.scatter,
         frame,
@@ -65,7 +65,7 @@ def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations
         text="name" if len(placed) <= MAX_NAMED else None,
         hover_name="answer",
         hover_data={"question": True, "x": False, "y": False, "name": False, "symbol": False},
-        layout={"xaxis": bare, "yaxis": bare},
+        layout={"xaxis": no_axis, "yaxis": no_axis},
         chars=120,
     )
     chart_figure.update_traces(textposition="top center", marker_size=12)

@@ -1,4 +1,4 @@
-"""A person's judgment of each answer, saved at once.  What is shown comes from the store at every drawing; widgets only carry changes."""
+"""A person's judgment of each answer, saved at once.  Every drawing reads the store; widgets only report changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.annotating.labels import LABELS
 from core.errors import AmbiscopeError
 from pages.session import shared
 from pages.session.actions import reported
-from pages.ui.markup import escape, named, short
+from pages.ui.markup import escape, full_label, short
 from storage.records.results import Judgment
 
 MAX_NOTE = 2_000
@@ -24,8 +24,8 @@ HELP = (
 WORDS = {"wrong": "Wrong: strike out"}
 
 
-def _key(prediction_id: str, position: int, what: str) -> str:
-    return f"label.{prediction_id}.{position}.{what}"
+def _key(prediction_id: str, position: int, widget: str) -> str:
+    return f"label.{prediction_id}.{position}.{widget}"
 
 
 def load(prediction_id: str) -> dict[int, list[Judgment]]:
@@ -36,8 +36,13 @@ def load(prediction_id: str) -> dict[int, list[Judgment]]:
     return by_position
 
 
+def mine(judgments: Iterable[Judgment]) -> Judgment | None:
+    """The user's own, of the judgments of one answer."""
+    return next((j for j in judgments if j.annotator == shared.annotator()), None)
+
+
 def _save(prediction_id: str, position: int, version: int) -> None:
-    """Callback of both widgets: stores what they show, made from the version that was shown."""
+    """Callback of both widgets: stores their values.  `version`: of the judgment that they were drawn from."""
     state = st.session_state
     label = state.get(_key(prediction_id, position, "choice"))
     note = str(state.get(_key(prediction_id, position, "note")) or "").strip()
@@ -46,37 +51,37 @@ def _save(prediction_id: str, position: int, version: int) -> None:
 
 @reported
 def _store(prediction_id: str, position: int, label: str | None, note: str, version: int) -> None:
-    """What another window changed meanwhile stays, and the error names both."""
-    store, who = shared.store(), shared.annotator()
+    """A change made meanwhile in another window stays, and the error names both."""
+    store, user = shared.store(), shared.annotator()
     if label is None and not note:
-        store.labels.clear_judgment(prediction_id, position, who, expected_version=version)
+        store.labels.clear_judgment(prediction_id, position, user, expected_version=version)
     else:
         state = "submitted" if label else "draft"
-        store.labels.judge(prediction_id, position, who, label, note, state, expected_version=version)  # type: ignore[arg-type]
+        store.labels.judge(prediction_id, position, user, label, note, state, expected_version=version)  # type: ignore[arg-type]
 
 
 def take_back(prediction_id: str, label: str) -> None:
-    """Removes this label of the current annotator wherever it is, and keeps their notes.  Raises StorageError."""
+    """Removes this label of the user from all answers, and keeps their notes.  Raises StorageError."""
     for position, judgments in load(prediction_id).items() if prediction_id else ():
-        for own in (j for j in judgments if j.annotator == shared.annotator() and j.verdict == label):
-            _store(prediction_id, position, None, own.note, own.version)
+        if (judgment := mine(judgments)) and judgment.verdict == label:
+            _store(prediction_id, position, None, judgment.note, judgment.version)
 
 
 def label_added(prediction_id: str, positions: Iterable[int]) -> None:
-    """As correct, where the annotator has not labelled them and may label."""
+    """Labels answers as correct that the user has not labelled yet, if they may label."""
     for position in positions:
-        with suppress(AmbiscopeError):  # a label of another window stays; the correction itself goes on in any case
+        with suppress(AmbiscopeError):  # a label of another window stays; the correction itself continues in any case
             shared.store().labels.judge(prediction_id, position, shared.annotator(), "correct", expected_version=0)
 
 
 def controls(prediction_id: str, position: int, judgments: list[Judgment], side: str = "") -> None:
-    """Label and note of the current annotator.  `side`: where two predictions are compared, which one it is."""
-    own = next((j for j in judgments if j.annotator == shared.annotator()), None)
+    """Label and note of the user.  `side`: where two predictions are compared, which one it is."""
+    judgment = mine(judgments)
     choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
-    # the store's word goes before a widget's: another tab may have changed it; this tab's change was stored by its callback
-    st.session_state[choice] = own.verdict if own else None
-    st.session_state[note] = own.note if own else ""
-    version = own.version if own else 0
+    # the stored value overrides a widget's: another tab may have changed it; this tab's change was stored by its callback
+    st.session_state[choice] = judgment.verdict if judgment else None
+    st.session_state[note] = judgment.note if judgment else ""
+    version = judgment.version if judgment else 0
     st.segmented_control(
         f"Label of answer {position + 1}{side}",
         LABELS,
@@ -88,9 +93,8 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment], side:
         help=HELP,
         wrap=True,
     )
-    with st.popover(
-        named("Note" if not (own and own.note) else "Note ✓", f"on answer {position + 1}{side}"), icon=":material/edit_note:"
-    ):
+    word = "Note ✓" if judgment and judgment.note else "Note"
+    with st.popover(full_label(word, f"on answer {position + 1}{side}"), icon=":material/edit_note:"):
         st.text_area(
             f"Note on answer {position + 1}{side}",
             key=note,
@@ -101,14 +105,13 @@ def controls(prediction_id: str, position: int, judgments: list[Judgment], side:
 
 
 def below(judgments: list[Judgment]) -> None:
-    """The note, and what others said."""
-    mine = shared.annotator()
-    others = []
+    """The user's note, and the labels of others."""
+    judgment, others = mine(judgments), []
+    if judgment and judgment.note:
+        st.caption(f"Your note: {escape(judgment.note)}")
     for j in judgments:
-        note = f" ({escape(short(j.note, 200))})" if j.note else ""
-        if j.annotator == mine and j.note:
-            st.caption(f"Your note: {escape(j.note)}")
-        elif j.annotator != mine and j.state == "submitted":
+        if j is not judgment and j.state == "submitted":
+            note = f" ({escape(short(j.note, 200))})" if j.note else ""
             others.append(f"{escape(j.annotator)}: **{j.verdict or 'no label'}**{note}")
     if others:
         st.caption("Other people's labels: " + "; ".join(others))

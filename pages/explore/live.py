@@ -1,4 +1,4 @@
-"""Runs while they last: started, drawn event by event, stopped, saved."""
+"""Runs in progress: start them, draw them event by event, stop and save them."""
 
 from __future__ import annotations
 
@@ -9,31 +9,28 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from core.errors import CancelledError
 from core.systems import title_of
 from core.text import answer_key
 from pages.explore import labels
 from pages.explore.rows import row
 from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import TraceView
+from pages.jobs import background as jobs
 from pages.session import shared
 from pages.ui.markup import escape
 
-POLL_SECONDS = 0.15  # seconds between two looks at a worker
-QUIET_SECONDS = 15.0  # without anything new, after which a run says that the machine may be busy
-STATE_SECONDS = (
-    0.6  # between two drawings of the state while nothing happens: the browser needs the cores that the models work on
-)
+POLL_SECONDS = 0.15  # between two looks at a worker
+QUIET_SECONDS = 15.0  # without an event, after which the page says that the machine may be busy
+STATE_SECONDS = 0.6  # between two drawings of the state without events: drawing takes time from the models
 
 
 def runs() -> list[QuestionRun]:
-    """The runs of this browser tab that are going on, or could not be saved."""
+    """The runs of this browser tab that are in progress, or could not be saved."""
     return list(st.session_state.get("explore.runs", ()))
 
 
 def drop() -> None:
-    for run in runs():
-        run.stop()
+    stop()
     st.session_state["explore.runs"] = []
 
 
@@ -67,62 +64,59 @@ def save(run: QuestionRun) -> None:
 
 
 class _Side:
-    """The place of one run on the page: what it is doing, the answers so far, the trace."""
+    """One run on the page: its state, the answers so far, the trace."""
 
     def __init__(self, run: QuestionRun, place: DeltaGenerator) -> None:
         self.run = run
         self.state = place.empty()
         self.rows = place.container(key=f"answers.live.{run.key}").empty()
         self.view = TraceView(place.container(gap="xxsmall"), run.plan.question.text, run.plan.system)
-        self.drawn = 0
-        self.stated = 0.0  # when the state was drawn last
-        self.news = "", 0, time.monotonic()  # stage and number of events, and since when they are the same
+        self.drawn = 0  # events
+        self.state_time = 0.0  # of the last drawing of the state
+        self.progress = "", 0, time.monotonic()  # stage, number of events, and the time of their last change
 
-    def _cancelling(self) -> str:
-        """How to cancel, for a person who waits: for other questions, or longer than usual."""
+    def _hint(self) -> str:
+        """That Stop cancels, for a person who waits for other questions, or longer than usual."""
         stage, events = self.run.stage, len(self.run.events)
-        if self.news[:2] != (stage, events):
-            self.news = stage, events, time.monotonic()
+        if self.progress[:2] != (stage, events):
+            self.progress = stage, events, time.monotonic()
         if self.run.done or self.run.stopping:
             return ""
         if self.run.waits:
             return "  \n:gray[**Stop** cancels it.]"
-        quiet = time.monotonic() - self.news[2]
+        quiet = time.monotonic() - self.progress[2]
         if quiet < QUIET_SECONDS:
             return ""
         return f"  \n:gray[Nothing new for {quiet:.0f} s: the machine may be busy. **Stop** cancels the question.]"
 
     def draw(self) -> None:
-        """Draws what is new.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
+        """Draws new events.  Its Streamlit calls are also where a rerun or a closed tab interrupts the script."""
         events = self.run.events[self.drawn :]
-        if events or time.monotonic() - self.stated >= STATE_SECONDS:
+        if events or time.monotonic() - self.state_time >= STATE_SECONDS:
             stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
             icon = "pending" if self.run.waits else "hourglass_top"
             title = escape(title_of(self.run.plan.system))
-            self.state.markdown(
-                f":material/{icon}: **{title}**: {escape(stage)} · {self.run.seconds:.1f} s{self._cancelling()}"
-            )
-            self.stated = time.monotonic()
+            self.state.markdown(f":material/{icon}: **{title}**: {escape(stage)} · {self.run.seconds:.1f} s{self._hint()}")
+            self.state_time = time.monotonic()
         if any(isinstance(e, (t.StepFinished, t.AnswerRejected, t.QuestionClarified)) for e in events):
-            found = self.run.prediction()
-            if found is not None:
-                self.rows.markdown("\n\n".join(row(found, a) for a in found.answers))  # in the order of the steps
+            prediction = self.run.prediction()
+            if prediction is not None:
+                self.rows.markdown("\n\n".join(row(prediction, a) for a in prediction.answers))  # in the order of the steps
         for event in events:
             self.view.add(event)
         self.drawn += len(events)
 
 
 def watch(running: Sequence[QuestionRun]) -> None:
-    """Draws runs until they end, then saves them.  Returns when all of them have ended and everything of them was drawn."""
+    """Draws runs until all of them have ended and all events are drawn, then saves them."""
     st.button("Stop", on_click=stop, icon=":material/stop_circle:", type="primary", key="explore.stop")
-    places = st.columns(len(running), gap="medium")
-    sides = [_Side(run, place) for run, place in zip(running, places)]
+    sides = [_Side(run, column) for run, column in zip(running, st.columns(len(running), gap="medium"))]
     while True:
-        ended = all(run.done for run in running)  # before drawing, so that the last events are not missed
+        all_done = all(run.done for run in running)  # before drawing, so that the last events are not missed
         for side in sides:
             side.run.look()
             side.draw()
-        if ended:
+        if all_done:
             break
         next(run for run in running if not run.done or run is running[-1]).wait(POLL_SECONDS)
     for run in running:
@@ -130,10 +124,7 @@ def watch(running: Sequence[QuestionRun]) -> None:
 
 
 def show_run_error(run: QuestionRun) -> None:
-    if isinstance(run.error, CancelledError):
-        st.info(escape(run.error), icon=":material/stop_circle:")
-    elif run.error is not None:
-        shared.show_error(run.error)
+    jobs.show_failure(run)
     if run.save_error is not None:
         shared.show_error(run.save_error)
         st.warning("The result below is not saved. It stays here until you ask another question.")

@@ -1,4 +1,4 @@
-"""The sidebar of the explore page: what to run over what, and recent predictions; and setting it to what made a prediction."""
+"""The sidebar of the explore page: corpus, system, options, recent predictions; and setting it to the options of a stored prediction."""
 
 from __future__ import annotations
 
@@ -63,15 +63,14 @@ class Choices:
 
 
 def ready_systems(statuses: Sequence[SystemStatus], default: str) -> list[str]:
-    """Names to choose from, the default first; a hidden system can be chosen only by being the setting."""
+    """Names to choose from, the default first; a hidden system can be chosen only by being the default."""
     names = [s.name for s in statuses if s.ready]
-    if default not in [s.name for s in statuses]:
-        names.insert(0, default)
-    return sorted(names, key=lambda name: name != default)
+    is_hidden = default not in [s.name for s in statuses]
+    return sorted([default, *names] if is_hidden else names, key=lambda name: name != default)
 
 
 class _Fields:
-    """The fields of the sidebar: marks those that were changed, and knows how to set them back."""
+    """Draws the fields of the sidebar, marks those that were changed, and can reset them."""
 
     def __init__(self) -> None:
         self.changed: dict[str, Any] = {}  # key -> its default
@@ -79,7 +78,7 @@ class _Fields:
     def draw(
         self, widget: Callable[..., Any], label: str, *args: Any, key: str, default: Any, words: str = "", **kw: Any
     ) -> Any:
-        """A widget that keeps its value for the session.  `words`: the default as people read it."""
+        """A widget that keeps its value for the session.  `words`: the default in words."""
         value = widget(label, *args, key=key, persist_state="session", **kw)
         if st.session_state.get(key, default) != default:
             self.changed[key] = default
@@ -104,21 +103,20 @@ def _reset(changed: dict[str, Any]) -> None:
     st.session_state.update(changed)
 
 
-def _read_key(system: str, prefix: str, bound: int) -> str:
-    """Of the number of passages: what was set for a large corpus may be too much for a small one."""
+def _top_k_key(system: str, prefix: str, bound: int) -> str:
+    """Key of the number of passages to read: a number set for a large corpus may be too high for a small one."""
     key = f"{prefix}.top_k.{system}" if SYSTEMS[system].passages else f"{prefix}.top_k"
     return key if bound == MAX_PASSAGES else f"{key}.{bound}"
 
 
 def _side(
-    label: str, mark: str, names: list[str], prefix: str, passages: int, fields: _Fields, read: DeltaGenerator
+    label: str, suffix: str, names: list[str], prefix: str, passages: int, fields: _Fields, place: DeltaGenerator
 ) -> tuple[str, Options]:
-    """One system with its options.  `mark`: after their names, where two systems are compared; `passages`: how many the corpus has, 0 if not
-    known; `read`: where it is said how many of them are read."""
+    """One system with its options.  `suffix`: of their labels, where two systems are compared; `passages`: their number in the corpus,
+    0 if unknown; `place`: for the field with the number of passages to read."""
     settings = shared.settings()
     key = f"{prefix}.system"
-    shown = st.session_state.get(key) or names[0]
-    about = f"{shown}: {entry_of(shown).summary}."
+    current = st.session_state.get(key) or names[0]
     bundled = all(map(is_bundled, (settings.answerer, settings.reader, settings.seq2seq)))
     system = str(
         fields.draw(
@@ -129,7 +127,7 @@ def _side(
             default=names[0],
             words=choice_of(names[0]),
             format_func=partial(choice_of, bundled=bundled),
-            help=escape(about),
+            help=escape(f"{current}: {entry_of(current).summary}."),
         )
     )
     entry = SYSTEMS[system]
@@ -140,31 +138,31 @@ def _side(
     if bundled and entry.expect:
         st.caption(entry.expect)
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
-    usual = min(passages_to_read(system, settings.top_k), bound)
-    with read:
-        k = fields.draw(
+    default = min(passages_to_read(system, settings.top_k), bound)
+    with place:
+        top_k = fields.draw(
             st.number_input,
-            f"Passages to read{mark}",
+            f"Passages to read{suffix}",
             min_value=1,
             max_value=bound,
-            value=usual,
-            key=_read_key(system, prefix, bound),
-            default=usual,
+            value=default,
+            key=_top_k_key(system, prefix, bound),
+            default=default,
             help=f"The corpus has {passages:,} passages." if passages else None,
         )
-    usual = min(settings.max_answers, 50)
+    default = min(settings.max_answers, 50)
     max_answers = fields.draw(
-        st.number_input, f"Maximum answers{mark}", 1, 50, usual, key=f"{prefix}.max_answers", default=usual
+        st.number_input, f"Maximum answers{suffix}", 1, 50, default, key=f"{prefix}.max_answers", default=default
     )
-    above = None
+    stop_above = None
     if fields.toggle(
-        f"Custom stopping threshold{mark}",
+        f"Custom stopping threshold{suffix}",
         f"{prefix}.stopping",
         help='Off: the run stops when "no further answer" is more probable than every candidate. On: it stops when the probability of '
         '"no further answer", written [EOI] in the paper, is above your threshold.',
     ):
-        above = st.slider(
-            f'Stop when "no further answer" is above{mark}',
+        stop_above = st.slider(
+            f'Stop when "no further answer" is above{suffix}',
             0.0,
             1.0,
             0.5,
@@ -173,51 +171,51 @@ def _side(
             persist_state="session",
         )
     clarify = fields.toggle(
-        f"Rewritten questions{mark}",
+        f"Rewritten questions{suffix}",
         f"{prefix}.clarify",
         True,
         help="Rewrites the question for each answer, then asks it again to check.",
     )
-    check_coverage = fields.toggle(f"Check what the corpus covers{mark}", f"{prefix}.check_coverage", True, help=COVERAGE_HELP)
+    label = f"Check what the corpus covers{suffix}"
+    check_coverage = fields.toggle(label, f"{prefix}.check_coverage", True, help=COVERAGE_HELP)
     extra = _choices(system, prefix, fields)
-    return system, Options(int(k), int(max_answers), above, clarify, check_coverage, extra)
+    return system, Options(int(top_k), int(max_answers), stop_above, clarify, check_coverage, extra)
 
 
-def restore(stored: Sequence[t.Prediction]) -> None:
-    """Sets the sidebar to what made these predictions, one or two to compare; what is not here any more is left as it is."""
-    state, corpus = st.session_state, stored[0].system.corpus
+def restore(predictions: Sequence[t.Prediction]) -> None:
+    """Sets the sidebar to the options of these predictions, one or two to compare.  A corpus or system that no longer exists changes nothing."""
+    state, corpus = st.session_state, predictions[0].system.corpus
     if corpus in shared.light_engine().library.names():
         state["explore.corpus"] = corpus
     bound = min(shared.passages_of(corpus) or MAX_PASSAGES, MAX_PASSAGES)
-    state["explore.compare"] = len(stored) > 1
-    for prefix, info in zip(("explore.first", "explore.second"), (p.system for p in stored)):
+    state["explore.compare"] = len(predictions) > 1
+    for prefix, info in zip(("explore.first", "explore.second"), (p.system for p in predictions)):
         if info.name not in ready_systems(shared.systems(), shared.settings().system):
             continue
-        options = made_with(info)
-        above, own = options.stop_above, options_of(info.name).rows()
+        options, rows = made_with(info), options_of(info.name).rows()
         state[f"{prefix}.system"] = info.name
-        state[_read_key(info.name, prefix, bound)] = min(options.passages, bound)
+        state[_top_k_key(info.name, prefix, bound)] = min(options.passages, bound)
         state[f"{prefix}.max_answers"] = options.max_answers
-        state[f"{prefix}.stopping"] = above is not None
-        if above is not None:
-            state[f"{prefix}.stop_above"] = above
+        state[f"{prefix}.stopping"] = options.stop_above is not None
+        if options.stop_above is not None:
+            state[f"{prefix}.stop_above"] = options.stop_above
         state[f"{prefix}.clarify"], state[f"{prefix}.check_coverage"] = options.clarify, options.check_coverage
-        state.update({f"{prefix}.{info.name}.{r.name}": options.extra.get(r.name, r.values[0]) for r in own if r.in_menu})
+        state.update({f"{prefix}.{info.name}.{r.name}": options.extra.get(r.name, r.values[0]) for r in rows if r.in_menu})
 
 
 def made_with(info: t.SystemInfo) -> Options:
-    """The options of a prediction; where its corpus holds fewer passages by now, all of them."""
-    known = {f.name for f in dataclasses.fields(Options)}
-    options = Options(**{k: v for k, v in info.settings.items() if k in known})
+    """The options of a prediction; where its corpus now has fewer passages, all of them."""
+    names = {f.name for f in dataclasses.fields(Options)}
+    options = Options(**{k: v for k, v in info.settings.items() if k in names})
     size = shared.passages_of(info.corpus) if info.corpus else 0
     return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
 
 
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
-    """A selection for each option of the system that has a few named values; those left at their default are not passed on."""
-    chosen = dict[str, str]()
-    clustered = SYSTEMS[system].view == "interpretations"
-    with st.expander("Clustering", icon=":material/bubble_chart:") if clustered else st.container():
+    """A selection for each option of the system that has a few named values.  Returns those that differ from the default."""
+    changed = dict[str, str]()
+    is_clustered = SYSTEMS[system].view == "interpretations"
+    with st.expander("Clustering", icon=":material/bubble_chart:") if is_clustered else st.container():
         for name, values in ((row.name, row.values) for row in options_of(system).rows() if row.in_menu):
             value = fields.draw(
                 st.selectbox,
@@ -230,8 +228,8 @@ def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
                 help=HELP.get(name),
             )
             if value and value != values[0]:
-                chosen[name] = value
-    return chosen
+                changed[name] = value
+    return changed
 
 
 def sidebar() -> Choices:
@@ -241,30 +239,30 @@ def sidebar() -> Choices:
         st.sidebar.warning("There is no corpus yet. Upload one on the Corpora page.")
     fields = _Fields()
     with st.sidebar:
-        reset = st.container()
+        reset_place = st.container()
         st.subheader("What to read", anchor=False)
         start = names.index(settings.corpus) if settings.corpus in names else 0
         default = names[start] if names else None
         corpus = fields.draw(
             st.selectbox, "Corpus", names, index=start if names else None, key="explore.corpus", default=default
         )
-        read = st.container()
+        top_k_place = st.container()
         count = shared.passages_of(str(corpus))
         ready = ready_systems(statuses, settings.system)
         sides: list[tuple[str, Options]] = []
         if ready:
             st.subheader("How to answer", anchor=False)
-            sides.append(_side("System", "", ready, "explore.first", count, fields, read))
+            sides.append(_side("System", "", ready, "explore.first", count, fields, top_k_place))
             st.subheader("Compare", anchor=False)
             if fields.toggle("Compare with a second system", "explore.compare"):
                 second = _side("Second system", " (second system)", ready, "explore.second", count, fields, st.container())
                 sides.append(second)
-        with reset:
+        with reset_place:
             fields.reset_button()
-        waiting = [s for s in statuses if not s.ready]
-        if waiting:
-            with st.expander(f"{listed(len(waiting), 'system')} not available"):
-                for status in waiting:
+        unavailable = [s for s in statuses if not s.ready]
+        if unavailable:
+            with st.expander(f"{listed(len(unavailable), 'system')} not available"):
+                for status in unavailable:
                     st.markdown(f"**{escape(title_of(status.name))}**: {escape(status.summary)}")
                     st.caption(f"Needs {escape(', '.join(status.needs))}. {escape(status.why_not)}")
         recent()

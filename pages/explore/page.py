@@ -1,4 +1,4 @@
-"""Ask an ambiguous question, watch the answers come, correct and judge them."""
+"""Ask an ambiguous question, watch the answers arrive, correct and judge them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pages.ui.markup import escape
 from storage.records.results import StoredPrediction
 
 STARTER = "starter"
-EXAMPLES = (  # of the starter corpus, each ambiguous in another way
+EXAMPLES = (  # of the starter corpus, each ambiguous in a different way
     "When did the N64 come out?",
     "How tall is Godzilla?",
     "Who did the Doctor Who theme tune?",
     "Where does The Office take place?",
     "How many times was Cats performed in its original run?",
 )
-LINKED = ("prediction", "other")  # in the address: ids of what is shown
-SIDES = (", left side", ", right side")  # read aloud after the names of what two compared runs both have
+LINKED = ("prediction", "other")  # URL parameters: ids of the predictions on the page
+SIDES = (", left side", ", right side")  # read aloud after labels that two compared runs share
 
 
 def ask(text: str | None = None) -> None:
@@ -39,16 +39,17 @@ def ask(text: str | None = None) -> None:
 
 
 def opening(corpus: str, empty: bool) -> None:
-    """Title, introduction, question and examples; smaller when there is a result.  Always as many places: what follows keeps its own."""
+    """Title, introduction, question and examples; smaller when there is a result.  Always the same number of elements, so that those
+    below keep their position."""
     with st.container(key="explore.title" if empty else "explore.title.small"):
         st.header("Explore an ambiguous question", anchor=False)
     introduction = st.empty()
     form = st.form("explore.form", border=False, enter_to_submit=True)
     with form.container(horizontal=True, vertical_alignment="bottom"):
-        left, right = st.container(), st.container(width="content")
-    # first: Enter does nothing in a form whose button is not there yet, and whoever is quick would wait for nothing
-    right.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
-    left.text_input(
+        field, button = st.container(), st.container(width="content")
+    # first: Enter has no effect in a form whose button is not drawn yet, and a fast user would wait in vain
+    button.form_submit_button("Ask", type="primary", on_click=ask, icon=":material/search:")
+    field.text_input(
         "Question",
         key="explore.question",
         placeholder="Who played Maria in West Side Story?",
@@ -72,7 +73,7 @@ def opening(corpus: str, empty: bool) -> None:
 
 
 def begin(choices: options.Choices) -> bool:
-    """Starts what a callback noted, if anything.  Raises InputError for a bad question before anything is loaded, NotAllowedError."""
+    """Starts the run that a callback asked for, if any.  Raises InputError for a bad question before anything is loaded, NotAllowedError."""
     text = st.session_state.pop("explore.ask", None)
     if text is None:
         return False
@@ -94,40 +95,38 @@ def linked() -> list[StoredPrediction]:
     if is_new:
         live.drop()
         st.session_state["explore.link"] = tuple(ids)
-    stored = [shared.store().predictions.get_prediction(i) for i in ids if i]
-    if is_new and stored:
-        st.session_state["explore.question"] = stored[0].prediction.question.text
-        pasted.put(stored[0].prediction.question.passages)
-        options.restore([s.prediction for s in stored])
-    return stored
+    predictions = [shared.store().predictions.get_prediction(i) for i in ids if i]
+    if is_new and predictions:
+        st.session_state["explore.question"] = predictions[0].prediction.question.text
+        pasted.put(predictions[0].prediction.question.passages)
+        options.restore([p.prediction for p in predictions])
+    return predictions
 
 
 def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun]) -> None:
-    """`sides`: prediction, its stored id, prefix of its keys; `runs` those that ended without being saved, in the same places."""
+    """`sides`: prediction, its stored id, prefix of its keys; `runs`: those that ended without being saved, in the same order."""
     predictions = [p for p, *_ in sides if p is not None]
-    both: tuple[Set[int], Set[int]] = frozenset(), frozenset()
+    shared_answers: tuple[Set[int], Set[int]] = frozenset(), frozenset()
     if len(predictions) == 2:
         first, second = predictions
-        both = aligned.in_both(first.answers, second.answers)
-        aligned.draw(first, second, len(both[0]))
-    link = (
-        urlencode([(name, saved) for name, (_, saved, _) in zip(LINKED, sides)]) if all(saved for _, saved, _ in sides) else ""
-    )
-    for number, ((prediction, saved, prefix), place) in enumerate(zip(sides, st.columns(len(sides), gap="medium"))):
-        with place:
+        shared_answers = aligned.in_both(first.answers, second.answers)
+        aligned.draw(first, second, len(shared_answers[0]))
+    ids, is_comparison = [saved for _, saved, _ in sides], len(sides) > 1
+    link = urlencode(list(zip(LINKED, ids))) if all(ids) else ""
+    for number, ((prediction, saved, prefix), column) in enumerate(zip(sides, st.columns(len(sides), gap="medium"))):
+        with column:
             if runs:
                 live.show_run_error(runs[number])
-            if prediction is not None:
-                several = len(sides) > 1
-                draw_result(
-                    prediction, saved, prefix, both[number] if several else None, SIDES[number] if several else "", link
-                )
-    if any(saved for _, saved, _ in sides):
+            if prediction is not None and is_comparison:
+                draw_result(prediction, saved, prefix, link, shared_answers[number], SIDES[number])
+            elif prediction is not None:
+                draw_result(prediction, saved, prefix, link)
+    if any(ids):
         learning.draw("explore.learn")
 
 
 def finish(runs: list[QuestionRun]) -> None:
-    """After the last event: the address names what was saved; what went wrong stays on the page."""
+    """After the last event: the address gets the ids of saved predictions; errors stay on the page."""
     for name, run in zip(LINKED, runs):
         if run.saved:
             st.query_params[name] = run.saved
@@ -139,10 +138,10 @@ def finish(runs: list[QuestionRun]) -> None:
 
 def main() -> None:
     shared.warm()
-    stored: list[StoredPrediction] = []
+    predictions: list[StoredPrediction] = []
     problem: AmbiscopeError | None = None
     try:
-        stored = linked()
+        predictions = linked()
     except AmbiscopeError as error:
         problem = error
     choices = options.sidebar()
@@ -152,8 +151,8 @@ def main() -> None:
     except AmbiscopeError as error:
         problem = error
     runs = live.runs()
-    opening(choices.corpus, empty=not runs and not stored)
-    with st.empty().container():  # drawn again: nothing of an earlier result stays, greyed, below a run
+    opening(choices.corpus, empty=not runs and not predictions)
+    with st.empty().container():  # replaced as a whole: else parts of an earlier result stay below a run, greyed out
         if problem is not None:
             shared.show_error(problem)
         elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
@@ -163,8 +162,8 @@ def main() -> None:
             draw([(run.prediction(), run.saved, run.saved or run.key) for run in runs], runs)
             if all(run.saved for run in runs):  # the second attempt at saving worked
                 finish(runs)
-        elif stored:
-            draw([(s.prediction, s.id, s.id) for s in stored], [])
+        elif predictions:
+            draw([(p.prediction, p.id, p.id) for p in predictions], [])
 
 
 main()

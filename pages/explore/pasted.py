@@ -1,4 +1,4 @@
-"""A question about one's own text: what is pasted becomes the question's passages, and no corpus is searched."""
+"""A question about one's own text: the pasted text becomes the question's passages, and no corpus is searched."""
 
 from __future__ import annotations
 
@@ -26,35 +26,36 @@ _TITLE = re.compile(r"^#+[ \t]+(.*\S)[ \t]*$", re.MULTILINE)
 
 
 def passages_of(text: str) -> tuple[Passage, ...]:
-    """Cut as a corpus is; a line that begins with # is the title of what is below.  Raises InputError for a text without words, or too long a one."""
-    first, *titled = _TITLE.split("\n".join(text.splitlines()))
-    parts = [("", first), *zip(titled[::2], titled[1::2], strict=True)]
+    """Split like a corpus; a line that begins with # is the title of the text below.  Raises InputError for a text without words, and for one
+    that is too long."""
+    first, *sections = _TITLE.split("\n".join(text.splitlines()))
+    parts = [("", first), *zip(sections[::2], sections[1::2], strict=True)]
     rows = [{"title": title, "text": body} for title, body in parts if body.strip()]
     rejected: list[Rejected] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         reading = read_passages(path, Limits.for_uploads(shared.settings()), rejected.append)
-        found = tuple(islice(reading, MAX_PASSAGES + 1))
+        passages = tuple(islice(reading, MAX_PASSAGES + 1))
     if rejected:
         raise InputError(f"the pasted text cannot be read: {rejected[0].reason}")
-    if len(found) > MAX_PASSAGES:
+    if len(passages) > MAX_PASSAGES:
         raise InputError(
             f"the pasted text has {len(text):,} characters; at most {MAX_PASSAGES} passages of {PASSAGE_WORDS} words are read. "
             "Shorten it, or add it as a corpus on the Corpora page"
         )
-    if not any(c.isalnum() for passage in found for c in passage.text):
+    if not any(c.isalnum() for passage in passages for c in passage.text):
         raise InputError("the pasted text is empty; paste some text, or switch Paste passages off to ask the corpus")
-    return found
+    return passages
 
 
 def question(text: str) -> Question:
-    """Over the pasted text where there is to be one, else over the corpus.  Raises InputError as `passages_of`."""
+    """About the pasted text where the switch is on, else about the corpus.  Raises InputError as `passages_of`."""
     return Question(text, passages=passages_of(st.session_state.get(TEXT) or "") if st.session_state.get(SWITCH) else None)
 
 
 def put(passages: Sequence[Passage] | None) -> None:
-    """Fills the box as if a person had pasted these; none of them: the corpus is asked."""
+    """Fills the box as if a person had pasted these; None: the question is about the corpus."""
     st.session_state[SWITCH] = passages is not None
     if passages is not None:
         st.session_state[TEXT] = "\n\n".join(f"# {p.title}\n{p.text}" if p.title else p.text for p in passages)
@@ -87,13 +88,13 @@ def box() -> None:
 
 
 def switch() -> None:
-    """Where a paper's worked example is asked, with the paper's answers."""
+    """The switch; for the worked example of a paper, with the paper's answers."""
     st.toggle("Paste passages", key=SWITCH, persist_state="session", help="Ask about a text of your own, without a corpus.")
     if st.session_state.get(SWITCH) and (example := example_of(str(st.session_state.get("explore.question") or ""))):
         st.caption(f"{escape(example.extra['paper'])}, {escape(example.extra['where'])}. {published_answers(example)}")
 
 
 def published_answers(example: ReferenceQuestion) -> str:
-    """Who gives which answers in the paper, as Markdown."""
-    parts = (f"**{escape(who)}**: {escape(', '.join(answers))}" for who, answers in example.extra["published"].items())
+    """The answers of each system in the paper, as Markdown."""
+    parts = (f"**{escape(name)}**: {escape(', '.join(answers))}" for name, answers in example.extra["published"].items())
     return f"In the paper: {'; '.join(parts)}."

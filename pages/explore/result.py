@@ -18,11 +18,11 @@ from core.text import listed
 from core.trace import to_json
 from pages.explore import corrections, disagreement, interpreted, labels, share, to_project
 from pages.explore.rows import row
-from pages.explore.trace import TraceView, draw_evidence, draw_found, round_trip
+from pages.explore.trace import draw_evidence, draw_passages, draw_trace, round_trip
 from pages.session import shared as app
 from pages.ui.copying import copy_link
 from pages.ui.formatting import seconds
-from pages.ui.markup import changes, escape, named, short
+from pages.ui.markup import changes, escape, full_label, short
 from storage.records.results import Judgment
 
 MEANING = "meaning"  # of the address
@@ -31,10 +31,10 @@ NEAREST = 3  # passages shown where no answer was found
 
 
 def draw_result(
-    prediction: t.Prediction, saved: str, prefix: str, shared: Set[int] | None = None, side: str = "", link: str = ""
+    prediction: t.Prediction, saved: str, prefix: str, link: str, shared: Set[int] | None = None, side: str = ""
 ) -> None:
     """`saved`: id of the stored prediction, or empty; `link`: the query of its address; where two are compared, `shared`: positions of the
-    answers that the other has, too, and `side`: which of them this is, for the names of its buttons."""
+    answers that the other has, too, and `side`: suffix for the accessible names of its buttons."""
     result = result_of(prediction)
     with st.container(horizontal=True, vertical_alignment="center"):
         _headline(prediction, result.outcome)
@@ -51,7 +51,7 @@ def draw_result(
         except AmbiscopeError as error:
             app.show_error(error)
             saved = ""
-    wanted = corrections.corrections_of(prefix, judged)
+    edits = corrections.corrections_of(prefix, judged)
     with st.container(key=f"answers.{prefix}", gap="xsmall"):
         for position, answer in sorted(enumerate(prediction.answers), key=lambda pair: -pair[1].probability):
             if meaning and answer.text not in meaning:
@@ -59,31 +59,29 @@ def draw_result(
             for text, is_code in section(prediction, answer):
                 st.code(text, language=None) if is_code else st.markdown(escape(text))
             badge = "" if shared is None else "· both" if position in shared else "· only here"
-            label = row(prediction, answer, position in wanted.struck, badge)
-            with st.expander(named(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):
-                _opened(prediction, position, answer, saved, prefix, judged.get(position, []), side)
+            label = row(prediction, answer, position in edits.struck, badge)
+            with st.expander(full_label(label, side), key=f"{prefix}.open.{position}", expanded=bool(meaning)):
+                _details(prediction, position, answer, saved, prefix, judged.get(position, []), side)
     if not prediction.answers and prediction.ended:
         st.info("No answer was found. Read more passages, rephrase the question, or add an answer yourself.")
-        draw_found(prediction.passages[:NEAREST])
-    _actions(prediction, saved, prefix, wanted, side, link)
-    corrections.bar(prefix, saved, prediction, wanted)
+        draw_passages(prediction.passages[:NEAREST])
+    _actions(prediction, saved, prefix, edits, side, link)
+    corrections.bar(prefix, saved, prediction, edits)
     interpreted.draw(prediction, prefix)
     with st.container(gap="xsmall"):
         _costs(prediction)
-        view = TraceView(st.container(gap="xxsmall"), prediction.question.text, prediction.system.name)
-        for event in prediction.events:
-            view.add(event)
-        view.close()
+        draw_trace(prediction)
 
 
-def _meaning(asked_back: ClarifyingQuestion | None, probabilities: Mapping[str, float], prefix: str, side: str) -> Set[str]:
-    """The meanings as chips, the likeliest answer first as in the rows below.  Returns the answers of the chosen one, which are the only ones shown and are named in the address; empty for all."""
-    if asked_back is None:
+def _meaning(question: ClarifyingQuestion | None, probabilities: Mapping[str, float], prefix: str, side: str) -> Set[str]:
+    """The meanings as chips, the likeliest answer first as in the rows below.  Returns the answers of the chosen one, which the address
+    names: only these are drawn; empty for all."""
+    if question is None:
         return frozenset()
-    by_label = {m.label: m for m in sorted(asked_back.options, key=lambda m: -probabilities[m.answer])}
+    by_label = {m.label: m for m in sorted(question.options, key=lambda m: -probabilities[m.answer])}
     key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
-    chosen = st.pills(
-        named(asked_back.question, side),
+    label = st.pills(
+        full_label(question.question, side),
         list(by_label),
         default=linked if linked in by_label and key not in st.session_state else None,
         format_func=lambda label: escape(short(label, CHIP_CHARS)),
@@ -92,14 +90,14 @@ def _meaning(asked_back: ClarifyingQuestion | None, probabilities: Mapping[str, 
         on_change=_choose_meaning,
         args=(key, {label: m.question for label, m in by_label.items()}),
     )
-    return frozenset((by_label[chosen].answer, *by_label[chosen].others)) if chosen in by_label else frozenset()
+    return frozenset((by_label[label].answer, *by_label[label].others)) if label in by_label else frozenset()
 
 
 def _choose_meaning(key: str, questions: Mapping[str, str]) -> None:
-    """Callback: the chosen meaning's question is in the box, ready to be asked."""
-    if chosen := st.session_state.get(key):
-        st.query_params[MEANING] = chosen
-        st.session_state["explore.question"] = questions[chosen]
+    """Callback: puts the chosen meaning's question into the field, ready to be asked."""
+    if label := st.session_state.get(key):
+        st.query_params[MEANING] = label
+        st.session_state["explore.question"] = questions[label]
     else:
         st.query_params.pop(MEANING, None)
 
@@ -127,7 +125,7 @@ def _facts(prediction: t.Prediction) -> None:
         st.warning(escape(problem), icon=":material/warning:")
 
 
-def _opened(
+def _details(
     prediction: t.Prediction,
     position: int,
     answer: t.Answer,
@@ -136,7 +134,7 @@ def _opened(
     judgments: list[Judgment],
     side: str,
 ) -> None:
-    """The quotation with the answer marked, the rewritten questions with what one can do with them, the labels."""
+    """The quotation with the answer marked, the rewritten questions with their buttons, the labels."""
     draw_evidence(answer.evidence, {p.passage.id: p for p in prediction.passages})
     questions = share.questions_of(prediction, answer)
     for number, question in enumerate(questions or [prediction.question.text]):
@@ -145,41 +143,36 @@ def _opened(
         if questions and number == 0 and (clarification := prediction.clarification_of(answer.text)):
             round_trip(clarification)
         with st.container(horizontal=True, vertical_alignment="center"):
-            _asking(
-                prediction,
-                question,
-                f"{prefix}.{position}.{number}",
-                f"{answer.text}, {question}{side}",
-                bool(questions),
-            )
+            name = f"{answer.text}, {question}{side}"
+            _question_buttons(prediction, question, f"{prefix}.{position}.{number}", name, bool(questions))
             if saved and number == 0:
                 labels.controls(saved, position, judgments, side)
     if saved:
         labels.below(judgments)
 
 
-def _asking(prediction: t.Prediction, question: str, key: str, name: str, is_rewritten: bool) -> None:
+def _question_buttons(prediction: t.Prediction, question: str, key: str, name: str, is_rewritten: bool) -> None:
     if is_rewritten:
         st.button(
-            named("Ask this", name),
+            full_label("Ask this", name),
             key=f"{key}.ask",
             icon=":material/ads_click:",
             on_click=corrections.ask_instead,
             args=(prediction, question),
             help="Asks this question instead",
         )
-    with st.popover(named("Edit", name), icon=":material/edit:"):
+    with st.popover(full_label("Edit", name), icon=":material/edit:"):
         st.text_input("The question you mean", value=question, key=f"{key}.edit", max_chars=4 * corrections.MAX_CHARS)
         st.button(
             "Ask the edited question", key=f"{key}.edited", on_click=corrections.ask_edited, args=(prediction, f"{key}.edit")
         )
 
 
-def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: corrections.Corrections, side: str, link: str) -> None:
+def _actions(prediction: t.Prediction, saved: str, prefix: str, edits: corrections.Corrections, side: str, link: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if prediction.answers:
             st.button(
-                named("None of these", side),
+                full_label("None of these", side),
                 key=f"{prefix}.none",
                 icon=":material/travel_explore:",
                 on_click=corrections.search_further,
@@ -187,7 +180,7 @@ def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: correcti
                 help="Excludes these answers and reads twice as many passages.",
             )
         corrections.adder(prefix, side)
-        to_project.draw(saved, prefix, wanted, side)
+        to_project.draw(saved, prefix, edits, side)
         address = f"{(st.context.url or '').split('?')[0].rstrip('/')}/?{link}" if link else ""
         today = datetime.now(UTC).date()
         files = (
@@ -195,7 +188,7 @@ def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: correcti
             ("Markdown", "md", "text/markdown", lambda: share.markdown(prediction, address, today)),
             ("Card (PNG)", "png", "image/png", lambda: share.card(prediction, address, today)),
         )
-        with st.popover(named("Download", side), icon=":material/download:"):
+        with st.popover(full_label("Download", side), icon=":material/download:"):
             for label, ending, mime, data in files:
                 name = f"ambiscope-{saved or 'unsaved'}.{ending}"
                 st.download_button(label, data, name, mime, key=f"{prefix}.{ending}", on_click="ignore")
@@ -204,7 +197,7 @@ def _actions(prediction: t.Prediction, saved: str, prefix: str, wanted: correcti
 
 
 def _costs(prediction: t.Prediction) -> None:
-    """Its time by part, and the calls of a language model with their tokens."""
+    """The run's time by part, and the calls of a language model with their tokens."""
     times = [f"{part} {seconds(value)}" for part, value in times_of(prediction).items()]
     cost = cost_of(prediction)
     if cost.model_calls:

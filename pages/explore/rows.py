@@ -1,4 +1,4 @@
-"""An answer as one row: its text, its probability, what distinguishes it, its source."""
+"""An answer as one row: text, probability, distinction from the others, source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME_CHARS, CELL_CHARS = 90, 60
 
 
 def distinction(prediction: t.Prediction, answer: t.Answer) -> str:
-    """What sets an answer apart from the others, in a few words; empty where nothing is known."""
+    """The difference of an answer from the others, in a few words; empty where unknown."""
     clarification = prediction.clarification_of(answer.text)
     if clarification and clarification.label:
         return clarification.label
@@ -20,14 +20,14 @@ def distinction(prediction: t.Prediction, answer: t.Answer) -> str:
 
 
 def source(prediction: t.Prediction, answer: t.Answer) -> str:
-    """Title of the passage that an answer was read from, and how many more there are."""
+    """Title of the passage that an answer was read from, and the number of further ones."""
     titles = list(dict.fromkeys(source_of(prediction, e.passage_id) for e in answer.evidence))
     more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
     return short(titles[0], CELL_CHARS) + more if titles else "no passage"
 
 
 def row(prediction: t.Prediction, answer: t.Answer, is_struck: bool = False, badge: str = "") -> str:
-    """Markdown: text, probability, what distinguishes it, source; style.css puts the four beside one another where there is room."""
+    """Markdown: text, probability, distinction, source; style.css puts the four beside one another where there is room."""
     mark = "~~" if is_struck else "**"
     added = {answer_key(a) for a in prediction.question.added}
     chance = f"{percent(answer.probability)} {meter(answer.probability)}"

@@ -1,6 +1,6 @@
 """One run of a system in a worker thread: the worker computes and fills a list, the script thread draws it.
 
-No Streamlit call is made in the worker.  It stops when it is told to, and also when nobody has looked for a while: the browser
+No Streamlit call is made in the worker.  It stops on request, and also when nobody has watched it for a while: the browser
 was closed, or shows another page.
 """
 
@@ -23,12 +23,12 @@ from pages.session import libraries
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
 
-ABANDONED_SECONDS = 15.0  # without a look, after which nobody waits for a run
+ABANDONED_SECONDS = 15.0  # a run that nobody has watched for this long is stopped
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run.  `added`: answers that a person has added to the set so far."""
+    """A run to start.  `added`: answers that a person has added so far."""
 
     question: t.Question
     system: str
@@ -48,13 +48,13 @@ class QuestionRun(BackgroundJob):
         self.info = t.SystemInfo(plan.system, corpus=plan.corpus)
         self.saved = ""  # id of the stored prediction
         self.save_error: Exception | None = None
-        self._engine, self._looked = engine, time.monotonic()
+        self._engine, self._last_look = engine, time.monotonic()
 
     # ------------------------------------------------------------ for the script thread
 
     def look(self) -> None:
         """Tells the worker that somebody is watching."""
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
 
     def prediction(self) -> t.Prediction | None:
         """The fold of the events so far; None before the first one."""
@@ -64,7 +64,7 @@ class QuestionRun(BackgroundJob):
     # ------------------------------------------------------------ in the worker
 
     def _cancelled(self) -> bool:
-        return self.stopping or time.monotonic() - self._looked > ABANDONED_SECONDS
+        return self.stopping or time.monotonic() - self._last_look > ABANDONED_SECONDS
 
     def _build_progress(self, done: int, total: int, stage: str) -> None:
         self.stage = f"building the corpus, {stage}{f' {done / total:.0%}' if total else ''}"
@@ -74,12 +74,12 @@ class QuestionRun(BackgroundJob):
     def _answer(self, _: BackgroundJob) -> None:
         if self._engine.needs_libraries:
             libraries.load()
-        own = self.plan.question.passages is not None
-        if not own:
+        has_passages = self.plan.question.passages is not None
+        if not has_passages:
             self.stage = "opening the corpus"
             self._engine.corpus(self.plan.corpus, self._build_progress)
         self.stage = "loading the model"
-        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled, own)
+        system = self._engine.system(self.plan.system, self.plan.corpus, self.plan.options, self._cancelled, has_passages)
         self.info = system.info
         self.stage = "retrieving passages"
         for event in system.run(self.plan.question):
@@ -104,7 +104,7 @@ STAGES: dict[type[t.Event], str] = {
 
 
 def _stage(event: t.Event) -> str:
-    """What a system is doing after an event."""
+    """The stage of a run after an event."""
     match event:
         case t.QuestionQueued(position=0, part=part):
             return "looking for answers" if part == "answers" else "rewriting the questions"

@@ -1,4 +1,4 @@
-"""One result to take away: as Markdown, and as a card (PNG) that says what it is, what made it and where to see it again."""
+"""One result to share: as Markdown, and as a card (PNG), both with their origin and address."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from pages.ui.markup import escape, short
 
 WIDTH, MARGIN = 1200, 48  # pixels
 INK, PALE, MARK, PAPER = "#1f2937", "#5b6675", "#0068c9", "#ffffff"
-FONTS = (
-    "DejaVuSans.ttf",
-    "NotoSans-Regular.ttf",
-    "Arial.ttf",
-)  # of the system, for more scripts than the one that comes with Pillow
+FONTS = ("DejaVuSans.ttf", "NotoSans-Regular.ttf", "Arial.ttf")  # of the system: Pillow's own has fewer scripts
 
 
 def source_of(prediction: t.Prediction, passage_id: str) -> str:
@@ -29,7 +25,7 @@ def source_of(prediction: t.Prediction, passage_id: str) -> str:
 
 
 def citation(prediction: t.Prediction, link: str, day: date) -> str:
-    """One line that tells what made the answers, and where they are."""
+    """One line: version, system, corpus, weights and date, and the address of the answers."""
     info = prediction.system
     origin = f"system {info.name}" + (f", corpus {info.corpus}" if info.corpus else "")
     weights = f", weights {info.checkpoint_digest[:12]}" if info.checkpoint_digest else ""
@@ -38,11 +34,12 @@ def citation(prediction: t.Prediction, link: str, day: date) -> str:
 
 def questions_of(prediction: t.Prediction, answer: t.Answer) -> list[str]:
     """The rewritten questions of an answer, without the question as it was asked: a grounded system may have several, others one."""
-    own = [i.question for i in prediction.interpretations if answer_key(i.answer) == answer_key(answer.text)]
+    questions = [i.question for i in prediction.interpretations if answer_key(i.answer) == answer_key(answer.text)]
     clarification = prediction.clarification_of(answer.text)
-    own += [clarification.question] if clarification and not own else []
-    asked = question_key(prediction.question.text)
-    return [q for q in dict.fromkeys(own) if q and question_key(q) != asked]
+    if clarification and not questions:
+        questions = [clarification.question]
+    key = question_key(prediction.question.text)
+    return [q for q in dict.fromkeys(questions) if q and question_key(q) != key]
 
 
 def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:
@@ -56,7 +53,7 @@ def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:
 
 
 def markdown(prediction: t.Prediction, link: str, day: date) -> str:
-    """The answer set as a document; what corpora, models and people wrote is escaped."""
+    """The answer set as a document; texts of corpora, models and people are escaped."""
     lines = [f"# {escape(prediction.question.text)}", ""]
     for number, (answer, question, titles) in enumerate(rows(prediction), 1):
         lines.append(f"{number}. **{escape(answer)}**")
@@ -77,13 +74,13 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def card(prediction: t.Prediction, link: str, day: date) -> bytes:
-    """PNG, 1200 pixels wide and as high as it needs to be."""
+    """PNG, WIDTH pixels wide and as high as its text."""
     lines: list[tuple[str, int, str, int]] = []  # text, size, colour, indent
 
-    def add(text: str, size: int, colour: str, indent: int = 0, most: int = 6) -> None:
-        wide = max(20, int((WIDTH - 2 * MARGIN - indent) / (size * 0.56)))
-        cut = textwrap.wrap(short(text, wide * most), wide) or [""]
-        lines.extend((line, size, colour, indent) for line in cut[:most])
+    def add(text: str, size: int, colour: str, indent: int = 0, max_lines: int = 6) -> None:
+        chars = max(20, int((WIDTH - 2 * MARGIN - indent) / (size * 0.56)))
+        wrapped = textwrap.wrap(short(text, chars * max_lines), chars) or [""]
+        lines.extend((line, size, colour, indent) for line in wrapped[:max_lines])
 
     add("Ambiscope", 22, MARK)
     add(prediction.question.text, 40, INK)

@@ -1,4 +1,4 @@
-"""Two answer sets side by side: what both found, and what only one of them did."""
+"""Two answer sets side by side: their common answers, and those of only one."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from pages.ui.markup import escape
 
 
 def keys_of(answer: t.Answer) -> frozenset[str]:
-    """Of its text and of the words that it was read from: two answers are the same where they share one."""
+    """Keys of its text and of the words that it was read from: two answers are the same where they share one."""
     return answer_keys((answer.text, *(e.text for e in answer.evidence)))
 
 
-def in_both(left: Sequence[t.Answer], right: Sequence[t.Answer]) -> tuple[frozenset[int], frozenset[int]]:
-    """The positions of each side's answers that the other side has, too.  Each answer has one counterpart; of several that would do, the first."""
-    free, pairs = list(range(len(right))), []
-    for position, answer in enumerate(left):
-        same = next((i for i in free if keys_of(answer) & keys_of(right[i])), None)
-        if same is not None:
-            free.remove(same)
-            pairs.append((position, same))
-    return frozenset(a for a, _ in pairs), frozenset(b for _, b in pairs)
+def in_both(first: Sequence[t.Answer], second: Sequence[t.Answer]) -> tuple[frozenset[int], frozenset[int]]:
+    """The positions of each set's answers that the other has, too.  Each answer has one counterpart, the first of several that match."""
+    pairs: dict[int, int] = {}  # position in `second` -> position in `first`
+    for position, answer in enumerate(first):
+        matches = (i for i, other in enumerate(second) if i not in pairs and keys_of(answer) & keys_of(other))
+        if (match := next(matches, None)) is not None:
+            pairs[match] = position
+    return frozenset(pairs.values()), frozenset(pairs)
 
 
-def draw(first: t.Prediction, second: t.Prediction, both: int) -> None:
-    """How many answers they share."""
-    alone = zip(("left", "right"), (first, second))
-    only = " ".join(f"Only {side}, {escape(title_of(p.system.name).lower())}: {len(p.answers) - both}." for side, p in alone)
-    st.caption(f"**Side by side.** Found by both: {both}. {only} Answers match if any spelling matches.")
+def draw(first: t.Prediction, second: t.Prediction, shared: int) -> None:
+    """`shared`: the number of answers that both have."""
+    sides = zip(("left", "right"), (first, second))
+    only = " ".join(f"Only {side}, {escape(title_of(p.system.name).lower())}: {len(p.answers) - shared}." for side, p in sides)
+    st.caption(f"**Side by side.** Found by both: {shared}. {only} Answers match if any spelling matches.")

@@ -1,4 +1,4 @@
-"""From a result on Explore to an item of a project: the question, its prediction, and what was struck or added, as suggestions."""
+"""From a result on Explore to an item of a project: the question and its answers, as corrected, as suggestions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import streamlit as st
 from pages.explore.corrections import Corrections
 from pages.session import shared
 from pages.session.actions import reported, say
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 
 
 def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> None:
-    """Nothing for those who may not manage projects, and before the prediction is stored.  `saved`: its id; `prefix`: of its keys;
-    `side`: which of two results it is."""
+    """Only for those who may manage projects, once the prediction is stored.  `saved`: its id; `prefix`: of its keys; `side`: which of two
+    results it is."""
     store = shared.store()
     if not saved or not store.may("manage projects"):
         return
-    with st.popover(named("Add to project", side), icon=":material/playlist_add:", key=f"{prefix}.project.open"):
+    with st.popover(full_label("Add to project", side), icon=":material/playlist_add:", key=f"{prefix}.project.open"):
         projects = {p.id: p.name for p in store.projects.projects("open", limit=200)}
         if not projects:
             st.caption("There is no open project yet.")
@@ -24,18 +24,12 @@ def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> N
             return
         key = f"{prefix}.project"
         st.selectbox("Project", list(projects), format_func=projects.__getitem__, key=key)
-        st.caption(
-            "The question becomes an item with these answers as suggestions"
-            + (f", without the {len(corrections.struck)} struck out" if corrections.struck else "")
-            + (
-                f", with the {len(corrections.added)} added: {escape('; '.join(corrections.added))}"
-                if corrections.added
-                else ""
-            )
-            + "."
-        )
+        struck, added = corrections.struck, corrections.added
+        without = f", without the {len(struck)} struck out" if struck else ""
+        extra = f", with the {len(added)} added: {escape('; '.join(added))}" if added else ""
+        st.caption(f"The question becomes an item with these answers as suggestions{without}{extra}.")
         st.button(
-            named("Add", f"to the project {side}".strip()),
+            full_label("Add", f"to the project {side}".strip()),
             key=f"{prefix}.project.add",
             on_click=_add,
             args=(saved, key, corrections),

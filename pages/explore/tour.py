@@ -1,4 +1,4 @@
-"""The tour of a first visit: ask, judge, compare.  It follows what the person does, and is never shown again once it was ended."""
+"""The tour of a first visit: ask, judge, compare.  It follows the person's actions, and is never shown again once it was ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import AmbiscopeError
 from pages.session import shared
 
-PREFERENCE, ENDED = "tour", "ended"
+PREFERENCE, FINISHED = "tour", "ended"
 ASK, JUDGE, COMPARE = (
     "**Step 1 of 3: Ask a question.** Best one that can be understood in several ways.",
     "**Step 2 of 3: Judge an answer.** Open it and choose a label.",
@@ -16,7 +16,7 @@ ASK, JUDGE, COMPARE = (
 
 
 def step(page: str) -> str:
-    """What to say on this page (its address); empty on pages that are no part of the tour."""
+    """The tour's text for this page (its address); empty on pages that are not part of the tour."""
     if page == "evaluate":
         return COMPARE
     if page in ("", "home", shared.FIRST):
@@ -27,7 +27,7 @@ def step(page: str) -> str:
 def draw(page: str) -> None:
     """Above the page."""
     text = step(page)
-    if not text or st.session_state.get("guide.tour") == ENDED or shared.preferred(PREFERENCE) == ENDED:
+    if not text or st.session_state.get("guide.tour") == FINISHED or shared.preference(PREFERENCE) == FINISHED:
         return
     with st.container(border=text != JUDGE, horizontal=True, vertical_alignment="center", key="guide.tour.card"):
         st.markdown(f":material/tour: {f':small[{text}]' if text == JUDGE else text}", width="content")
@@ -38,9 +38,9 @@ def draw(page: str) -> None:
 
 
 def _end() -> None:
-    """Callback.  A disk that refuses does not bring the tour back in this tab."""
-    st.session_state["guide.tour"] = ENDED
+    """Callback.  Where the preference cannot be stored, the tour is ended in this tab alone."""
+    st.session_state["guide.tour"] = FINISHED
     try:
-        shared.prefer(PREFERENCE, ENDED)
+        shared.set_preference(PREFERENCE, FINISHED)
     except AmbiscopeError as error:
         shared.log.warning("the end of the tour was not kept: %s", error)

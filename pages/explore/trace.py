@@ -1,5 +1,4 @@
-"""Draws the events of a run, live or from storage; and how passages, an answer's evidence and its question look wherever a
-run shows them."""
+"""Draws the events of a run, live or from storage; and passages, evidence and rewritten questions wherever they appear."""
 
 from __future__ import annotations
 
@@ -17,39 +16,38 @@ from pages.ui.formatting import percent, seconds
 from pages.ui.markup import around, changes, escape, highlighted, meter, short
 
 MAX_CANDIDATES, NAME_CHARS = 8, 60
-ANSWER_CHARS, WHY_CHARS = 60, 200
+ANSWER_CHARS, REASON_CHARS = 60, 200
 EOI_ROW = "no further answer"
 
 
 def _draw_passage(
-    place: DeltaGenerator, retrieved: t.RetrievedPassage, found: Sequence[str] = (), notes: Sequence[str] = ()
+    place: DeltaGenerator, retrieved: t.RetrievedPassage, badges: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> None:
-    """Rank, title, scores; the text when opened.  `found`, `notes`: Markdown on what a run made of it, beside the title and below the text."""
+    """Rank, title, scores; the text when opened.  `badges`, `notes`: Markdown beside the title and below the text."""
     title = short(retrieved.passage.title or retrieved.passage.id, 80)
     cosine = "" if retrieved.similarity is None else f" :gray-badge[cosine {retrieved.similarity:.2f}]"
-    label = " ".join([f"{retrieved.rank}. **{escape(title)}**  :gray-badge[score {retrieved.score:.3f}]{cosine}", *found])
+    label = " ".join([f"{retrieved.rank}. **{escape(title)}**  :gray-badge[score {retrieved.score:.3f}]{cosine}", *badges])
     with place.expander(label):
-        st.markdown(highlighted(retrieved.passage.text, ()))  # with the lines of a listing
+        st.markdown(highlighted(retrieved.passage.text, ()))  # keeps the line breaks of a listing
         for note in notes:
             st.caption(note)
         st.caption(f"Passage {escape(retrieved.passage.id)}")
 
 
-def draw_found(passages: Sequence[t.RetrievedPassage]) -> None:
+def draw_passages(passages: Sequence[t.RetrievedPassage]) -> None:
     for retrieved in passages:
         _draw_passage(st.container(), retrieved)
 
 
 class PassageList:
-    """The passages of one search on a folded line, with what the run made of each: answers that it supports, interpretations."""
+    """The passages of one search in an expander, each with the answers that it supports and its interpretations."""
 
-    def __init__(self, place: DeltaGenerator, event: t.PassagesRetrieved, query: str = "") -> None:
-        """`query`: what was searched for, where the trace says it nowhere else."""
-        count = len(event.passages)
-        label = f"{count} passage{'' if count == 1 else 's'} retrieved in {seconds(event.seconds)}"
+    def __init__(self, place: DeltaGenerator, event: t.PassagesRetrieved, query: str) -> None:
+        """`query`: drawn where it is not empty."""
+        label = f"{listed(len(event.passages), 'passage')} retrieved in {seconds(event.seconds)}"
         box = place.expander(f"{label} for: {escape(short(query, 100))}" if query else label, icon=":material/menu_book:")
         self._slots = {p.passage.id: (p, box.empty()) for p in event.passages}
-        self._found, self._notes = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        self._badges, self._notes = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         for retrieved, slot in self._slots.values():
             _draw_passage(slot, retrieved)
 
@@ -58,26 +56,26 @@ class PassageList:
 
     def mark(self, passage_id: str, badge: str, note: str = "") -> None:
         if passage_id in self._slots:
-            self._found[passage_id].append(badge)
+            self._badges[passage_id].append(badge)
             self._notes[passage_id] += [note] if note else []
             retrieved, slot = self._slots[passage_id]
-            _draw_passage(slot, retrieved, self._found[passage_id], self._notes[passage_id])
+            _draw_passage(slot, retrieved, self._badges[passage_id], self._notes[passage_id])
 
 
 def draw_evidence(evidence: tuple[t.Evidence, ...], passages: dict[str, t.RetrievedPassage]) -> None:
-    """Each passage that holds the answer, with the answer marked; the first one whole, the others their surroundings."""
+    """Each passage with the answer, marked: the first in full, of the others the text around it."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for e in evidence:
         spans.setdefault(e.passage_id, []).append((e.start, e.end))
     if not spans:
         st.caption(":material/link_off: No retrieved passage contains these words.")
-    for position, (passage_id, places) in enumerate(spans.items()):
+    for position, (passage_id, passage_spans) in enumerate(spans.items()):
         retrieved = passages.get(passage_id)
         if retrieved is None:
             st.caption(f"Passage {escape(passage_id)} was not retrieved.")
             continue
         text = retrieved.passage.text
-        st.markdown(f":material/format_quote: {(around if position else highlighted)(text, places)}")
+        st.markdown(f":material/format_quote: {(around if position else highlighted)(text, passage_spans)}")
         st.caption(f"**{escape(retrieved.passage.title or passage_id)}** · passage {escape(passage_id)}, rank {retrieved.rank}")
 
 
@@ -88,8 +86,8 @@ def round_trip(c: t.Clarification) -> None:
 
 
 def read_outcome(interpretation: t.Interpretation, checked: bool = False) -> tuple[str, str, str]:
-    """What became of reading a passage: a word, the same as Markdown, and why.  `checked`: each interpretation of this run was verified, so
-    that one without a result is a failed call."""
+    """The outcome of reading a passage: a word, the same as Markdown, and the reason.  `checked`: each interpretation of this run was
+    verified, so that one without a result is a failed call."""
     if interpretation.failed:
         return "failed", ":red[:material/error: failed]", interpretation.failed
     if not interpretation.answer:
@@ -104,20 +102,20 @@ def read_outcome(interpretation: t.Interpretation, checked: bool = False) -> tup
 
 
 def draw_proposed(
-    place: DeltaGenerator, interpretation: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool = False
+    place: DeltaGenerator, interpretation: t.Interpretation, passages: dict[str, t.RetrievedPassage], checked: bool
 ) -> None:
     """An interpretation, or why there is none.  `checked`: as in `read_outcome`."""
-    known = passages.get(interpretation.passage_id)
-    title = (known.passage.title if known else "") or interpretation.passage_id
-    where = escape(short(title, 80)) if interpretation.passage_id else "no passage"
+    retrieved = passages.get(interpretation.passage_id)
+    title = (retrieved.passage.title if retrieved else "") or interpretation.passage_id
+    source = escape(short(title, 80)) if interpretation.passage_id else "no passage"
     text = f"**{escape(interpretation.answer)}**: {escape(interpretation.question)}" if interpretation.answer else ""
-    _, mark, why = read_outcome(interpretation, checked)
-    parts = [mark, text, f"({where})" if text else where, escape(short(why, WHY_CHARS))]
+    _, mark, reason = read_outcome(interpretation, checked)
+    parts = [mark, text, f"({source})" if text else source, escape(short(reason, REASON_CHARS))]
     place.caption(" · ".join(p for p in parts if p))
 
 
 class TraceView:
-    """Events in, drawing out: a folded line each.  `system`: what runs."""
+    """Draws events one by one.  `system`: name of the system that runs."""
 
     def __init__(self, place: DeltaGenerator, question: str, system: str = "") -> None:
         self.place, self.question = place, question
@@ -126,24 +124,21 @@ class TraceView:
         self._supported: dict[str, tuple[t.Evidence, ...]] = {}  # by answer
         self._clarified: DeltaGenerator | None = None
         self._by_passage = entry_of(system).view == "interpretations"
-        self._read: DeltaGenerator | None = None  # how many passages were read, and what came of it
+        self._read: DeltaGenerator | None = None  # the line that counts the passages read, by outcome
         self._outcomes = Counter[str]()
         self._open: dict[int, Any] = {}
-        self._searched_for, self._checked = question, False
-        self._failed: dict[
-            tuple[str, str], tuple[DeltaGenerator, int]
-        ] = {}  # calls of a role with the same reason: place, number
+        self._query, self._checked = question, False
+        self._failures: dict[tuple[str, str], tuple[DeltaGenerator, int]] = {}  # (role, error) -> where it is drawn, calls
 
     def add(self, event: t.Event) -> None:
         match event:
             case t.PassagesRetrieved():
                 self.passages.update({p.passage.id: p for p in event.passages})
-                query = "" if event.query == self._searched_for else event.query
-                self._lists.append(PassageList(self.place, event, query))
+                self._lists.append(PassageList(self.place, event, "" if event.query == self._query else event.query))
                 if self._by_passage:
                     self._read = self.place.empty()
             case t.QuestionRelaxed(question=question):
-                self._searched_for = question
+                self._query = question
                 if question_key(question) != question_key(self.question):
                     self.place.caption(f"Searched for: {escape(question)}")
             case t.QuestionsImagined(questions=questions):
@@ -155,16 +150,16 @@ class TraceView:
                     self._mark(passage_id, ":gray-badge[pruned]")
                 total = listed(len(kept) + len(dropped), "passage")
                 self.place.caption(
-                    f":material/filter_alt: {len(dropped)} of {total} pruned. Kept: {escape(short(why, WHY_CHARS))}."
+                    f":material/filter_alt: {len(dropped)} of {total} pruned. Kept: {escape(short(why, REASON_CHARS))}."
                 )
             case t.QuestionVerified():
                 self.place.caption(f"{escape(event.question)} {self._verified(event)}")
             case t.ModelCalled(role=role, error=error):
                 self._checked |= role == "verify"
                 if error and not (role == "interpret" and self._read is not None):  # the list of passages says so
-                    line, before = self._failed.get((role, error)) or (self.place.empty(), 0)
-                    self._failed[role, error] = line, before + 1
-                    times = f" ({before + 1} times)" if before else ""
+                    line, count = self._failures.get((role, error)) or (self.place.empty(), 0)
+                    self._failures[role, error] = line, count + 1
+                    times = f" ({count + 1} times)" if count else ""
                     line.caption(f":red[:material/error: failed call] {escape(role)}{times}: {escape(short(error, 300))}")
             case t.StepStarted(number=number):
                 self._open[number] = self.place.status(f"Step {number}: looking for an answer", type="step")
@@ -184,10 +179,10 @@ class TraceView:
                 with self._clarified:
                     st.markdown(f"**{escape(c.answer)}**: {changes(self.question, c.question)}")
                     round_trip(c)
-            case t.InterpretationProposed(interpretation=one) if self._read is not None and one.passage_id in self._lists[-1]:
-                self._count(one)
-            case t.InterpretationProposed(interpretation=one):
-                draw_proposed(self.place, one, self.passages, self._checked)
+            case t.InterpretationProposed(interpretation=i) if self._read is not None and i.passage_id in self._lists[-1]:
+                self._count(i)
+            case t.InterpretationProposed(interpretation=interpretation):
+                draw_proposed(self.place, interpretation, self.passages, self._checked)
             case t.InterpretationsClustered(placed=placed):
                 clusters, alone = len({p.cluster for p in placed} - {-1}), sum(p.cluster < 0 for p in placed)
                 self.place.caption(
@@ -195,12 +190,12 @@ class TraceView:
                 )
             case t.LongAnswerWritten(text=text):
                 self.place.markdown(f"**Long answer.** {escape(text)}")
-            case t.Finished(seconds=took, why=why):
+            case t.Finished():
                 self.close()
-                self.place.caption(f":material/flag: Finished after {seconds(took)}: {escape(why)}.")
+                self.place.caption(f":material/flag: Finished after {seconds(event.seconds)}: {escape(event.why)}.")
 
     def close(self) -> None:
-        """Steps that were begun and not ended: the run was stopped, or (one pass) no answer came of them."""
+        """Ends the steps that are open: the run was stopped, or (one pass) they gave no answer."""
         for number, status in self._open.items():
             status.update(label=f"Step {number}: no answer", state="complete")
         self._open.clear()
@@ -210,29 +205,25 @@ class TraceView:
         self._supported.clear()
 
     def _mark(self, passage_id: str, badge: str) -> None:
-        for found in self._lists:
-            found.mark(passage_id, badge)
+        for passages in self._lists:
+            passages.mark(passage_id, badge)
 
     def _verified(self, event: t.QuestionVerified) -> str:
         if event.failed:
-            return f":red[:material/error: failed]: it could not be verified, {escape(short(event.failed, WHY_CHARS))}"
+            return f":red[:material/error: failed]: it could not be verified, {escape(short(event.failed, REASON_CHARS))}"
         if not event.passage_ids:
             return ":orange[:material/cancel: rejected]: verification found no passage that answers it"
-        known = (self.passages.get(i) for i in event.passage_ids)
-        titles = dict.fromkeys(short(p.passage.title or p.passage.id, 80) for p in known if p is not None)
+        passages = (self.passages[i].passage for i in event.passage_ids if i in self.passages)
+        titles = dict.fromkeys(short(p.title or p.id, 80) for p in passages)
         return f":green[:material/check_circle: verified]: answered by {'; '.join(map(escape, titles))}"
 
-    def _count(self, one: t.Interpretation) -> None:
+    def _count(self, interpretation: t.Interpretation) -> None:
         """A passage was read."""
-        word, mark, why = read_outcome(one)
-        self._outcomes[word] += 1
-        text = (
-            f"**{escape(short(one.answer, ANSWER_CHARS))}**: {escape(one.question)}"
-            if one.answer
-            else escape(short(why, WHY_CHARS))
-        )
-        answered = f":blue-badge[{escape(short(one.answer, ANSWER_CHARS))}]" if word == "answered" else mark
-        self._lists[-1].mark(one.passage_id, answered, text)
+        outcome, badge, reason = read_outcome(interpretation)
+        self._outcomes[outcome] += 1
+        answer = escape(short(interpretation.answer, ANSWER_CHARS))
+        note = f"**{answer}**: {escape(interpretation.question)}" if answer else escape(short(reason, REASON_CHARS))
+        self._lists[-1].mark(interpretation.passage_id, f":blue-badge[{answer}]" if outcome == "answered" else badge, note)
         if self._read is not None:
             counts = " · ".join(f"{n} {name}" for name, n in self._outcomes.items())
             self._read.caption(f"Passages read: {self._outcomes.total()} · {counts}")
@@ -243,15 +234,15 @@ class TraceView:
             outcome = f"**{escape(answer.text)}** {'kept' if answer.pinned else percent(answer.probability)}"
         else:
             outcome = f"stopped, {escape(step.stopped_because or 'the loop ended')}"
-        took = f" · {seconds(step.seconds)}" if step.seconds else ""
-        label = f"Step {step.number}: {outcome}{took}"
+        time = f" · {seconds(step.seconds)}" if step.seconds else ""
+        label = f"Step {step.number}: {outcome}{time}"
         status = self._open.pop(step.number, None)
         if status is None:
             status = self.place.status(label, state="complete", type="step")
         else:
             status.update(label=label, state="complete")
         with status:
-            # what the model was told of the answers so far; systems without a prompt (one pass) say nothing
+            # systems without a prompt (one pass) leave it empty
             if step.prompt:
                 st.caption("Prompt, including the answers found so far")
                 st.code(step.prompt, language=None, wrap_lines=True)
@@ -263,8 +254,16 @@ class TraceView:
                 draw_evidence(answer.evidence, self.passages)
 
 
+def draw_trace(prediction: t.Prediction) -> None:
+    """All events of a stored run."""
+    view = TraceView(st.container(gap="xxsmall"), prediction.question.text, prediction.system.name)
+    for event in prediction.events:
+        view.add(event)
+    view.close()
+
+
 # ---------------------------------------------------------------- the candidates of a step
-# As text: plotly's scripts and a chart a step would keep the browser busier than the models keep the server, on the same two cores.
+# As text: plotly's scripts and a chart per step would take more of the processor than the models do.
 
 
 def candidates_table(step: t.Step) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
@@ -20,7 +19,6 @@ CHANGELOG = "brand.changelog"
 SIDEBAR_WIDTH = 340  # pixels: the names of systems fit
 
 
-@lru_cache(maxsize=2)
 def _logo(dark: bool) -> str:
     text = (Path(__file__).with_name("logo.svg")).read_text(encoding="utf-8")
     for light, on_dark in zip(LIGHT, DARK, strict=True) if dark else ():
@@ -29,7 +27,7 @@ def _logo(dark: bool) -> str:
 
 
 def name(page: StreamlitPage) -> None:
-    """The tab's title says which page it is."""
+    """The page's title in the browser tab, and the logo."""
     st.set_page_config(page_title=f"{page.title} · Ambiscope")
     st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
 
@@ -41,14 +39,14 @@ def _changelog() -> None:
 
 
 def footer() -> None:
-    """At the end of the sidebar: what runs, and the version with its change log."""
+    """At the end of the sidebar: running jobs, and the version with its change log."""
     with st.sidebar:
-        running = sum(not job.done for *_, job in jobs.every())
+        running = sum(not job.done for *_, job in jobs.all_jobs())
         if running:
             st.page_link("pages/jobs/page.py", label=f"{running} running: see Jobs", icon=shared.PAGES["jobs"][1])
         is_open = sheet.draw()
         label = f"Ambiscope {__version__.rpartition('.')[0]} · What's new"
         pressed = st.button(label, key=CHANGELOG, type="tertiary", icon=":material/new_releases:")
-        if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog a run
+        if pressed and not is_open:  # two quick clicks may come together, and Streamlit opens one dialog per run
             _changelog()
         sheet.listen()

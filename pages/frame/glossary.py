@@ -1,7 +1,8 @@
-"""The sheet of words and keys, on every page: a button in the sidebar, or the key `?`."""
+"""The glossary and the keys, on every page: a button in the sidebar, or the key `?`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -22,29 +23,19 @@ WORDS = {
     "label": "What a person says of an answer: correct, wrong, unsupported, duplicate, outdated or contradicts.",
     "judge": "A model that grades answers; never a person.",
 }
-EXPLORE = (("Enter", "ask the question"),)
-JUDGING = (
-    ("1–6", "label of the answer"),
-    ("L", "all others correct"),
-    ("N", "next answer"),
-    ("P", "previous"),
-    ("U", "undo"),
-    ("Ctrl+Enter", "submit"),
-)
 
-# Trusted, constant script: it presses one button, that of this sheet.
+# Trusted, constant script: it presses the button of this sheet.
 _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 @st.cache_resource(show_spinner=False)
-def _component() -> object:
+def _component() -> Callable[..., object]:
     return st.components.v2.component("ambiscope.sheet", js=_SCRIPT)
 
 
 @st.dialog("Glossary and shortcuts", width="large")
 def _sheet() -> None:
-    from pages.annotate import suggestions, validation  # late: what Annotate is made of is not needed for the first page
-    from pages.annotate.generation import KEYS
+    from pages.annotate import generation, judging, suggestions, validation  # late: the first page does not need them
 
     st.markdown("**Words**")
     st.markdown(
@@ -53,21 +44,22 @@ def _sheet() -> None:
     st.markdown("**Keys**")
     groups = {
         "every page": (("?", "this sheet"),),
-        "Explore": EXPLORE,
-        "Annotate, writing": (*KEYS, *suggestions.KEYS, suggestions.REJECT),
+        "Explore": (("Enter", "ask the question"),),
+        "Annotate": (("U", "undo"), ("Ctrl+Enter", "submit")),
+        "Annotate, writing": (*generation.KEYS, *suggestions.KEYS, suggestions.REJECT),
         "Annotate, validation": (*validation.KEYS, *suggestions.KEYS),
-        "Annotate, judging": JUDGING,
+        "Annotate, judging": judging.KEYS,
     }
     rows = [
-        f"| {escape(where)} | {' · '.join(f':gray-badge[{escape(k)}] {escape(what)}' for k, what in keys)} |"
-        for where, keys in groups.items()
+        f"| {escape(page)} | {' · '.join(f':gray-badge[{escape(key)}] {escape(effect)}' for key, effect in keys)} |"
+        for page, keys in groups.items()
     ]
     st.markdown("\n".join(["| where | key |", "|---|---|", *rows]))
     st.caption("Keys of Annotate are off while you type in a field, except Ctrl+Enter.")
 
 
 def draw() -> bool:
-    """In the sidebar.  Whether the sheet was opened."""
+    """In the sidebar.  Returns whether the sheet was opened."""
     pressed = st.button("Glossary and shortcuts (?)", key=BUTTON, type="tertiary", icon=":material/help:")
     if pressed:
         _sheet()
@@ -75,7 +67,5 @@ def draw() -> bool:
 
 
 def listen() -> None:
-    """Drawn last: the key `?` presses the button of the sheet from here on."""
-    mount = _component()
-    if callable(mount):
-        mount(key="guide.keys", height=1)
+    """Drawn last: from here on the key `?` presses the button of the sheet."""
+    _component()(key="guide.keys", height=1)

@@ -1,4 +1,4 @@
-"""What the health page tells: versions, and the settings in force with secrets hidden."""
+"""Facts for the health page: versions, and the settings in force with secrets hidden."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from core import __version__
 from core.settings import Settings
+from core.text import listed
 
 LIBRARIES = ("streamlit", "torch", "transformers", "faiss-gpu", "faiss-cpu", "sqlalchemy", "numpy")
 SECRET = re.compile(r"key|secret|password|token", re.IGNORECASE)
@@ -17,7 +18,7 @@ HIDDEN = "(set, not shown)"
 
 
 def versions() -> list[tuple[str, str]]:
-    """Of what is installed; read from package metadata, so that nothing heavy is imported."""
+    """(component, version), from package metadata, so that no large package is imported."""
     components = [("Ambiscope", __version__), ("Python", platform.python_version())]
     for name in LIBRARIES:
         try:
@@ -28,13 +29,13 @@ def versions() -> list[tuple[str, str]]:
 
 
 def without_password(url: str) -> str:
-    """A database's or an endpoint's address without the password in it, nor what follows a `?`."""
+    """An address of a database or endpoint without its password and query."""
     parts = urlsplit(url)
     if not parts.scheme or not ("@" in parts.netloc or parts.query):
-        return url  # as it is: putting it together again drops slashes of a file's path
-    host = parts.netloc.rsplit("@", 1)
-    place = parts.netloc if len(host) == 1 else f"{host[0].split(':', 1)[0]}:…@{host[1]}"
-    return urlunsplit((parts.scheme, place, parts.path, "…" if parts.query else "", ""))
+        return url  # unchanged: urlunsplit drops slashes of a file's path
+    user, sign, host = parts.netloc.rpartition("@")
+    netloc = f"{user.split(':', 1)[0]}:…@{host}" if sign else host
+    return urlunsplit((parts.scheme, netloc, parts.path, "…" if parts.query else "", ""))
 
 
 def settings_in_force(settings: Settings) -> list[tuple[str, str, str]]:
@@ -42,13 +43,12 @@ def settings_in_force(settings: Settings) -> list[tuple[str, str, str]]:
     rows = []
     for f in fields(settings):
         value = getattr(settings, f.name)
-        changed = "set" if value != getattr(Settings, f.name, None) else "default"
-        shown = str(value)
+        origin = "set" if value != getattr(Settings, f.name, None) else "default"
         if value and (SECRET.search(f.name) or not f.repr):
-            shown = HIDDEN
+            value = HIDDEN
         elif "url" in f.name:
-            shown = without_password(shown)
-        rows.append((f"AMBISCOPE_{f.name.upper()}", shown, changed))
+            value = without_password(str(value))
+        rows.append((f"AMBISCOPE_{f.name.upper()}", str(value), origin))
     return rows
 
 
@@ -57,6 +57,5 @@ def age(seconds: float | None) -> str:
         return "never"
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {name}{'' if count == 1 else 's'} ago"
+            return f"{listed(int(seconds // size), name)} ago"
     return "just now"

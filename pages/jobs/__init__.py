@@ -1,1 +1,1 @@
-"""Jobs: work that goes on in the background, and its page."""
+"""Jobs: work in the background, and its page."""

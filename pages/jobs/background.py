@@ -1,4 +1,4 @@
-"""Long work of every kind in one place: begun, watched, stopped, and what became of it."""
+"""Background jobs of every kind: start, watch and stop them, and report their outcome."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import CancelledError, InputError
 from pages.session import shared
 from pages.session.actions import reported
 from pages.ui.formatting import duration
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.access.permissions import Name
 
 POLL_SECONDS = 1.0
@@ -24,8 +23,8 @@ POLL_SECONDS = 1.0
 class BackgroundJob:
     """Work in a thread of its own that the script thread watches; no Streamlit call is made in it.
 
-    `work` gets the job, publishes in it what the page draws, and returns `result`: `stage` says what is being done, `share` (0..1) how much
-    of it is, None while nobody knows.  `error` is set before `done`.  Stopping is a request: the work asks `stopping`, or calls `progress`.
+    `work` gets the job, sets in it what the page draws, and returns `result`: `stage` is what it is doing, `share` (0..1) how much
+    is finished, None while unknown.  `error` is set before `done`.  Stopping is a request: the work reads `stopping`, or calls `progress`.
     """
 
     def __init__(
@@ -34,16 +33,16 @@ class BackgroundJob:
         title: str,
         stage: str = "starting",
         stopped: str = "stopped",
-        about: Any = None,
+        subject: Any = None,
     ) -> None:
-        """`stopped`: what is said of it where somebody stopped it; `about`: what its page keeps of what was asked for."""
-        self.title, self.stage, self.stopped, self.about = title, stage, stopped, about
+        """`stopped`: the message after somebody stopped it; `subject`: what its page needs to know of the request."""
+        self.title, self.stage, self.stopped, self.subject = title, stage, stopped, subject
         self.share: float | None = None
         self.result: Any = None
         self.error: Exception | None = None
         self._work = work
         self._stop, self._done = threading.Event(), threading.Event()
-        self._begun, self._ended = time.monotonic(), 0.0
+        self._start_time, self._end_time = time.monotonic(), 0.0
         self._first: tuple[float, float] | None = None  # seconds and share when the share was first known
 
     def start(self) -> Self:
@@ -56,7 +55,7 @@ class BackgroundJob:
         except Exception as error:
             self.error = error
         finally:
-            self._ended = time.monotonic()
+            self._end_time = time.monotonic()
             self._done.set()
 
     def progress(self, done: int, total: int, stage: str) -> None:
@@ -85,25 +84,25 @@ class BackgroundJob:
 
     @property
     def seconds(self) -> float:
-        return (self._ended or time.monotonic()) - self._begun
+        return (self._end_time or time.monotonic()) - self._start_time
 
     @property
     def seconds_left(self) -> float | None:
-        """At the speed so far; None while nothing can be said.  What an earlier run had done does not count."""
+        """At the speed so far; None while it cannot be estimated.  Work of an earlier run does not count."""
         share, now = self.share, self.seconds
         if self.done or share is None:
             return None
-        since, start = self._first = self._first or (now, share)
-        gained, took = share - start, now - since
-        return took * (1.0 - share) / gained if gained > 0 and took >= 1.0 else None
+        first_seconds, first_share = self._first = self._first or (now, share)
+        gain, elapsed = share - first_share, now - first_seconds
+        return elapsed * (1.0 - share) / gain if gain > 0 and elapsed >= 1.0 else None
 
 
 @dataclass(frozen=True)
 class JobKind:
     label: str
     page: str  # where it is started, a key of PAGES
-    action: Name  # the person who may do this may start and stop it
-    outcome: str  # what is said when it has ended well, with the job's title
+    action: Name  # those who may do this may start and stop it
+    outcome: str  # message after success, with the job's title
 
 
 KINDS = {
@@ -119,12 +118,12 @@ KINDS = {
 
 @st.cache_resource(show_spinner=False)
 def jobs_of(kind: str) -> dict[str, BackgroundJob]:
-    """What this process has begun and nobody has closed, by name: every tab sees it."""
+    """The jobs of this process that nobody has dismissed, by name: shared by all tabs."""
     return {}
 
 
 def begin(kind: str, name: str, job: BackgroundJob) -> BackgroundJob:
-    """Raises NotAllowedError, and InputError while work of this name goes on.  It goes on when the person who began it leaves."""
+    """Starts a job, which continues when the person leaves.  Raises NotAllowedError, and InputError while one of this name runs."""
     shared.store().allow(KINDS[kind].action)
     check_free(kind, name)
     jobs_of(kind)[name] = job
@@ -132,45 +131,40 @@ def begin(kind: str, name: str, job: BackgroundJob) -> BackgroundJob:
 
 
 def check_free(kind: str, name: str) -> None:
-    """Raises InputError while work of this name goes on."""
-    if (job := going(kind).get(name)) is not None:
+    """Raises InputError while a job of this name runs."""
+    if (job := running(kind).get(name)) is not None:
         raise InputError(f"{KINDS[kind].label} '{job.title}' is already running; wait until it is finished, or stop it")
 
 
-def every() -> Iterator[tuple[str, str, BackgroundJob]]:
+def all_jobs() -> list[tuple[str, str, BackgroundJob]]:
     """(kind, name, job), running ones first."""
     jobs = [(kind, name, job) for kind in KINDS for name, job in list(jobs_of(kind).items())]
-    return iter(sorted(jobs, key=lambda one: one[2].done))
+    return sorted(jobs, key=lambda entry: entry[2].done)
 
 
-def going(kind: str) -> dict[str, BackgroundJob]:
-    """The running ones of a kind, by name."""
+def running(kind: str) -> dict[str, BackgroundJob]:
+    """The running jobs of a kind, by name."""
     return {name: job for name, job in list(jobs_of(kind).items()) if not job.done}
 
 
 def progress_text(job: BackgroundJob) -> str:
-    """What it is doing, for how long, and how long it will take."""
+    """What the job is doing, for how long, and how long it will take."""
     stage = "stopping" if job.stopping else job.stage
     remaining = f" · about {duration(job.seconds_left)} left" if job.seconds_left is not None and not job.stopping else ""
     return f"{escape(stage)} · {duration(job.seconds)}{remaining}"
 
 
-def show(place: DeltaGenerator, job: BackgroundJob) -> DeltaGenerator:
-    return place.progress(job.share or 0.0, text=f"{escape(job.title)}: {progress_text(job)}")
-
-
-def bar(kind: str, name: str, job: BackgroundJob) -> DeltaGenerator:
-    """Its progress, with a button to stop it for those who may.  Returns what `show` draws again in the same place."""
-    drawn = show(st.container(), job)
+def bar(kind: str, name: str, job: BackgroundJob) -> None:
+    """Its progress, with a button to stop it for those who may."""
+    st.progress(job.share or 0.0, text=f"{escape(job.title)}: {progress_text(job)}")
     if shared.store().may(KINDS[kind].action):
         key = f"{KINDS[kind].page}.stop.{name}"
         st.button(f"Stop {escape(job.title)}", key=key, icon=":material/stop_circle:", on_click=stop, args=(kind, name))
-    return drawn
 
 
 def close_button(kind: str, name: str) -> None:
     if shared.store().may(KINDS[kind].action):
-        label = named("Dismiss", f"the report on {jobs_of(kind)[name].title}")
+        label = full_label("Dismiss", f"the report on {jobs_of(kind)[name].title}")
         key = f"{KINDS[kind].page}.close.{name}"
         st.button(label, key=key, on_click=close, args=(kind, name), icon=":material/close:")
 
@@ -185,7 +179,7 @@ def stop(kind: str, name: str) -> None:
 
 @reported
 def close(kind: str, name: str) -> None:
-    """Callback: the report of a job that ended is not needed any more."""
+    """Callback: dismisses the report of a job that has ended."""
     shared.store().allow(KINDS[kind].action)
     if (job := jobs_of(kind).get(name)) is not None and job.done:
         jobs_of(kind).pop(name, None)
@@ -193,16 +187,28 @@ def close(kind: str, name: str) -> None:
 
 @st.fragment(run_every=POLL_SECONDS)
 def watch(kind: str) -> None:
-    """Looks once a second while something of the kind runs; then the whole page is drawn again."""
-    running = going(kind)
-    for name, job in running.items():
+    """Draws the running jobs of the kind once a second; the whole page when none is left."""
+    jobs = running(kind)
+    for name, job in jobs.items():
         bar(kind, name, job)
-    if not running:
+    if not jobs:
         st.rerun()
 
 
-def ended(job: BackgroundJob) -> bool:
-    """Tells of a job that was stopped or failed; False where it did what it was to do."""
+def reports(kind: str) -> Iterator[BackgroundJob]:
+    """Draws the running jobs of a kind, and for those that ended the failure and a button to dismiss the report.  Yields those that
+    succeeded, for the page's own report."""
+    if running(kind):
+        watch(kind)
+    for name, job in list(jobs_of(kind).items()):
+        if job.done:
+            if not show_failure(job):
+                yield job
+            close_button(kind, name)
+
+
+def show_failure(job: BackgroundJob) -> bool:
+    """The message of a job that was stopped or failed; False where it succeeded."""
     if isinstance(job.error, CancelledError):
         st.info(escape(job.error), icon=":material/stop_circle:")
     elif job.error is not None:

@@ -1,4 +1,4 @@
-"""Jobs: long work of every kind, wherever it was started: how far it is, how long it will take, and how to stop it."""
+"""Jobs: background jobs of every kind, wherever they were started: their progress, remaining time, and a button to stop them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from pages.ui.formatting import duration
 from pages.ui.markup import escape
 
 
-def draw(kind: str, name: str, job: jobs.BackgroundJob) -> None:
-    about, title = jobs.KINDS[kind], escape(job.title)
+def draw(kind_name: str, name: str, job: jobs.BackgroundJob) -> None:
+    kind, title = jobs.KINDS[kind_name], escape(job.title)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{about.label}** {title}", width="stretch")
-            page, icon = shared.PAGES[about.page]
-            st.page_link(f"pages/{about.page}/page.py", label=f"Open {page}", icon=icon)
+            st.markdown(f"**{kind.label}** {title}", width="stretch")
+            page, icon = shared.PAGES[kind.page]
+            st.page_link(f"pages/{kind.page}/page.py", label=f"Open {page}", icon=icon)
         if not job.done:
-            jobs.bar(kind, name, job)
+            jobs.bar(kind_name, name, job)
             return
-        if not jobs.ended(job):
-            st.success(f"{about.outcome.format(title=title)} ({duration(job.seconds)}). See {page}.")
-        jobs.close_button(kind, name)
+        if not jobs.show_failure(job):
+            st.success(f"{kind.outcome.format(title=title)} ({duration(job.seconds)}). See {page}.")
+        jobs.close_button(kind_name, name)
+
+
+def draw_all() -> int:
+    """Returns how many of the jobs are running."""
+    all_jobs = jobs.all_jobs()
+    for kind, name, job in all_jobs:
+        draw(kind, name, job)
+    return sum(not job.done for *_, job in all_jobs)
 
 
 @st.fragment(run_every=jobs.POLL_SECONDS)
 def watch(running: int) -> None:
-    """Looks once a second while something runs; the whole page is drawn again when a job begins or ends."""
-    every = list(jobs.every())
-    for kind, name, job in every:
-        draw(kind, name, job)
-    if sum(not job.done for *_, job in every) != running:
+    """Draws the jobs once a second; the whole page when one begins or ends.  `running`: how many are running."""
+    if draw_all() != running:
         st.rerun()
 
 
@@ -40,11 +45,10 @@ st.markdown(
     "Background jobs: indexes, evaluations, suggestions, snapshots and training runs. They keep running if you leave or reload the page."
 )
 shared.store().allow("read corpora")
-begun = list(jobs.every())
-if running := sum(not job.done for *_, job in begun):
+all_jobs = jobs.all_jobs()
+if running := sum(not job.done for *_, job in all_jobs):
     watch(running)
+elif all_jobs:
+    draw_all()
 else:
-    for kind, name, job in begun:
-        draw(kind, name, job)
-if not begun:
     st.info("Nothing is running. What you start on Corpora, Evaluate, Manage or Quality appears here.")

@@ -1,7 +1,8 @@
-"""Who is to do which items, and how far each person is."""
+"""Assigned items, and the progress of each person."""
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import cycle
 
 import streamlit as st
@@ -10,7 +11,7 @@ from core.errors import InputError
 from pages.annotate.stage_info import STAGES
 from pages.session import shared
 from pages.session.actions import reported, say
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from pages.ui.tables import fitted, table
 from storage.records.enumerations import WorkStage
 from storage.records.projects import PersonProgress, Project
@@ -19,13 +20,13 @@ EACH, SHARED = "Each person gets all of them", "Share them out"
 MAX_NUMBERS = 5_000  # items of one assignment
 
 
-def by_person(project: Project, who: str) -> None:
-    """Progress by person and stage; first, what was assigned to people who cannot do it."""
-    rows = shared.store().assignments.progress_by_person(project.id, who)
-    lost: dict[str, int] = {}
+def by_person(project: Project, user: str) -> None:
+    """Progress by person and stage; first, the assignments of people who cannot do them."""
+    rows = shared.store().assignments.progress_by_person(project.id, user)
+    lost = Counter[str]()
     for row in rows:
         if not row.works and row.unfinished:
-            lost[row.person] = lost.get(row.person, 0) + row.unfinished
+            lost[row.person] += row.unfinished
     for person, count in lost.items():
         st.warning(
             f"{escape(person)} cannot work at this stage any more (account inactive, or another role). {count:,} "
@@ -33,15 +34,15 @@ def by_person(project: Project, who: str) -> None:
             icon=":material/person_off:",
         )
         st.button(
-            named("Remove these assignments", f"of {person}"),
+            full_label("Remove these assignments", f"of {person}"),
             key=f"manage.team.lost.{person}",
             on_click=_remove,
-            args=(project, who, person),
+            args=(project, user, person),
         )
     if rows:
         with st.expander("Progress by person", icon=":material/group:", key="manage.team.progress"):
-            shown = [_row(row) for row in rows]
-            table(shown, "Progress by person and stage", columns=fitted(shown))
+            cells = [_row(row) for row in rows]
+            table(cells, "Progress by person and stage", columns=fitted(cells))
 
 
 def _row(row: PersonProgress) -> dict[str, object]:
@@ -59,8 +60,8 @@ def _row(row: PersonProgress) -> dict[str, object]:
 
 
 @reported
-def _remove(project: Project, who: str, person: str) -> None:
-    shared.store().assignments.unassign(who, project.id, person)
+def _remove(project: Project, user: str, person: str) -> None:
+    shared.store().assignments.unassign(user, project.id, person)
     say(f"Removed the unfinished assignments of {person}.")
 
 
@@ -70,29 +71,29 @@ def numbers(text: str) -> list[int]:
     >>> numbers("1-3, 7")
     [0, 1, 2, 6]
     """
-    found: dict[int, None] = {}
+    positions: dict[int, None] = {}
     for part in text.replace("\u2013", "-").split(","):
-        first, dash, last = (end.strip() for end in part.partition("-"))
+        first, dash, last = (number.strip() for number in part.partition("-"))
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise InputError(f"'{part.strip()[:40]}' is no item number: write numbers such as 1-20, 25")
         start, end = int(first), int(last or first)
         if not 1 <= start <= end or end - start >= MAX_NUMBERS:
             raise InputError(f"'{part.strip()[:40]}' is no range of item numbers; at most {MAX_NUMBERS:,} are assigned at once")
-        found |= dict.fromkeys(range(start - 1, end))
-    return list(found)
+        positions |= dict.fromkeys(range(start - 1, end))
+    return list(positions)
 
 
-def assign(project: Project, stage: WorkStage, who: str) -> None:
+def assign(project: Project, stage: WorkStage, user: str) -> None:
     """The form that assigns items of a stage."""
-    people = shared.store().people.people(who, limit=500)
-    able = [p.name for p in people if p.active and (stage != "validation" or p.role != "annotator")]
+    people = shared.store().people.people(user, limit=500)
+    names = [p.name for p in people if p.active and (stage != "validation" or p.role != "annotator")]
     key = f"manage.assign.{project.id}.{stage}"
     with st.expander(f"Assign items: {STAGES[stage]}", icon=":material/person_add:", key=key):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input("Item numbers", key=f"{key}.items", placeholder="1-20, 25", max_chars=2_000, width=200)
-            st.multiselect("People", able, key=f"{key}.people", placeholder="Nobody: open to everybody", width=320)
+            st.multiselect("People", names, key=f"{key}.people", placeholder="Nobody: open to everybody", width=320)
             st.segmented_control("Several people", [SHARED, EACH], default=SHARED, required=True, key=f"{key}.how")
-            st.button("Assign", key=f"{key}.go", on_click=_assign, args=(project, stage, who, key))
+            st.button("Assign", key=f"{key}.go", on_click=_assign, args=(project, stage, user, key))
         st.caption(
             "An item is given to its people first. Others get it only if it takes more people than are assigned. This replaces earlier "
             "assignments of these items."
@@ -100,12 +101,11 @@ def assign(project: Project, stage: WorkStage, who: str) -> None:
 
 
 @reported
-def _assign(project: Project, stage: WorkStage, who: str, key: str) -> None:
+def _assign(project: Project, stage: WorkStage, user: str, key: str) -> None:
     state = st.session_state
-    places, people = numbers(str(state.get(f"{key}.items") or "")), list(state.get(f"{key}.people") or ())
+    positions, people = numbers(str(state.get(f"{key}.items") or "")), list(state.get(f"{key}.people") or ())
+    assignees = dict.fromkeys(positions, people)
     if people and state.get(f"{key}.how") == SHARED:
-        wanted = {at: [person] for at, person in zip(places, cycle(people))}
-    else:
-        wanted = dict.fromkeys(places, people)
-    shared.store().assignments.assign(who, project.id, stage, wanted)
-    say(f"{len(places):,} items assigned." if people else f"{len(places):,} items are open to everybody.")
+        assignees = {position: [person] for position, person in zip(positions, cycle(people))}
+    shared.store().assignments.assign(user, project.id, stage, assignees)
+    say(f"{len(positions):,} items assigned." if people else f"{len(positions):,} items are open to everybody.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -14,7 +15,7 @@ from pages.annotate import stage_info
 from pages.session import shared
 from pages.session.actions import reported, say
 from pages.ui.edit_conflicts import loaded_version, reload_fields
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Example, Guidelines, Project
 
@@ -24,9 +25,9 @@ TEMPLATE = Path(__file__).with_suffix(".md")  # a part for each stage, and one f
 
 def template(stages: Sequence[WorkStage]) -> str:
     """The text that a project with these stages starts from."""
-    wanted = {name for stage in stages for name in stage_info.PARTS[stage]}
+    headings = {heading for stage in stages for heading in stage_info.PARTS[stage]}
     parts = stage_info.parts_of(TEMPLATE.read_text(encoding="utf-8"))
-    return "\n\n".join(body for name, body in parts if name in wanted) + "\n"
+    return "\n\n".join(body for heading, body in parts if heading in headings) + "\n"
 
 
 def first_examples(stages: Sequence[WorkStage]) -> tuple[Example, ...]:
@@ -68,95 +69,74 @@ EXAMPLES = (
 )
 
 
-def draw(project: Project, who: str) -> None:
-    stored = shared.store().projects.guidelines(project.id)
-    name = _name(project)
+def draw(project: Project, user: str) -> None:
+    # version 0: nothing is saved yet
+    proposal = Guidelines(project.id, 0, template(project.stages), (), user, project.created)
+    latest = shared.store().projects.guidelines(project.id) or proposal
     loaded = loaded_version(
-        name, stored, lambda held: _typed(project, held) != _text(project, held), lambda: _over(project, who, stored)
+        _name(project.id), latest, lambda loaded: _typed_text(loaded) != loaded.text, lambda: _overwrite(user, latest)
     )
-    key = _key(project, loaded)
-    st.caption(f"Version {stored.version} is in use." if stored else "Nothing is saved yet: below is a proposal.")
-    left, right = st.columns(2, gap="medium")
-    with left:
-        text = st.text_area(
-            "Text (Markdown)",
-            value=_text(project, loaded),
-            key=f"{key}.text",
-            height=420,
-            max_chars=CHARS,
-        )
+    st.caption(f"Version {latest.version} is in use." if latest.version else "Nothing is saved yet: below is a proposal.")
+    editor, preview = st.columns(2, gap="medium")
+    with editor:
+        text = st.text_area("Text (Markdown)", value=loaded.text, key=f"{_key(loaded)}.text", height=420, max_chars=CHARS)
         st.button(
             "Save as a new version",
-            key=f"{key}.save",
+            key=f"{_key(loaded)}.save",
             type="primary",
             on_click=_save,
-            args=(project, who, loaded),
+            args=(user, loaded, loaded.examples),
         )
-    with right:
+    with preview:
         st.caption("As annotators see it")
         with st.container(border=True):
-            version = loaded.version if loaded else 0
-            preview = Guidelines(project.id, version, text or "", loaded.examples if loaded else (), who, project.created)
-            stage_info.draw_guidelines(preview, project.stages[0], expanded=True)
-    _examples(project, who, loaded, key)
+            stage_info.draw_guidelines(replace(loaded, text=text or ""), project.stages[0], expanded=True)
+    _examples(user, loaded)
     _versions(project)
 
 
-def _name(project: Project) -> str:
-    return f"guide.{project.id}"
+def _name(project_id: str) -> str:
+    return f"guide.{project_id}"
 
 
-def _key(project: Project, loaded: Guidelines | None) -> str:
-    return f"{_name(project)}.{loaded.version if loaded else 0}"
+def _key(loaded: Guidelines) -> str:
+    return f"{_name(loaded.project)}.{loaded.version}"
 
 
-def _text(project: Project, loaded: Guidelines | None) -> str:
-    return loaded.text if loaded else template(project.stages)
+def _typed_text(loaded: Guidelines) -> str:
+    """The text in the field that began from `loaded`."""
+    return str(st.session_state.get(f"{_key(loaded)}.text", loaded.text))
 
 
-def _typed(project: Project, loaded: Guidelines | None) -> str:
-    """What stands in the field that began from `found`."""
-    return str(st.session_state.get(f"{_key(project, loaded)}.text", _text(project, loaded)))
+def _overwrite(user: str, latest: Guidelines) -> None:
+    """Callback: this tab's text over the newer version, whose examples are kept."""
+    loaded = st.session_state.get(_name(latest.project), latest)
+    _store(user, latest, _typed_text(loaded), latest.examples)
 
 
-def _save(project: Project, who: str, loaded: Guidelines | None) -> None:
-    _store(project, who, _typed(project, loaded), loaded.examples if loaded else (), loaded)
-
-
-def _over(project: Project, who: str, stored: Guidelines | None) -> None:
-    """This tab's text over the newer version, whose examples stay."""
-    held = st.session_state.get(_name(project))
-    _store(project, who, _typed(project, held), stored.examples if stored else (), stored)
-
-
-def _keep(project: Project, who: str, examples: tuple[Example, ...], loaded: Guidelines | None) -> None:
-    """These examples, with the text as it stands in the field: what was typed there and not saved yet must not be lost."""
-    _store(project, who, _typed(project, loaded), examples, loaded)
+def _save(user: str, loaded: Guidelines, examples: tuple[Example, ...]) -> None:
+    """Callback: these examples with the text in the field, so that unsaved typing is not lost."""
+    _store(user, loaded, _typed_text(loaded), examples)
 
 
 @reported
-def _store(project: Project, who: str, text: str, examples: tuple[Example, ...], loaded: Guidelines | None) -> None:
-    version = loaded.version if loaded else 0
-    saved = shared.store().projects.save_guidelines(who, project.id, text, examples, expected_version=version)
-    reload_fields(_name(project))
+def _store(user: str, earlier: Guidelines, text: str, examples: tuple[Example, ...]) -> None:
+    saved = shared.store().projects.save_guidelines(user, earlier.project, text, examples, expected_version=earlier.version)
+    reload_fields(_name(earlier.project))
     say(f"Guidelines saved. Version {saved.version} is now in use.")
 
 
-def _examples(project: Project, who: str, loaded: Guidelines | None, key: str) -> None:
+def _examples(user: str, loaded: Guidelines) -> None:
     st.markdown("**Examples** :gray[right and wrong answer sets, shown below the text]")
-    examples = loaded.examples if loaded else ()
+    key, examples = _key(loaded), loaded.examples
     for number, example in enumerate(examples):
         with st.container(border=True):
-            st.markdown(f"{'Right' if example.right else 'Wrong'}: **{escape(example.prompt)}**")
-            stage_info.draw_annotation(example.annotation, example.prompt)
-            if example.why:
-                st.caption(escape(example.why))
-            rest = examples[:number] + examples[number + 1 :]
+            stage_info.draw_example(example)
             st.button(
-                named("Delete", f"example {number + 1}"),
+                full_label("Delete", f"example {number + 1}"),
                 key=f"{key}.drop.{number}",
-                on_click=_keep,
-                args=(project, who, rest, loaded),
+                on_click=_save,
+                args=(user, loaded, examples[:number] + examples[number + 1 :]),
             )
     with st.expander("Add an example"), st.form(f"{key}.example", border=False):
         st.segmented_control("This example is", ["Right", "Wrong"], default="Right", required=True, key=f"{key}.right")
@@ -168,10 +148,10 @@ def _examples(project: Project, who: str, loaded: Guidelines | None, key: str) -
             placeholder="Who wrote the play in 1953? → Arthur Miller",
         )
         st.text_input("Why", key=f"{key}.why", max_chars=2_000)
-        st.form_submit_button("Add example", on_click=_add, args=(project, who, loaded, key))
+        st.form_submit_button("Add example", on_click=_add, args=(user, loaded))
 
 
-def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
+def example_of(right: bool, prompt: str, pairs: str, reason: str) -> Example:
     """Raises InputError without a question, or for a line without an answer."""
     if not prompt.strip():
         raise InputError("the example has no question; write one as somebody would ask it")
@@ -183,14 +163,15 @@ def example_of(right: bool, prompt: str, pairs: str, why: str) -> Example:
             raise InputError(f"line {number} of the answers has no answer; write: question → answer")
         answer_pairs.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
     kind = {0: "none", 1: "single"}.get(len(answer_pairs), "multiple")
-    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(answer_pairs)), why.strip())  # type: ignore[arg-type]
+    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(answer_pairs)), reason.strip())  # type: ignore[arg-type]
 
 
 @reported
-def _add(project: Project, who: str, loaded: Guidelines | None, key: str) -> None:
-    prompt, pairs, why = (str(st.session_state.get(f"{key}.{field}") or "") for field in ("prompt", "pairs", "why"))
-    example = example_of(st.session_state.get(f"{key}.right") == "Right", prompt, pairs, why)
-    _keep(project, who, (*(loaded.examples if loaded else ()), example), loaded)
+def _add(user: str, loaded: Guidelines) -> None:
+    key = _key(loaded)
+    prompt, pairs, reason = (str(st.session_state.get(f"{key}.{field}") or "") for field in ("prompt", "pairs", "why"))
+    example = example_of(st.session_state.get(f"{key}.right") == "Right", prompt, pairs, reason)
+    _save(user, loaded, (*loaded.examples, example))
 
 
 def _versions(project: Project) -> None:

@@ -1,7 +1,8 @@
-"""The items of a project: table with states and filters, what was submitted for one, sending work back, more questions."""
+"""The items of a project: table with states and filters, submissions of one item, sending work back, adding questions."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import get_args
 
 import pandas as pd
@@ -16,14 +17,14 @@ from pages.annotate.stage_info import STAGES, draw_annotation
 from pages.manage import assignments, question_upload
 from pages.session import shared
 from pages.session.actions import reported, say
-from pages.ui.markup import changes, escape, named
+from pages.ui.markup import changes, escape, full_label
 from pages.ui.tables import fitted
 from storage.records.annotation import JudgedAnswer, JudgingWork, Submission
 from storage.records.enumerations import ItemState, WorkStage
 from storage.records.projects import ItemSummary, Project
 
 PAGE = 50
-ABOUT = {
+COLUMN_HELP = {  # of columns that are left out where they are empty
     "Extra": "Extra: submitted after enough people had finished the item.",
     "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
     "Assigned": "Assigned: the people whom the item is given to first.",
@@ -44,10 +45,10 @@ QUESTION_BADGES = {
     "ambiguous_still": "orange-badge[question still ambiguous]",
     "changes_meaning": "red-badge[question changes the meaning]",
 }
-FILE, ADDING, REFUSED = "manage.more", "manage.more.open", "manage.more.refused"
+FILE, IS_OPEN, ADD_ERROR = "manage.more", "manage.more.open", "manage.more.refused"
 
 
-def draw(project: Project, who: str) -> None:
+def draw(project: Project, user: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         stages = list(project.stages)
         stage: WorkStage = stages[0]
@@ -60,7 +61,7 @@ def draw(project: Project, who: str) -> None:
     page = int(st.session_state.get("manage.page", 1))
     summaries = shared.store().items.items(
         project.id,
-        who,
+        user,
         stage=stage,
         state=None if state == "any" else state,
         text=text or "",
@@ -70,20 +71,22 @@ def draw(project: Project, who: str) -> None:
     if not summaries:
         st.info("No item matches." if page == 1 else "No more items.")
     else:
-        _table(summaries[:PAGE], project, stage, who)
+        _table(summaries[:PAGE], project, stage, user)
     if len(summaries) > PAGE or page > 1:
         st.pagination(page + (len(summaries) > PAGE), key="manage.page")
-    assignments.assign(project, stage, who)
-    add_questions(project, who)
+    assignments.assign(project, stage, user)
+    _add_questions(project, user)
 
 
-def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who: str) -> None:
-    bare = shared.store().intake.unanswered(who, project.id, [i.id for i in summaries]) if stage == "judging" else frozenset()
+def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, user: str) -> None:
+    unanswered: Collection[str] = ()
+    if stage == "judging":
+        unanswered = shared.store().intake.unanswered(user, project.id, [i.id for i in summaries])
     rows = [
         {
             "No.": i.position + 1,
             "Question": i.question,
-            "State": "gold" if i.gold else "no prediction" if i.id in bare else i.state,
+            "State": "gold" if i.gold else "no prediction" if i.id in unanswered else i.state,
             "Submitted": str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}",
             "Assigned": ", ".join(i.assigned) or None,
             "Comments": i.comments or None,
@@ -95,31 +98,31 @@ def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, who
         for i in summaries
     ]
     # columns that say nothing would push the others out of sight
-    shown = pd.DataFrame(rows).drop(columns=[name for name in ABOUT if all(row[name] is None for row in rows)])
-    chosen = st.dataframe(
-        shown,
+    frame = pd.DataFrame(rows).drop(columns=[name for name in COLUMN_HELP if all(row[name] is None for row in rows)])
+    selection = st.dataframe(
+        frame,
         hide_index=True,
         width="stretch",
         on_select="rerun",
         selection_mode="single-row",
         key=f"manage.items.{project.id}.{stage}",
-        column_config=fitted([{name: row[name] for name in shown} for row in rows], longest=360),
+        column_config=fitted([{name: row[name] for name in frame} for row in rows], longest=360),
         alt="Items of the project, in queue order",
     )
-    more = [ABOUT[name] for name in ABOUT if name in shown]
-    st.caption(" ".join(["Select a row to see what was submitted.", *more]))
-    place = selected(chosen)
-    if place is not None and place < len(summaries):
-        detail(summaries[place], project, stage, who)
+    help = [text for name, text in COLUMN_HELP.items() if name in frame]
+    st.caption(" ".join(["Select a row to see what was submitted.", *help]))
+    index = selected(selection)
+    if index is not None and index < len(summaries):
+        _detail(summaries[index], project, stage, user)
 
 
-def selected(chosen: DataframeState) -> int | None:
-    """The row of a table that is chosen."""
-    places = chosen["selection"]["rows"] if chosen else []
-    return places[0] if places else None
+def selected(state: DataframeState) -> int | None:
+    """Position of the row that is selected in a table."""
+    rows = state["selection"]["rows"] if state else []
+    return rows[0] if rows else None
 
 
-def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> None:
+def _detail(item: ItemSummary, project: Project, stage: WorkStage, user: str) -> None:
     st.markdown(f"**{escape(item.question)}**")
     st.page_link(
         "pages/annotate/page.py",
@@ -127,24 +130,24 @@ def detail(item: ItemSummary, project: Project, stage: WorkStage, who: str) -> N
         icon=":material/edit_note:",
         query_params={"project": project.id, "stage": stage, "item": item.id},
     )
-    sent = shared.store().submissions.submissions(project.id, who, stage=stage, item=item.id)
-    comments.draw(item.id, who)
-    if not sent:
+    submissions = shared.store().submissions.submissions(project.id, user, stage=stage, item=item.id)
+    comments.draw(item.id, user)
+    if not submissions:
         st.caption("Nothing has been submitted yet.")
-    for submission in sent:
-        _submission(submission, stage, who)
+    for submission in submissions:
+        _submission(submission, stage, user)
 
 
-def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
+def _submission(submission: Submission, stage: WorkStage, user: str) -> None:
     with st.container(border=True):
-        counted = "" if submission.counted else " :gray-badge[does not count]"
+        badge = "" if submission.counted else " :gray-badge[does not count]"
         st.markdown(
-            f"**{escape(submission.annotator)}**{counted} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
+            f"**{escape(submission.annotator)}**{badge} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
             f"{submission.seconds / 60:.1f} min · {len(submission.log.viewed_passage_ids)} passages opened]"
         )
         content = submission.content
         if isinstance(content, JudgingWork):
-            _judgments(submission, content, who)
+            _judgments(submission, content, user)
         else:
             draw_annotation(content.annotation, submission.question)
             for warning in content.warnings:
@@ -158,35 +161,34 @@ def _submission(submission: Submission, stage: WorkStage, who: str) -> None:
                     f"Reason for sending it back to {escape(submission.annotator)}", key=f"{key}.reason", max_chars=500
                 )
                 st.button(
-                    named("Send back", f"the work of {submission.annotator}"),
+                    full_label("Send back", f"the work of {submission.annotator}"),
                     key=key,
                     on_click=_return,
-                    args=(submission, stage, who, f"{key}.reason"),
+                    args=(submission, stage, user, f"{key}.reason"),
                 )
 
 
-def predictions_of(content: JudgingWork, item: str, who: str) -> dict[str, Prediction]:
+def predictions_of(content: JudgingWork, item: str, user: str) -> dict[str, Prediction]:
     """By id, in the order of the project's systems."""
     store = shared.store()
-    order = [p.prediction_id for p in store.items.get_item(item, who).predictions]
-    order += sorted({a.prediction_id for a in content.answers} - set(order))
-    stored_predictions = ((name, store.predictions.find_prediction(name)) for name in order)
-    return {name: stored.prediction for name, stored in stored_predictions if stored is not None}
+    ids = [p.prediction_id for p in store.items.get_item(item, user).predictions]
+    ids += sorted({a.prediction_id for a in content.answers} - set(ids))
+    return {i: row.prediction for i in ids if (row := store.predictions.find_prediction(i)) is not None}
 
 
-def _judgments(submission: Submission, content: JudgingWork, who: str) -> None:
-    predictions = predictions_of(content, submission.item, who)
+def _judgments(submission: Submission, content: JudgingWork, user: str) -> None:
+    predictions = predictions_of(content, submission.item, user)
     answers = sorted(content.answers, key=lambda a: a.position)
-    for name, prediction in predictions.items():
+    for prediction_id, prediction in predictions.items():
         if len(predictions) > 1:
-            better = " :blue-badge[preferred]" if name == content.preferred else ""
-            st.markdown(f"Answers of **{escape(prediction.system.name)}**{better}")
-        own = [a for a in answers if a.prediction_id == name]
+            badge = " :blue-badge[preferred]" if prediction_id == content.preferred else ""
+            st.markdown(f"Answers of **{escape(prediction.system.name)}**{badge}")
         if not prediction.answers:
             st.caption("The system found no answer.")
-        st.markdown("\n".join(_line(a, prediction, submission.question) for a in own))
-    if lost := [a for a in answers if a.prediction_id not in predictions]:
-        st.markdown("\n".join(_line(a, None, submission.question) for a in lost))
+        lines = [_line(a, prediction, submission.question) for a in answers if a.prediction_id == prediction_id]
+        st.markdown("\n".join(lines))
+    if deleted := [a for a in answers if a.prediction_id not in predictions]:
+        st.markdown("\n".join(_line(a, None, submission.question) for a in deleted))
     if content.preference == "tie":
         st.caption("Both sets are equally good.")
     if content.missing:
@@ -196,49 +198,50 @@ def _judgments(submission: Submission, content: JudgingWork, who: str) -> None:
 
 def _line(answer: JudgedAnswer, prediction: Prediction | None, prompt: str) -> str:
     """An entry of a list."""
-    known = prediction is not None and answer.position < len(prediction.answers)
-    text = prediction.answers[answer.position].text if prediction is not None and known else "an answer that is not stored"
-    parts = [f"{answer.position + 1}. **{escape(text)}** :{LABEL_COLOURS[answer.verdict]}-badge[{escape(answer.verdict)}]"]
+    name, clarification = "an answer that is not stored", None
+    if prediction is not None and answer.position < len(prediction.answers):
+        name = prediction.answers[answer.position].text
+        clarification = prediction.clarification_of(name)
+    parts = [f"{answer.position + 1}. **{escape(name)}** :{LABEL_COLOURS[answer.verdict]}-badge[{escape(answer.verdict)}]"]
     parts[0] += "".join(f" :orange-badge[{escape(label)}]" for label in answer.errors)
-    clarified = prediction.clarification_of(text) if prediction is not None else None
     if answer.question is not None:
         parts[0] += f" :{QUESTION_BADGES[answer.question]}"
-    if clarified is not None and clarified.question:
-        parts.append(changes(prompt, clarified.question))
+    if clarification is not None and clarification.question:
+        parts.append(changes(prompt, clarification.question))
     if answer.note:
         parts.append(f":gray[Note: {escape(answer.note)}]")
     return "  \n   ".join(parts)
 
 
 @reported
-def _return(submission: Submission, stage: WorkStage, who: str, key: str) -> None:
+def _return(submission: Submission, stage: WorkStage, user: str, key: str) -> None:
     reason = str(st.session_state.get(key) or "").strip()
-    shared.store().returns.return_item(submission.item, submission.annotator, stage, reason, who)
+    shared.store().returns.return_item(submission.item, submission.annotator, stage, reason, user)
     say(f"Sent back to {submission.annotator}.")
 
 
-def add_questions(project: Project, who: str) -> None:
-    # with a key and a state: without, it closes whenever something above appears or goes
-    with st.expander("Add questions", key=ADDING, on_change="rerun"):
+def _add_questions(project: Project, user: str) -> None:
+    # with a key and a state: without, it closes whenever something above appears or disappears
+    with st.expander("Add questions", key=IS_OPEN, on_change="rerun"):
         question_upload.uploader(FILE)
         st.checkbox(
             "Gold items",
             key="manage.more.gold",
             help="Their annotations are the right answers. Gold items look like all others, and their results are on Quality.",
         )
-        if error := st.session_state.pop(REFUSED, None):
+        if error := st.session_state.pop(ADD_ERROR, None):
             shared.show_error(error)
-        st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, who))
+        st.button("Add questions", key="manage.more.add", on_click=_add, args=(project, user))
 
 
-def _add(project: Project, who: str) -> None:
+def _add(project: Project, user: str) -> None:
     state = st.session_state
     try:
-        shared.store().people.require(who, "manager")
+        shared.store().people.require(user, "manager")
         questions = question_upload.questions(FILE)
-        report = shared.store().intake.add_items(who, project.id, questions, gold=bool(state.get("manage.more.gold")))
-        say(question_upload.summary(report.added, report.known, report.linked))
-        state[ADDING] = False
+        report = shared.store().intake.add_items(user, project.id, questions, gold=bool(state.get("manage.more.gold")))
+        say(question_upload.summary(report))
+        state[IS_OPEN] = False
         question_upload.discard(FILE)
     except AmbiscopeError as error:
-        state[REFUSED], state[ADDING] = error, True
+        state[ADD_ERROR], state[IS_OPEN] = error, True

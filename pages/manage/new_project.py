@@ -1,8 +1,6 @@
-"""A new project.  Its form stays open, with everything in it, until the project is made or somebody closes it."""
+"""A new project.  Its form stays open, with everything in it, until the project is created or somebody closes it."""
 
 from __future__ import annotations
-
-from typing import get_args
 
 import streamlit as st
 
@@ -19,25 +17,25 @@ from storage.records.enumerations import WorkStage
 
 SOURCES = ("Starter questions", "Upload a file", "None yet")
 KEY = "manage.new"
-FILE, OPEN, REFUSED = f"{KEY}.file", f"{KEY}.open", f"{KEY}.refused"
+FILE, IS_OPEN, CREATE_ERROR = f"{KEY}.file", f"{KEY}.open", f"{KEY}.refused"
 
 
-def draw(who: str, first: bool) -> None:
-    """`first`: there is no project yet."""
+def draw(user: str, is_first: bool) -> None:
+    """`is_first`: there is no project yet."""
     state = st.session_state
-    if OPEN not in state:  # at the first visit, and when somebody comes back to the page
-        state[OPEN] = first or bool(state.get(f"{KEY}.name")) or question_upload.uploaded_file(FILE) is not None
-    # with a key and a state: without, Streamlit closes it whenever something above appears or goes
-    with st.expander("New project", key=OPEN, on_change="rerun", icon=":material/add:"):
+    if IS_OPEN not in state:  # at the first visit, and when somebody comes back to the page
+        state[IS_OPEN] = is_first or bool(state.get(f"{KEY}.name")) or question_upload.uploaded_file(FILE) is not None
+    # with a key and a state: without, Streamlit closes it whenever something above appears or disappears
+    with st.expander("New project", key=IS_OPEN, on_change="rerun", icon=":material/add:"):
         st.text_input(
             "Name", key=f"{KEY}.name", max_chars=200, placeholder="Ambiguous questions, round 1", persist_state="session"
         )
         st.pills(
             "Stages",
-            list(get_args(WorkStage)),
+            list(STAGES),
             selection_mode="multi",
             default=["generation", "validation"],
-            format_func=lambda s: STAGES[s],
+            format_func=STAGES.__getitem__,
             key=f"{KEY}.stages",
             persist_state="session",
             help="Writing: people write answer sets. Validation: another person merges them. Judging: people label a system's answers.",
@@ -50,20 +48,20 @@ def draw(who: str, first: bool) -> None:
         st.caption(
             "The project starts with default guidelines for its stages, with examples if people write answers. You can edit them later."
         )
-        if error := state.pop(REFUSED, None):  # beside the button: the top of the page may be out of sight
+        if error := state.pop(CREATE_ERROR, None):  # beside the button: the top of the page may be out of sight
             shared.show_error(error)
-        st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(who,))
+        st.button("Create project", type="primary", key=f"{KEY}.make", on_click=_create, args=(user,))
 
 
 def _questions(source: str) -> list[ReferenceQuestion]:
     if source == SOURCES[0]:
         return datasets.load(shared.settings().starter_dir / "questions.json")
-    if source == SOURCES[2]:
-        return []
-    return question_upload.questions(FILE, ", or another source")
+    if source == SOURCES[1]:
+        return question_upload.questions(FILE, ", or another source")
+    return []
 
 
-def _create(who: str) -> None:
+def _create(user: str) -> None:
     """Callback.  The questions are read before anything is stored."""
     state = st.session_state
     name = str(state.get(f"{KEY}.name") or "").strip()
@@ -73,30 +71,30 @@ def _create(who: str) -> None:
     try:
         if not name:
             raise InputError("the project has no name; enter one")
-        store.people.require(who, "manager")
+        store.people.require(user, "manager")
         if not stages:
             raise InputError("the project has no stage; choose at least one")
-        values = project_settings.values(KEY, None)
+        values = project_settings.values(KEY)
         if "judging" in stages and not values["systems"]:
             raise InputError("the judging stage needs one or two systems; choose them under Systems")
         questions = _questions(source)
         project = store.projects.create_project(
-            who, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
+            user, name, stages=tuple(stages), guidelines=template(stages), examples=first_examples(stages), **values
         )
     except AmbiscopeError as error:
-        state[REFUSED], state[OPEN] = error, True
+        state[CREATE_ERROR], state[IS_OPEN] = error, True
         return
     state[MESSAGE] = f"Project {name} was created."
     state["manage.project"] = project.id
     state[f"{KEY}.name"] = ""
     try:
         if questions:
-            report = store.intake.add_items(who, project.id, questions)
-            state[MESSAGE] += f" {question_upload.summary(report.added, report.known, report.linked)}"
-    except AmbiscopeError as error:  # the project stands: its questions are added under Items
+            report = store.intake.add_items(user, project.id, questions)
+            state[MESSAGE] += f" {question_upload.summary(report)}"
+    except AmbiscopeError as error:  # the project exists: its questions can be added under Items
         state[MESSAGE] += " Its questions were not added; add them under Items."
         state[ERROR] = error
         return
     if source == SOURCES[1]:
         question_upload.discard(FILE)
-    state[OPEN] = False
+    state[IS_OPEN] = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from pages.manage import guidelines, items, new_project, people, progress
@@ -10,54 +12,54 @@ from pages.manage.progress import SECTION
 from pages.quality import snapshots
 from pages.session import shared
 from storage.exchange.filters import Filters
+from storage.records.projects import Project
 
-SECTIONS = ("Items", "Guidelines", "Suggestions", "Settings", "People", "Export", "Activity")
+
+def _activity(project: Project, user: str) -> None:
+    everywhere = st.toggle("All projects", key="manage.log.all")
+    people.activity(None if everywhere else project, user)
+
+
+SECTIONS: dict[str, Callable[[Project, str], None]] = {
+    "Items": items.draw,
+    "Guidelines": guidelines.draw,
+    "Suggestions": project_settings.suggestions,
+    "Settings": project_settings.settings,
+    "People": lambda project, user: people.people(user),
+    "Export": lambda project, user: snapshots.draw(Filters(project=project.id)),
+    "Activity": _activity,
+}
 
 
 def main() -> None:
     st.header("Manage", anchor=False)
-    who, store = shared.annotator(), shared.store()
-    store.people.require(who, "manager")
+    user, store = shared.annotator(), shared.store()
+    store.people.require(user, "manager")
     projects = {p.id: p for p in store.projects.projects(limit=200)}
-    new_project.draw(who, first=not projects)
+    new_project.draw(user, is_first=not projects)
     if not projects:
         st.caption("No project yet. You can already manage people.")
         section = st.segmented_control(
             "Section", ["People", "Activity"], default="People", required=True, key="manage.section.0"
         )
-        people.people(who) if section == "People" else people.activity(None, who)
+        people.people(user) if section == "People" else people.activity(None, user)
         return
     names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in projects.items()}
-    chosen = st.selectbox(
+    project_id = st.selectbox(
         "Project", list(projects), format_func=names.__getitem__, key="manage.project", persist_state="session"
     )
-    project = projects[chosen]
-    progress.draw(project, who)
+    project = projects[project_id]
+    progress.draw(project, user)
     section = st.segmented_control(
         "Section",
-        SECTIONS,
-        default=SECTIONS[0],
+        list(SECTIONS),
+        default="Items",
         required=True,
         key=SECTION,
         label_visibility="collapsed",
         persist_state="session",
     )
-    match section:
-        case "Items":
-            items.draw(project, who)
-        case "Guidelines":
-            guidelines.draw(project, who)
-        case "Suggestions":
-            project_settings.suggestions(project, who)
-        case "Settings":
-            project_settings.settings(project, who)
-        case "People":
-            people.people(who)
-        case "Export":
-            snapshots.draw(Filters(project=project.id))
-        case _:
-            everywhere = st.toggle("All projects", key="manage.log.all")
-            people.activity(None if everywhere else project, who)
+    SECTIONS[section](project, user)
 
 
 main()

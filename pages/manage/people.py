@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import streamlit as st
 
 from pages.session import connection, shared, sign_in
-from pages.session.actions import reported, say, submit, wrong
-from pages.ui.markup import escape, named
+from pages.session.actions import reported, say, show_field_error, submit
+from pages.ui.markup import escape, full_label
 from pages.ui.tables import table
 from storage.access.log import ACTIONS
 from storage.records.enumerations import Role
@@ -25,21 +25,21 @@ FIRST, ADD = "people.first", "people.new"  # forms
 
 
 @reported
-def _do(what: str, act: Callable[[], Any]) -> None:
+def _do(message: str, act: Callable[[], Any]) -> None:
     """Callback."""
     act()
-    say(what)
+    say(message)
 
 
 def _value(key: str) -> str:
     return str(st.session_state.get(key) or "").strip()
 
 
-def people(who: str) -> None:
+def people(user: str) -> None:
     store = shared.store()
-    everybody = store.people.people(who, limit=200)
+    everybody = store.people.people(user, limit=200)
     if not store.people.accounts_in_use():
-        _first_form(who)
+        _first_form(user)
         for person in everybody:
             st.markdown(f":material/person: {_label(person)}")
         return
@@ -47,8 +47,8 @@ def people(who: str) -> None:
         st.caption("The sign-in provider knows you as:")
         st.code(subject, language=None, wrap_lines=True)
     for person in everybody:
-        _person(person, who)
-    _add_form(who)
+        _person(person, user)
+    _add_form(user)
 
 
 def _label(person: Person) -> str:
@@ -57,48 +57,49 @@ def _label(person: Person) -> str:
     return f"{escape(person.name)}: {', '.join(states)}"
 
 
-def _person(person: Person, who: str) -> None:
+def _person(person: Person, user: str) -> None:
     people = shared.store().people
     with st.expander(_label(person), icon=":material/person:"):
         key = f"people.{person.name}"
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            roles = list(get_args(Role))
             st.selectbox(
                 f"Role of {escape(person.name)}",
-                roles,
-                index=roles.index(person.role),
+                list(ROLES),
+                index=list(ROLES).index(person.role),
                 format_func=ROLES.__getitem__,
                 key=f"{key}.role",
             )
             st.button(
-                named("Save role", f"of {person.name}"),
+                full_label("Save role", f"of {person.name}"),
                 key=f"{key}.role.set",
                 on_click=lambda: _do(
-                    "The role was changed.", lambda: people.set_role(who, person.name, st.session_state[f"{key}.role"])
+                    "The role was changed.", lambda: people.set_role(user, person.name, st.session_state[f"{key}.role"])
                 ),
             )
         with st.form(f"{key}.form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
             _password(f"New password of {escape(person.name)}", f"{key}:password")
-            if person.name == who and person.has_password:
+            if person.name == user and person.has_password:
                 _password("Current password", f"{key}:password", "old", "current-password")
             st.form_submit_button(
-                named("Save password", f"of {person.name}"), on_click=_set_password, args=(who, person.name, f"{key}:password")
+                full_label("Save password", f"of {person.name}"),
+                on_click=_set_password,
+                args=(user, person.name, f"{key}:password"),
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             _subject(f"Sign-in provider ID of {escape(person.name)}", f"{key}:id")
             st.button(
-                named("Save ID", f"of {person.name}"),
+                full_label("Save ID", f"of {person.name}"),
                 key=f"{key}.subject.set",
                 on_click=lambda: _submit(
                     f"{key}:id",
-                    lambda: people.set_subject(who, person.name, _value(f"{key}:id.subject") or None),
+                    lambda: people.set_subject(user, person.name, _value(f"{key}:id.subject") or None),
                     "The sign-in provider ID was saved.",
                 ),
             )
         st.button(
-            named("Deactivate" if person.active else "Reactivate", person.name),
+            full_label("Deactivate" if person.active else "Reactivate", person.name),
             key=f"{key}.active",
-            on_click=lambda: _do("Done.", lambda: people.set_active(who, person.name, not person.active)),
+            on_click=lambda: _do("Done.", lambda: people.set_active(user, person.name, not person.active)),
         )
 
 
@@ -106,10 +107,10 @@ _submit = reported(submit)
 
 
 def _text(form: str, field: str, label: str, **look: Any) -> None:
-    """A field of a form, with what is wrong with it."""
+    """A field of a form, with its error."""
     with st.container():
         st.text_input(label, key=f"{form}.{field}", **look)
-        wrong(form, field)
+        show_field_error(form, field)
 
 
 def _name(form: str) -> None:
@@ -124,102 +125,97 @@ def _subject(label: str, form: str) -> None:
     _text(form, "subject", label, placeholder="issuer subject", max_chars=500)
 
 
-def _secret(form: str, field: str = "password") -> str | None:
-    return str(st.session_state.get(f"{form}.{field}") or "") or None
+def _secret(form: str, field: str = "password") -> str:
+    return str(st.session_state.get(f"{form}.{field}") or "")
 
 
-def _set_password(who: str, name: str, form: str) -> None:
-    """Callback.  Who changes their own stays signed in."""
+def _set_password(user: str, name: str, form: str) -> None:
+    """Callback.  Those who change their own stay signed in."""
 
     def change() -> None:
-        store, new, where = shared.store().people, _secret(form) or "", connection.address()
-        store.set_password(who, name, new, old=_secret(form, "old"), address=where)
-        if who == name:
-            sign_in.stay(store.sign_in(name, new, where, connection.browser()))
+        people, password, address = shared.store().people, _secret(form), connection.address()
+        people.set_password(user, name, password, old=_secret(form, "old") or None, address=address)
+        if user == name:
+            sign_in.stay(people.sign_in(name, password, address, connection.browser()))
 
     _submit(form, change, f"The password of {name} was changed.")
 
 
-def _first_form(who: str) -> None:
+def _first_form(user: str) -> None:
     st.info(
         "Nobody has a password, so anyone who opens this app can do everything under any name. Once there is a manager account, "
         "everybody has to sign in.",
         icon=":material/lock_open:",
     )
-    st.markdown(f"**Create the manager account**  \nAll work of '{escape(who)}' goes over to it, and you stay signed in.")
+    st.markdown(f"**Create the manager account**  \nAll work of '{escape(user)}' goes over to it, and you stay signed in.")
     with st.form(FIRST, width=420):
         _name(FIRST)
         _password("Password", FIRST)
-        st.form_submit_button("Create the manager account", type="primary", on_click=_create, args=(who,))
+        st.form_submit_button("Create the manager account", type="primary", on_click=_create, args=(user,))
 
 
-def _create(who: str) -> None:
+def _create(user: str) -> None:
     """Callback."""
     name, subject = _value(f"{FIRST}.name"), connection.subject() or None
     make = shared.store().people.create_manager
-    password = _secret(FIRST) if subject else _secret(FIRST) or ""  # whom a provider vouches for needs none
+    password = (_secret(FIRST) or None) if subject else _secret(FIRST)  # with a provider's ID none is needed
     _submit(
         FIRST,
-        lambda: sign_in.stay(make(who, name, password, subject, connection.browser())),
+        lambda: sign_in.stay(make(user, name, password, subject, connection.browser())),
         f"You are signed in as {name}. Your work and running jobs are kept.",
     )
 
 
-def _add_form(who: str) -> None:
+def _add_form(user: str) -> None:
     st.markdown("**Add a person**")
     with st.form(ADD):
         _name(ADD)
-        st.selectbox("Role", list(get_args(Role)), format_func=ROLES.__getitem__, key="people.add.role")
+        st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key="people.add.role")
         _password("Password", ADD)
         _subject("Or sign-in provider ID (issuer and subject)", ADD)
-        st.form_submit_button("Add person", on_click=_add, args=(who,))
+        st.form_submit_button("Add person", on_click=_add, args=(user,))
 
 
-def _add(who: str) -> None:
+def _add(user: str) -> None:
     """Callback."""
     name, subject = _value(f"{ADD}.name"), _value(f"{ADD}.subject") or None
     role: Any = st.session_state.get("people.add.role")
     add = shared.store().people.add_person
-    _submit(ADD, lambda: add(who, name, role, password=_secret(ADD), subject=subject), f"{name} was added.")
+    _submit(ADD, lambda: add(user, name, role, password=_secret(ADD) or None, subject=subject), f"{name} was added.")
 
 
-def activity(project: Project | None, who: str) -> None:
+def activity(project: Project | None, user: str) -> None:
     """The append-only log, the newest first."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Person", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
         action = st.selectbox("Action", ["everything", *ACTIONS], format_func=str.capitalize, key="manage.log.action")
     before = st.session_state.get("manage.log.before")
     entries = shared.store().people.activity(
-        who,
+        user,
         project=project.id if project else None,
         person=(name or "").strip() or None,
         action=None if action == "everything" else action,
         before=before,
         limit=PAGE,
     )
-    if not entries:
-        st.info("No activity matches.")
-    else:
-        rows = [
-            {
-                "Time": f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}",
-                "Person": a.person,
-                "Action": a.action,
-                "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
-                "Item": a.item[:8],
-            }
-            for a in entries
-        ]
+    rows = [
+        {
+            "Time": f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}",
+            "Person": a.person,
+            "Action": a.action,
+            "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
+            "Item": a.item[:8],
+        }
+        for a in entries
+    ]
+    if rows:
         table(rows, "Activity log, newest first")
+    else:
+        st.info("No activity matches.")
     with st.container(horizontal=True):
         st.button("Newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
-        st.button(
-            "Older",
-            key="manage.log.older",
-            on_click=_page,
-            args=(entries[-1].id if entries else None,),
-            disabled=len(entries) < PAGE,
-        )
+        last = entries[-1].id if entries else None
+        st.button("Older", key="manage.log.older", on_click=_page, args=(last,), disabled=len(entries) < PAGE)
 
 
 def _page(before: int | None) -> None:

@@ -1,4 +1,4 @@
-"""How far a project is: counts by stage, and what stands in the way of the work."""
+"""The progress of a project: counts by stage, and what blocks the work."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pages.ui.tables import fitted, table
 from storage.records.projects import Project
 
 SECTION = "manage.section"
-BARE = "No prediction"
-# none of them as a rule: columns of zeros would push the others out of sight
-RARE = (BARE, "Drafts", "Sent back", "Skipped", "Extra", "Gold")
+UNANSWERED = "No prediction"
+# usually zero: columns of zeros would push the others out of sight
+RARE = (UNANSWERED, "Drafts", "Sent back", "Skipped", "Extra", "Gold")
 
 
-def draw(project: Project, who: str) -> None:
-    """Counts by stage; the numbers of SQL, not of what is on the page."""
-    stages = shared.store().items.progress(project.id, who)
-    bare = len(shared.store().intake.unanswered(who, project.id)) if "judging" in project.stages else 0
-    if bare:
-        _warn(project, bare, stages["judging"].items)
+def draw(project: Project, user: str) -> None:
+    """Counts by stage of all items, also of those on other pages."""
+    stages = shared.store().items.progress(project.id, user)
+    unanswered = len(shared.store().intake.unanswered(user, project.id)) if "judging" in project.stages else 0
+    if unanswered:
+        _warn(project, unanswered, stages["judging"].items)
     rows = [
         {
             "Stage": STAGES[p.stage],
@@ -32,7 +32,7 @@ def draw(project: Project, who: str) -> None:
             "Items done": f"{p.done:,} of {p.items:,}",
             "Time (h)": round(p.seconds / 3600, 2),
             "Waiting": p.waiting,
-            BARE: bare if p.stage == "judging" else 0,
+            UNANSWERED: unanswered if p.stage == "judging" else 0,
             "In progress": p.leased,
             "Drafts": p.drafts,
             "Sent back": p.returned,
@@ -42,27 +42,23 @@ def draw(project: Project, who: str) -> None:
         }
         for p in stages.values()
     ]
-    shown = [{name: cell for name, cell in row.items() if name not in RARE or any(r[name] for r in rows)} for row in rows]
+    rows = [{name: cell for name, cell in row.items() if name not in RARE or any(r[name] for r in rows)} for row in rows]
     help = {
         "Waiting": "Items waiting for the previous stage",
         "In progress": "Items that somebody has open now",
-        BARE: "Items that a system must answer before they can be judged",
+        UNANSWERED: "Items that a system must answer before they can be judged",
     }
-    done = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent")
-    table(shown, "Progress of the project by stage", columns=fitted(shown, help=help) | {"Done": done})
-    assignments.by_person(project, who)
+    share = st.column_config.ProgressColumn(min_value=0.0, max_value=1.0, format="percent")
+    table(rows, "Progress of the project by stage", columns=fitted(rows, help=help) | {"Done": share})
+    assignments.by_person(project, user)
 
 
-def _warn(project: Project, bare: int, items: int) -> None:
+def _warn(project: Project, unanswered: int, items: int) -> None:
     systems = " or ".join(escape(s) for s in project.systems)
-    if project.id in jobs.going("preannotations"):
-        text = f"{bare:,} of {items:,} questions wait for {systems}, which is answering them now."
-    else:
-        text = f"Run {systems} on {bare:,} of {items:,} questions before judging."
-    st.warning(
-        text,
-        icon=":material/hourglass_empty:",
-    )
+    text = f"Run {systems} on {unanswered:,} of {items:,} questions before judging."
+    if project.id in jobs.running("preannotations"):
+        text = f"{unanswered:,} of {items:,} questions wait for {systems}, which is answering them now."
+    st.warning(text, icon=":material/hourglass_empty:")
     if st.session_state.get(SECTION) != "Suggestions":
         st.button("Go to Suggestions", key="manage.bare.go", type="tertiary", icon=":material/arrow_forward:", on_click=_go)
 

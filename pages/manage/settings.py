@@ -1,10 +1,10 @@
-"""The fields of a project (corpus, systems, people an item, order, gold items, error labels, how long an opened item is reserved,
-warnings), changing them, and having a system answer its questions."""
+"""The settings of a project (corpus, systems, people per item, order, gold items, error labels, reservation time, warnings), and having
+a system answer its questions."""
 
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, get_args
+from typing import Any
 
 import streamlit as st
 
@@ -29,7 +29,7 @@ ORDERS: dict[Order, str] = {
     "disagreement": "Most disagreement first",
 }
 
-# a number of a project, or one of its thresholds -> end of its key, label, least, most, default
+# a number of a project, or one of its thresholds -> end of its key, label, minimum, maximum, default
 NUMBERS: dict[str, tuple[str, str, int, int, float]] = {
     "annotators_per_item": ("number", "People per item", 1, 100, 1),
     "must_read": ("read", "Minimum passages to open before submitting", 0, 20, THRESHOLDS["must_read"]),
@@ -46,9 +46,9 @@ NUMBERS: dict[str, tuple[str, str, int, int, float]] = {
 }
 
 
-def _names(what: str) -> list[str]:
+def _names(kind: str) -> list[str]:
     """Corpora or systems to choose from."""
-    if what == "systems":
+    if kind == "systems":
         ready = [s.name for s in shared.systems() if s.ready]
         default = shared.settings().system
         return ready if default in ready else [default, *ready]
@@ -57,12 +57,12 @@ def _names(what: str) -> list[str]:
 
 def fields(key: str, project: Project | None) -> None:
     """The fields that creating and changing share."""
-    left, right = st.columns(2, gap="medium")
-    with left:
+    first, second = st.columns(2, gap="medium")
+    with first:
         corpora, systems = _names("corpora"), _names("systems")
-        chosen = project.corpus if project and project.corpus else shared.settings().corpus
-        corpora = corpora if chosen in corpora else [chosen, *corpora]
-        st.selectbox("Corpus to search", corpora, index=corpora.index(chosen), key=f"{key}.corpus")
+        corpus = project.corpus if project and project.corpus else shared.settings().corpus
+        corpora = corpora if corpus in corpora else [corpus, *corpora]
+        st.selectbox("Corpus to search", corpora, index=corpora.index(corpus), key=f"{key}.corpus")
         selected = list(project.systems) if project else []
         st.multiselect(
             "Systems (up to two)",
@@ -75,10 +75,10 @@ def fields(key: str, project: Project | None) -> None:
             help="Their answers are suggestions for people who write answers, and are what people judge. Judging needs one or two systems.",
         )
         _number(key, "annotators_per_item", project)
-    with right:
-        orders = list(get_args(Order))
-        at = orders.index(project.order) if project else 0
-        st.selectbox("Order", orders, index=at, format_func=ORDERS.__getitem__, key=f"{key}.order")
+    with second:
+        orders = list(ORDERS)
+        index = orders.index(project.order) if project else 0
+        st.selectbox("Order", orders, index=index, format_func=ORDERS.__getitem__, key=f"{key}.order")
         st.date_input(
             "Reference date",
             value=project.reference_date if project else date.today(),
@@ -113,11 +113,11 @@ def _number(key: str, name: str, project: Project | None) -> None:
     st.number_input(label, low, high, int(value), key=f"{key}.{end}")
 
 
-def values(key: str, project: Project | None) -> dict[str, Any]:
-    """What stands in the fields now: a click may come together with the last change of a field."""
+def values(key: str) -> dict[str, Any]:
+    """The current values of the fields: a click may come together with the last change of a field."""
     state = st.session_state
     numbers = {name: int(state[f"{key}.{end}"]) for name, (end, *_) in NUMBERS.items()}
-    limits = {name: numbers.pop(name) for name in list(numbers) if name in THRESHOLDS}
+    thresholds = {name: numbers.pop(name) for name in THRESHOLDS}
     return {
         **numbers,
         "corpus": state[f"{key}.corpus"],
@@ -127,53 +127,48 @@ def values(key: str, project: Project | None) -> dict[str, Any]:
         "gold_rate": state[f"{key}.mixed"] / 100,
         "error_labels": tuple(line.strip() for line in state[f"{key}.errors"].splitlines() if line.strip()),
         "lease_minutes": float(numbers["lease_minutes"]),
-        "thresholds": {**(project.thresholds if project else THRESHOLDS), **limits},
+        "thresholds": thresholds,
     }
 
 
 # ---------------------------------------------------------------- settings
 
 
-def settings(stored: Project, who: str) -> None:
-    name = f"manage.set.{stored.id}"
-    project = loaded_version(name, stored, _touched, lambda: _save(stored, who, _key(st.session_state[name])))
+def settings(latest: Project, user: str) -> None:
+    name = f"manage.set.{latest.id}"
+    project = loaded_version(name, latest, _touched, lambda: _save(latest, user, _key(st.session_state[name])))
     key = _key(project)
     st.text_input("Name", value=project.name, key=f"{key}.name", max_chars=200)
     fields(key, project)
     st.caption("Stages (cannot be changed): " + ", ".join(STAGES[s] for s in project.stages))
     with st.container(horizontal=True):
-        st.button("Save", type="primary", key=f"{key}.save", on_click=_save, args=(project, who, key))
-        state = "closed" if project.state == "open" else "open"
-        st.button(
-            "Close project" if project.state == "open" else "Reopen project",
-            key=f"{key}.state",
-            on_click=_update,
-            args=(project, who, {"state": state}),
-        )
+        st.button("Save", type="primary", key=f"{key}.save", on_click=_save, args=(project, user, key))
+        label, state = ("Close project", "closed") if project.state == "open" else ("Reopen project", "open")
+        st.button(label, key=f"{key}.state", on_click=_update, args=(project, user, {"state": state}))
 
 
 def _key(project: Project) -> str:
     return f"manage.set.{project.id}.{project.version}"
 
 
-def _changes(project: Project, key: str) -> dict[str, Any]:
-    return {"name": str(st.session_state[f"{key}.name"]), **values(key, project)}
+def _changes(key: str) -> dict[str, Any]:
+    return {"name": str(st.session_state[f"{key}.name"]), **values(key)}
 
 
 def _touched(project: Project) -> bool:
     """Something was changed in the fields that began from this version."""
     key = _key(project)
-    drawn = f"{key}.name" in st.session_state
-    return drawn and any(getattr(project, name) != value for name, value in _changes(project, key).items())
+    is_drawn = f"{key}.name" in st.session_state
+    return is_drawn and any(getattr(project, name) != value for name, value in _changes(key).items())
 
 
-def _save(project: Project, who: str, key: str) -> None:
-    _update(project, who, _changes(project, key))
+def _save(project: Project, user: str, key: str) -> None:
+    _update(project, user, _changes(key))
 
 
 @reported
-def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
-    shared.store().projects.update_project(who, project.id, project.version, **changes)
+def _update(project: Project, user: str, changes: dict[str, Any]) -> None:
+    shared.store().projects.update_project(user, project.id, project.version, **changes)
     reload_fields(f"manage.set.{project.id}")
     say("Saved.")
 
@@ -181,22 +176,22 @@ def _update(project: Project, who: str, changes: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- suggestions
 
 
-def suggestions(project: Project, who: str) -> None:
+def suggestions(project: Project, user: str) -> None:
     st.markdown(
         "A system answers the project's questions in the background; you can leave this page. Its answers are suggestions for people who "
         "write answers, and are what people judge. This does not count as work done."
     )
-    if project.id in jobs.going("preannotations"):
+    if project.id in jobs.running("preannotations"):
         jobs.watch("preannotations")
         return
     if (job := jobs.jobs_of("preannotations").get(project.id)) is not None:
-        report(project, job)
+        _report(project, job)
     if not project.systems:
         st.info("This project has no system. Choose one under Settings first.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         system = st.selectbox("System", list(project.systems), key="manage.pre.system")
-        k = st.number_input("Passages to read", 1, 200, value=min(shared.settings().top_k, 200), key="manage.pre.k")
+        top_k = st.number_input("Passages to read", 1, 200, value=min(shared.settings().top_k, 200), key="manage.pre.k")
         clarify = st.checkbox(
             "Write disambiguated questions",
             value=True,
@@ -208,29 +203,29 @@ def suggestions(project: Project, who: str) -> None:
             type="primary",
             key="manage.pre.go",
             on_click=_begin,
-            args=(project, system, int(k), clarify),
+            args=(project, system, int(top_k), clarify),
         )
     st.button(
         "Link predictions already stored",
         key="manage.pre.link",
         icon=":material/link:",
         on_click=_link,
-        args=(project, who),
+        args=(project, user),
         type="tertiary",
     )
 
 
 @action("manage projects")
-def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
-    usual = min(shared.settings().top_k, 200)  # left as it is: the system's own default, at most the whole corpus
-    options = Options(top_k=None if k == usual else k, max_answers=shared.settings().max_answers, clarify=clarify)
+def _begin(project: Project, system: str, top_k: int, clarify: bool) -> None:
+    default = min(shared.settings().top_k, 200)  # unchanged: the system's own default, at most the whole corpus
+    options = Options(top_k=None if top_k == default else top_k, max_answers=shared.settings().max_answers, clarify=clarify)
     engine = shared.engine()
 
     def build(own_passages: bool) -> t.AnsweringSystem:
         corpus = project.corpus or None
         return engine.system(system, corpus, options, lambda: job.stopping, own_passages=own_passages)
 
-    # the server's store takes any name
+    # in the server's store, as the work continues when the person leaves
     answering = Answering(shared.servers_store(), project, system, shared.annotator(), build)
 
     def work(job: jobs.BackgroundJob) -> None:
@@ -239,22 +234,22 @@ def _begin(project: Project, system: str, k: int, clarify: bool) -> None:
 
         answering.answer_items(lambda: job.stopping, progress)
 
-    job = jobs.BackgroundJob(work, f"{system}: {project.name}", answering.stage, about=answering)
+    job = jobs.BackgroundJob(work, f"{system}: {project.name}", answering.stage, subject=answering)
     jobs.begin("preannotations", project.id, job)
 
 
 @action("manage projects")
-def _link(project: Project, who: str) -> None:
-    count = shared.store().intake.link_predictions(who, project.id)
+def _link(project: Project, user: str) -> None:
+    count = shared.store().intake.link_predictions(user, project.id)
     say(f"{count:,} stored predictions linked.")
 
 
-def report(project: Project, job: jobs.BackgroundJob) -> None:
-    run: Answering = job.about
-    if not jobs.ended(job):
+def _report(project: Project, job: jobs.BackgroundJob) -> None:
+    run: Answering = job.subject
+    if not jobs.show_failure(job):
         st.success(f"{run.answered:,} questions answered by {escape(run.system)}; {run.linked:,} predictions linked.")
     if run.failures:
         st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
-        rows = [{"Question": question, "Reason": why} for question, why in run.failed]
+        rows = [{"Question": question, "Reason": reason} for question, reason in run.failed]
         table(rows, "Questions that could not be answered, with the reason")
     jobs.close_button("preannotations", project.id)

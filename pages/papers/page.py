@@ -1,4 +1,4 @@
-"""The three papers: their worked examples, asked with one click, and their tables beside our runs."""
+"""The three papers: their worked examples, to ask with one click, and their tables beside our runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages.explore import pasted
 from pages.explore.options import ready_systems
 from pages.papers import tables
 from pages.session import shared
-from pages.ui.markup import escape, named
+from pages.ui.markup import escape, full_label
 
 PAPERS = {
     "AmbigPrompt": "Sun et al. 2023, Answering Ambiguous Questions via Iterative Prompting: answers one at a time, each prompted with the earlier ones.",
@@ -27,10 +27,10 @@ def draw_examples(paper: str) -> None:
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{escape(example.question)}** :gray-badge[{escape(example.extra['where'])}]", width="stretch")
-                if st.button(named("Ask", example.question), key=f"papers.ask.{example.id}", icon=":material/search:"):
+                if st.button(full_label("Ask", example.question), key=f"papers.ask.{example.id}", icon=":material/search:"):
                     pasted.open_explore(example.question, passages=example.passages, system=system)
             st.caption(pasted.published_answers(example))
-            with st.expander(named("Passages, in our own words", example.question)):
+            with st.expander(full_label("Passages, in our own words", example.question)):
                 for passage in example.passages or ():
                     st.markdown(f"**{escape(passage.title)}.** {escape(passage.text)}")
 

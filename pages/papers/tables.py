@@ -1,4 +1,4 @@
-"""A paper's table beside our runs of the same systems, and the job that makes such runs here."""
+"""A paper's table beside our runs of the same systems, and a job that repeats such runs here."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from pages.ui.tables import table
 from storage.records.results import StoredEvaluation
 
 KIND = "papers"
-MAX_RUNS = 300  # that are looked through for a system of the table
-VARIANT = "variant"  # tag of a run with options, by which it is found again
-FEW = 50  # questions of a run that is started here, unless the person changes it
+MAX_RUNS = 300  # the newest, that are searched for systems of the table
+VARIANT = "variant"  # tag of a run with options, by which it is recognised
+DEFAULT_QUESTIONS = 50  # of a run that is started here
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -38,14 +38,15 @@ def _split(spec: str) -> tuple[str, str]:
 
 
 def _number(metric: str, value: float | None) -> str:
-    """Shares in percent; what the papers print beside them in their units."""
+    """Shares in percent; other figures in the papers' units."""
     if value is None or metric not in ("parameters", "seconds", "memory GB"):
         return format_score(metric, value)
     return f"{value / 1e6:,.0f} M" if metric == "parameters" else f"{value:.2f}"
 
 
-def _columns(one: PublishedTable) -> Mapping[str, tuple[str, str]]:
-    keys = dict.fromkeys(key for row in one.values.values() for key in row)
+def _columns(paper_table: PublishedTable) -> Mapping[str, tuple[str, str]]:
+    """Heading -> (metric, scope)."""
+    keys = dict.fromkeys(key for row in paper_table.values.values() for key in row)
     return {f"{metric}{' (multi)' if scope == 'multi' else ''}": (metric, scope) for metric, scope in keys}
 
 
@@ -56,40 +57,38 @@ def _measured(run: StoredEvaluation, metric: str, scope: str) -> float | None:
     )
 
 
-def _corpus(run: StoredEvaluation) -> str:
-    return run.corpus or "passages of their own"
-
-
-def ours(one: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, Any]]:
-    """A row for the newest of the runs of each system of the table over each question file; `runs`: the newest first."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row, spec in one.systems.items():
+def ours(paper_table: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, Any]]:
+    """A row for the newest run of each system of the table over each question file; `runs`: the newest first."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for label, spec in paper_table.systems.items():
         name, options = _split(spec)
         for run in runs:
-            if run.system == name and str(run.tags.get(VARIANT, "")) == options and (row, run.questions) not in found:
-                found[row, run.questions] = {
-                    "": row,
-                    "questions": f"{run.questions} ({run.n}){'' if run.corpus == run.questions else f' over {_corpus(run)}'}",
-                    **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(one).items()},
+            if run.system == name and str(run.tags.get(VARIANT, "")) == options and (label, run.questions) not in rows:
+                corpus = "" if run.corpus == run.questions else f" over {run.corpus or 'passages of their own'}"
+                rows[label, run.questions] = {
+                    "": label,
+                    "questions": f"{run.questions} ({run.n}){corpus}",
+                    **{c: _number(key[0], _measured(run, *key)) for c, key in _columns(paper_table).items()},
                     "system": f"{spec} ({note})" if (note := remark(name, run.checkpoint)) else spec,
                 }
-    return list(found.values())
+    return list(rows.values())
 
 
-def _figures(one: PublishedTable) -> None:
-    st.markdown(f"**Published** :gray-badge[{escape(one.data)}]")
+def _figures(paper_table: PublishedTable) -> None:
+    st.markdown(f"**Published** :gray-badge[{escape(paper_table.data)}]")
+    columns = _columns(paper_table).items()
     rows = [
-        {"": name, **{c: _number(key[0], one.value(name, *key)) for c, key in _columns(one).items()}} for name in one.values
+        {"": name, **{c: _number(key[0], paper_table.value(name, *key)) for c, key in columns}} for name in paper_table.values
     ]
-    table(rows, f"Published: {one.label}", height="content")
-    if one.note:
-        st.caption(escape(f"{one.note[:1].upper()}{one.note[1:]}."))
+    table(rows, f"Published: {paper_table.label}", height="content")
+    if note := paper_table.note:
+        st.caption(escape(f"{note[:1].upper()}{note[1:]}."))
     st.markdown("**Ours** :orange-badge[other data, other weights: not comparable]")
-    mine = ours(one, list(source.store().evaluations.evaluations(MAX_RUNS)))
-    if mine:
-        table(mine, f"Our runs of the systems in {one.label}", height="content")
-        st.caption(escape(f"{source.chosen()}. Compare runs over the same questions on Evaluate."))
-    elif one.systems:
+    our_rows = ours(paper_table, list(source.store().evaluations.evaluations(MAX_RUNS)))
+    if our_rows:
+        table(our_rows, f"Our runs of the systems in {paper_table.label}", height="content")
+        st.caption(escape(f"{source.current()}. Compare runs over the same questions on Evaluate."))
+    elif paper_table.systems:
         st.info("No run of these systems is stored yet.")
     else:
         st.info("Needs training: no run of ours repeats this table.")
@@ -98,34 +97,30 @@ def _figures(one: PublishedTable) -> None:
 # ---------------------------------------------------------------- runs
 
 
-def _key(one: PublishedTable, what: str) -> str:
-    return f"papers.{one.id}.{what}"
+def _key(paper_table: PublishedTable, field: str) -> str:
+    return f"papers.{paper_table.id}.{field}"
 
 
 @action("run evaluations")
 def _start(table_id: str) -> None:
-    one = next(t for t in published() if t.id == table_id)
+    paper_table = next(t for t in published() if t.id == table_id)
     state = st.session_state
-    path = start_form.question_files().get(str(state[_key(one, "questions")]))
-    if path is None:
-        raise InputError("this question file no longer exists; choose another one")
+    path = start_form.question_file(str(state[_key(paper_table, "questions")]))
+    limit, corpus = int(state[_key(paper_table, "limit")]) or None, state[_key(paper_table, "corpus")]
     ready = {status.name for status in shared.systems() if status.ready}
     plans = []
-    for spec in one.systems.values():
-        name, options = _split(spec)
+    for name, options in map(_split, paper_table.systems.values()):
         if name in ready:
             extra = dict(part.split("=", 1) for part in options.split())
             tags = {VARIANT: options} if options else {}
-            limit = int(state[_key(one, "limit")]) or None
-            corpus = state[_key(one, "corpus")]
             plans.append(
                 EvaluationPlan(str(path), system=name, corpus=corpus, limit=limit, clarify=False, extra=extra, tags=tags)
             )
-    begin(one, plans)
+    begin(paper_table, plans)
 
 
-def begin(one: PublishedTable, plans: list[EvaluationPlan]) -> None:
-    """Runs the plans one after the other; what fails does not stop the others.  Raises InputError where there are none, NotAllowedError."""
+def begin(paper_table: PublishedTable, plans: list[EvaluationPlan]) -> None:
+    """Runs the plans one after the other; a failure does not stop the others.  Raises InputError where there are none, NotAllowedError."""
     if not plans:
         raise InputError("no system of this table is ready here; the list beside the button says what each one needs")
     shared.store().allow("run evaluations")
@@ -133,7 +128,7 @@ def begin(one: PublishedTable, plans: list[EvaluationPlan]) -> None:
     stopped = "stopped; finished runs are stored, and the unfinished one can be resumed on Evaluate"
 
     def work(job: jobs.BackgroundJob) -> list[str]:
-        """What went wrong, a line each."""
+        """Returns the errors, a line each."""
         problems: list[str] = []
 
         def progress(number: int, done: int, total: int) -> None:
@@ -150,43 +145,41 @@ def begin(one: PublishedTable, plans: list[EvaluationPlan]) -> None:
                 problems.append(f"{plan.system}: {error}")
         return problems
 
-    jobs.begin(KIND, one.id, jobs.BackgroundJob(work, f"{one.paper}, {one.where}", "loading the models", stopped))
+    title = f"{paper_table.paper}, {paper_table.where}"
+    jobs.begin(KIND, paper_table.id, jobs.BackgroundJob(work, title, "loading the models", stopped))
 
 
 def watch() -> None:
-    """Running tables, and what became of those that ended."""
-    if jobs.going(KIND):
-        jobs.watch(KIND)
-    for name, job in [(n, j) for n, j in jobs.jobs_of(KIND).items() if j.done]:
-        if not jobs.ended(job):
-            st.success(f"{escape(job.title)}: finished in {duration(job.seconds)}. Its runs are below and on Evaluate.")
-            for problem in job.result:
-                st.warning(escape(problem), icon=":material/warning:")
-        jobs.close_button(KIND, name)
+    """Running tables, and reports on those that ended."""
+    for job in jobs.reports(KIND):
+        st.success(f"{escape(job.title)}: finished in {duration(job.seconds)}. Its runs are below and on Evaluate.")
+        for problem in job.result:
+            st.warning(escape(problem), icon=":material/warning:")
 
 
-def _repeat(one: PublishedTable) -> None:
-    """The button that runs the table's systems here, and what the paper's own figures would take."""
-    files = start_form.question_files()
-    if one.systems:
-        if one.questions not in files:
-            name = one.questions.partition(":")[0]
+def _repeat(paper_table: PublishedTable) -> None:
+    """The form that runs the table's systems here, and the command for the paper's own figures."""
+    files, systems = start_form.question_files(), paper_table.systems
+    if systems:
+        if paper_table.questions not in files:
+            name = paper_table.questions.partition(":")[0]
             st.info(
-                f"{escape(one.data)} is not on this machine: `python -m core download {name}` fetches it. Until then, other questions "
+                f"{escape(paper_table.data)} is not on this machine: `python -m core download {name}` fetches it. Until then, other questions "
                 "show how the systems compare, and their figures cannot be set against the paper's.",
                 icon=":material/database_off:",
             )
-        with st.form(_key(one, "form")), st.container(horizontal=True, vertical_alignment="bottom"):
-            start = list(files).index(one.questions) if one.questions in files else 0
-            st.selectbox("Questions", list(files), index=start if files else None, key=_key(one, "questions"))
+        with st.form(_key(paper_table, "form")), st.container(horizontal=True, vertical_alignment="bottom"):
+            start = list(files).index(paper_table.questions) if paper_table.questions in files else 0
+            st.selectbox("Questions", list(files), index=start if files else None, key=_key(paper_table, "questions"))
             names = shared.light_engine().library.names()
-            usual = names.index(shared.settings().corpus) if shared.settings().corpus in names else 0
-            st.selectbox("Corpus", names, index=usual if names else None, key=_key(one, "corpus"))
-            st.number_input("Maximum questions (0 = all)", min_value=0, value=FEW, key=_key(one, "limit"))
-            label = f"Run {listed(len(one.systems), 'system')}" if len(one.systems) > 1 else "Run it here"
-            st.form_submit_button(label, on_click=_start, args=(one.id,), icon=":material/play_arrow:", type="primary")
+            start = names.index(shared.settings().corpus) if shared.settings().corpus in names else 0
+            st.selectbox("Corpus", names, index=start if names else None, key=_key(paper_table, "corpus"))
+            limit_key = _key(paper_table, "limit")
+            st.number_input("Maximum questions (0 = all)", min_value=0, value=DEFAULT_QUESTIONS, key=limit_key)
+            label = f"Run {listed(len(systems), 'system')}" if len(systems) > 1 else "Run it here"
+            st.form_submit_button(label, on_click=_start, args=(paper_table.id,), icon=":material/play_arrow:", type="primary")
         statuses = {s.name: s for s in shared.systems()}
-        for name in dict.fromkeys(_split(spec)[0] for spec in one.systems.values()):
+        for name in dict.fromkeys(_split(spec)[0] for spec in systems.values()):
             if (status := statuses.get(name)) is None:
                 continue
             if not status.ready:
@@ -195,14 +188,13 @@ def _repeat(one: PublishedTable) -> None:
                 st.caption(
                     f"**{escape(name)}**: {escape(status.missing or f'mechanism only, {status.mechanism_only}'.replace('`', ''))}."
                 )
-    st.markdown(f"The paper's own figures take {escape(one.takes)}:")
-    st.code(one.command, language="sh", wrap_lines=True)
+    st.markdown(f"The paper's own figures take {escape(paper_table.takes)}:")
+    st.code(paper_table.command, language="sh", wrap_lines=True)
 
 
 def draw(paper: str) -> None:
     """The tables of a paper, one at a time."""
     tables = {f"{t.where}, {t.data}": t for t in published() if t.paper.endswith(f"({paper})")}
-    chosen = st.selectbox("Table", list(tables), key=f"papers.{paper}.table")
-    one = tables[str(chosen)]
-    _figures(one)
-    _repeat(one)
+    paper_table = tables[str(st.selectbox("Table", list(tables), key=f"papers.{paper}.table"))]
+    _figures(paper_table)
+    _repeat(paper_table)

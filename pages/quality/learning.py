@@ -1,4 +1,4 @@
-"""The training loop, one click from where people judge."""
+"""The button that starts the training loop, on the pages where people judge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
+from core.text import listed
 from pages.jobs import background as jobs
 from pages.quality import training_loop
 from pages.session import shared
@@ -16,12 +17,12 @@ from storage.analysis.loop import MIN_ANSWERED, MINUTES, LoopOptions
 
 @action("run the loop")
 def begin() -> None:
-    """Callback: starts a loop over everything that people judged."""
+    """Callback: starts a loop over all judgments."""
     training_loop.start(LoopOptions(out=training_loop.folder(f"{datetime.now(UTC):%Y%m%d-%H%M%S}")))
 
 
 def draw(key: str) -> None:
-    """The button, or how far the loop is, or how it ended; nothing for who may not start one."""
+    """The button, or the progress or outcome of the loop; only for those who may start one."""
     if not shared.store().may("run the loop") or shared.light_engine().elsewhere:
         return
     run = training_loop.current()
@@ -39,11 +40,10 @@ def draw(key: str) -> None:
             help="Trains the answering model in the background on all judgments: labels, struck and added answers, annotations, "
             f"for {MINUTES:g} minutes. A model that is worse afterwards is discarded.",
         )
-        enough = f"{count:,} judged question{'' if count == 1 else 's'}"
-        few = f"{count} of {MIN_ANSWERED} judged questions with a correct answer needed to train"
-        st.caption(few if count < MIN_ANSWERED else enough, width="content")
+        progress = f"{count} of {MIN_ANSWERED} judged questions with a correct answer needed to train"
+        st.caption(progress if count < MIN_ANSWERED else listed(count, "judged question"), width="content")
     if run is not None:
-        if not jobs.ended(run):
+        if not jobs.show_failure(run):
             st.info(escape(run.result.words()))
             st.page_link("pages/quality/page.py", label="Open Quality", icon=":material/fact_check:")
         jobs.close_button("loops", "loop")

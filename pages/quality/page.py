@@ -1,4 +1,4 @@
-"""Quality: how far people agree, how systems and judges compare with them; snapshots, and the loop."""
+"""Quality: agreement between people, and of systems and judges with them; snapshots, and the training loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storage.exchange.filters import Filters
 from storage.shipped import beside, practice
 from storage.store import Store
 
-HELD_SECONDS = 60.0
+CACHE_SECONDS = 60.0
 
 
 def _day(value: object) -> datetime | None:
@@ -30,8 +30,8 @@ def _day(value: object) -> datetime | None:
 
 
 def choose() -> Filters:
-    """Project, people and days that everything on this page is of."""
-    store, me = shared.store(), shared.annotator()
+    """The filters of this page: project, people and days."""
+    store = shared.store()
     projects = {p.id: p.name for p in store.projects.projects(limit=200)}
     names = store.people.annotators()
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -41,7 +41,7 @@ def choose() -> Filters:
         people = st.multiselect("People", names, key="quality.people", placeholder="Everybody", width=220)
         since = st.date_input("From", value=None, key="quality.since", width=140)
         until = st.date_input("To", value=None, key="quality.until", width=140)
-    store.people.require(me, "validator")
+    store.people.require(shared.annotator(), "validator")
     last = _day(until)
     return Filters(
         annotators=tuple(people), project=project or "", since=_day(since), until=last + timedelta(days=1) if last else None
@@ -49,7 +49,7 @@ def choose() -> Filters:
 
 
 def table(rows: Sequence[dict[str, Any]], name: str, empty: str, is_complete: bool = False) -> None:
-    """A table with its CSV file, or why there is none.  `is_complete`: no cell is cut off, so it may have to be moved sideways."""
+    """A table with its CSV file; `empty`: the text where there are no rows; `is_complete`: no cell is cut off, so it may need scrolling."""
     if not rows:
         st.info(empty)
         return
@@ -57,27 +57,16 @@ def table(rows: Sequence[dict[str, Any]], name: str, empty: str, is_complete: bo
     csv_button(rows, name, f"quality.csv.{name}")
 
 
-@st.cache_data(show_spinner=False, ttl=HELD_SECONDS, max_entries=100)
-def computed_quality(filters: Filters, who: str, _store: Store) -> Quality:
-    """Held for a moment: a click elsewhere on the page should not wait for them."""
-    return quality(
-        _store,
-        who,
-        project=filters.project,
-        people=filters.annotators,
-        since=filters.since,
-        until=filters.until,
-    )
-
-
-def anything(result: Quality) -> bool:
-    """Whether somebody wrote or judged something."""
-    return bool(result.types or result.times or result.systems or result.pairs or result.label_pairs)
+@st.cache_data(show_spinner=False, ttl=CACHE_SECONDS, max_entries=100)
+def computed_quality(filters: Filters, user: str, _store: Store) -> Quality:
+    """Cached for a moment: a click elsewhere on the page should not wait for it again."""
+    since, until = filters.since, filters.until
+    return quality(_store, user, project=filters.project, people=filters.annotators, since=since, until=until)
 
 
 @st.cache_data(show_spinner="Preparing an example")
-def of_example(file: Path) -> Quality:
-    """The tables of the example that comes with Ambiscope; `file`: its database, made if need be."""
+def example_quality(file: Path) -> Quality:
+    """The tables of the example that comes with Ambiscope; `file`: its database, created if needed."""
     store = shared.beside(beside.ensure_database(file, practice.example))
     project = store.projects.find_project_named(practice.EXAMPLE)
     return quality(store, practice.MAKER, project=project.id if project else "")
@@ -90,9 +79,10 @@ def draw_chart(chart_figure: go.Figure | None, key: str, name: str) -> None:
 
 def agreement(filters: Filters) -> None:
     result = computed_quality(filters, shared.annotator(), shared.store().store_for("see others' work"))
-    defined = any(f.defined for f in (*result.figures, result.labels))
-    if not anything(result) or (not defined and st.toggle("Show an example of agreement", key="quality.example.show")):
-        result = of_example(shared.settings().home / "shipped" / f"people-{practice.digest()}.db")
+    is_defined = any(f.defined for f in (*result.figures, result.labels))
+    is_empty = not (result.types or result.times or result.systems or result.pairs or result.label_pairs)
+    if is_empty or (not is_defined and st.toggle("Show an example of agreement", key="quality.example.show")):
+        result = example_quality(shared.settings().home / "shipped" / f"people-{practice.digest()}.db")
         st.info(
             "No two people have annotated or judged the same item here yet. **This is an example** with three invented people and twelve "
             "starter questions. It is not part of your data.",
@@ -158,7 +148,7 @@ def main() -> None:
     filters = choose()
     agreement(filters)
     store = shared.store()
-    if not store.may("take snapshots"):  # what managers do is not shown to others
+    if not store.may("take snapshots"):  # the rest is for managers
         return
     st.subheader("Snapshots", divider="gray")
     snapshots.draw(filters)

@@ -1,4 +1,4 @@
-"""Snapshots on Quality, and of one project on Manage under Export: taken in the background, listed, downloaded."""
+"""Snapshots on Quality, and of one project on Manage under Export: take one in the background, list and download them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.records.results import Snapshot
 from storage.store import Store
 
 DOWNLOAD_BYTES = 100_000_000  # larger files are fetched from the server's disk
-SHORT_SECONDS = 3.0  # a small one is waited for
+SHORT_SECONDS = 3.0  # the page waits this long for a small one
 
 
 def snapshot_job(store: Store, folder: Path, filters: Filters, note: str) -> jobs.BackgroundJob:
@@ -37,24 +37,15 @@ def snapshot_job(store: Store, folder: Path, filters: Filters, note: str) -> job
 def _take(filters: Filters) -> None:
     """Callback of the form."""
     state = st.session_state
-    chosen = replace(
+    filters = replace(
         filters,
         minimum_agreement=float(state.get("quality.snapshot.agreement") or 0.0) / 100 or None,
         pseudonyms=bool(state.get("quality.snapshot.pseudonyms")),
         weighted=bool(state.get("quality.snapshot.weighted")),
     )
     note = str(state.get("quality.snapshot.note") or "").strip()
-    job = snapshot_job(shared.servers_store(), shared.settings().home / "snapshots", chosen, note)
+    job = snapshot_job(shared.servers_store(), shared.settings().home / "snapshots", filters, note)
     jobs.begin("snapshots", "snapshot", job).wait(SHORT_SECONDS)
-
-
-def _ended() -> None:
-    job = jobs.jobs_of("snapshots").get("snapshot")
-    if job is None or not job.done:
-        return
-    if not jobs.ended(job):
-        st.success(f"Snapshot {job.result.number} was taken.", icon=":material/check:")
-    jobs.close_button("snapshots", "snapshot")
 
 
 def draw(filters: Filters) -> None:
@@ -83,11 +74,10 @@ def draw(filters: Filters) -> None:
                 help="In the training file, the word of a more competent person counts more. Otherwise the majority decides.",
             )
         st.form_submit_button("Take snapshot", icon=":material/photo_camera:", on_click=_take, args=(filters,))
-    if jobs.going("snapshots"):
-        jobs.watch("snapshots")
-    _ended()
-    taken = store.exports.snapshots(limit=100)
-    if not taken:
+    for job in jobs.reports("snapshots"):
+        st.success(f"Snapshot {job.result.number} was taken.", icon=":material/check:")
+    snapshots = store.exports.snapshots(limit=100)
+    if not snapshots:
         st.info("There is no snapshot yet.")
         return
     rows = [
@@ -99,13 +89,13 @@ def draw(filters: Filters) -> None:
             "Purpose": s.note,
             "Digest": s.sha256[:16],
         }
-        for s in taken
+        for s in snapshots
     ]
     table(rows, "Snapshots")
-    number = st.selectbox("Download files of snapshot", [s.number for s in taken], key="quality.snapshot.number", width=200)
+    number = st.selectbox("Download files of snapshot", [s.number for s in snapshots], key="quality.snapshot.number", width=200)
     try:
         files = store.exports.snapshot_files(number, shared.settings().home / "snapshots")
-    except AmbiscopeError as error:  # of this one; the others, and the loop, may be whole
+    except AmbiscopeError as error:  # of this one; the others, and the loop, may be intact
         shared.show_error(error)
         return
     with st.container(horizontal=True):

@@ -1,4 +1,4 @@
-"""Tables and charts of the quality page: plain rows out of storage.analysis.agreement's records.  What is undefined says so and is no number."""
+"""Tables and charts of the quality page: plain rows out of storage.analysis.agreement's records.  An undefined figure is text, not a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop on the quality page: a run that goes on when the browser leaves, its progress, and its result."""
+"""The training loop on the quality page: a run that continues when the browser leaves, its progress and its result."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
 def current() -> jobs.BackgroundJob | None:
-    """The loop that runs, or the last one, until somebody dismisses its report."""
+    """The running loop, or the last one until somebody dismisses its report."""
     return jobs.jobs_of("loops").get("loop")
 
 
 def start(options: LoopOptions) -> None:
-    """Begins a loop in the background; its result is a LoopResult.  Raises NotAllowedError, and InputError while another one runs."""
+    """Starts a loop in the background; its result is a LoopResult.  Raises NotAllowedError, and InputError while another one runs."""
     shared.store().allow("run the loop")
     if elsewhere := shared.light_engine().elsewhere:
         raise InputError(elsewhere)
@@ -56,17 +56,10 @@ def _begin(filters: Filters) -> None:
     name = str(state.get("quality.loop.name") or "").strip()
     if not _NAME.fullmatch(name):
         raise InputError(f"'{name[:60]}' is not a valid name; use up to 60 characters of a-z, 0-9, '-' and '_'")
-    chosen = state.get("quality.loop.snapshot")
-    limit = int(state.get("quality.loop.limit") or 0)
-    start(
-        LoopOptions(
-            out=folder(name),
-            snapshot=int(chosen) if chosen else None,
-            filters=Filters() if chosen else filters,
-            minutes=float(state["quality.loop.minutes"]),
-            limit=limit or None,
-        )
-    )
+    snapshot = int(state.get("quality.loop.snapshot") or 0) or None
+    limit = int(state.get("quality.loop.limit") or 0) or None
+    minutes = float(state["quality.loop.minutes"])
+    start(LoopOptions(folder(name), snapshot, Filters() if snapshot else filters, minutes=minutes, limit=limit))
 
 
 def draw(filters: Filters, snapshots: list[int]) -> None:
@@ -74,12 +67,10 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         "Takes a snapshot of people's judgments and annotations, trains the answering model on it, and evaluates the model before and after "
         "on the starter questions that are **not** in the snapshot. It runs in the background, even if you leave this page."
     )
-    running = current()
-    if running is not None and not running.done:
-        jobs.watch("loops")
+    for run in jobs.reports("loops"):
+        result(run.result)
+    if jobs.running("loops"):
         return
-    if running is not None:
-        _ended(running)
     if elsewhere := shared.light_engine().elsewhere:
         st.info(escape(elsewhere), icon=":material/dns:")
         return
@@ -116,12 +107,6 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         )
 
 
-def _ended(run: jobs.BackgroundJob) -> None:
-    if not jobs.ended(run):
-        result(run.result)
-    jobs.close_button("loops", "loop")
-
-
 def result(outcome: LoopResult) -> None:
     show = {"better": st.success, "worse": st.warning, "undecided": st.info}[outcome.verdict]
     show(escape(outcome.words()))
@@ -147,5 +132,4 @@ def result(outcome: LoopResult) -> None:
             else f"To use the new weights, start Ambiscope with AMBISCOPE_ANSWERER={escape(Path(outcome.checkpoint))}."
         )
     )
-    if "evaluate" in shared.PAGES:
-        st.page_link("pages/evaluate/page.py", label="Compare both runs question by question", icon=":material/query_stats:")
+    st.page_link("pages/evaluate/page.py", label="Compare both runs question by question", icon=":material/query_stats:")

@@ -1,4 +1,4 @@
-"""Which sessions the sign-in has let in, for what asks outside a session: Streamlit's server takes files before any page has run."""
+"""Sessions that have passed the sign-in, for checks outside a session: Streamlit's server takes files before any page has run."""
 
 from __future__ import annotations
 
@@ -13,46 +13,47 @@ from core.errors import AmbiscopeError
 from pages.server.admitted import ADMITTED
 from pages.session import shared
 
-MAX_SESSIONS = 1000  # sessions; beyond them, those that have ended are forgotten
+MAX_SESSIONS = 1000  # above this number, ended sessions are removed
 _LOCK = threading.Lock()
 
 
-def note_who_comes_through(gate: Callable[[], bool]) -> None:
-    """Runs the sign-in, which says whether people sign in: whoever comes through is in, whoever is stopped there is out.  Raises as it does."""
+def run_gate(gate: Callable[[], bool]) -> None:
+    """Runs the sign-in, which returns whether people sign in: a session that passes is admitted, one that is stopped is not.  Raises as it does."""
     try:
-        closed = gate()
+        has_accounts = gate()
     except RerunException:
         raise
     except BaseException:
         _note(None)
         raise
-    _note(closed)
+    _note(has_accounts)
 
 
-def _note(closed: bool | None) -> None:
+def _note(has_accounts: bool | None) -> None:
+    """`has_accounts`: None for a session that is not admitted."""
     if (context := get_script_run_ctx()) is None:
         return
     with _LOCK:
-        if closed is None:
+        if has_accounts is None:
             ADMITTED.pop(context.session_id, None)
             return
         if len(ADMITTED) >= MAX_SESSIONS and runtime.exists():
-            for ended in [s for s in ADMITTED if not runtime.get_instance().is_active_session(s)]:
-                del ADMITTED[ended]
-        ADMITTED[context.session_id] = closed
+            for session in [s for s in ADMITTED if not runtime.get_instance().is_active_session(s)]:
+                del ADMITTED[session]
+        ADMITTED[context.session_id] = has_accounts
 
 
-def session_is_let_in(session: str) -> bool:
-    """A tab that was open before people had accounts is out from the first account on.  Any thread."""
-    came = ADMITTED.get(session)
+def is_admitted(session: str) -> bool:
+    """A tab that was open before people had accounts is not, from the first account on.  May be called from any thread."""
+    signed_in = ADMITTED.get(session)
     try:
-        return came is True or (came is False and not shared.servers_store().people.accounts_in_use())
+        return signed_in is True or (signed_in is False and not shared.servers_store().people.accounts_in_use())
     except AmbiscopeError:
         return False
 
 
 def warn() -> None:
-    """On every page, as long as other machines get in without an account."""
+    """On every page, while other machines can connect without an account."""
     try:
         is_open = shared.settings().open_to_all and not shared.servers_store().people.accounts_in_use()
     except AmbiscopeError:

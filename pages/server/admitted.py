@@ -1,6 +1,6 @@
-"""Sessions that the sign-in has let in, shared by the request guard and the pages; imports nothing, since the server is there before them."""
+"""Sessions that have passed the sign-in, shared by the request guard and the pages; imports nothing, since the server starts before them."""
 
 from __future__ import annotations
 
-# session -> True: it came in while people signed in; False: while nobody had an account (pages.server.admission)
+# session -> whether it signed in with an account; False: admitted while nobody had one (pages.server.admission)
 ADMITTED: dict[str, bool] = {}

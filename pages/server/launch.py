@@ -1,7 +1,7 @@
 """Starts the app's server, as `streamlit run` does, and loads the models meanwhile: `python -m pages.server.launch [streamlit's options]`.
 
-Streamlit runs an app's first line when the first browser comes.  The libraries and the models need no browser, so they are loaded from the start;
-a session that asks finds them ready, or waits for the same lock (pages.session.libraries).
+Streamlit runs an app's first line when the first browser connects.  The libraries and the models need no browser, so they are loaded at once;
+a session finds them loaded, or waits for the same lock (pages.session.libraries).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamlit.web import cli
 
 from core.errors import AmbiscopeError
 from core.settings import ROOT, Settings, keep_few_kernels, let_threads_sleep
-from pages.server.server import ask_nobody_outside
+from pages.server.server import disable_ip_lookup
 
 log = logging.getLogger("ambiscope")
 OUTSIDE = "streamlit.runtime.scriptrunner_utils.script_run_context"  # warns that a thread belongs to no session
@@ -24,7 +24,7 @@ THREAD = "preload"
 
 
 def preload() -> None:
-    """What goes wrong here is told by the page that needs it."""
+    """Errors are logged here, and shown by the page that needs the models."""
     try:
         from pages.session import shared
 
@@ -34,21 +34,21 @@ def preload() -> None:
 
 
 def address() -> list[str]:
-    """The option for AMBISCOPE_HOST; one that is given on the command line comes after it and counts."""
+    """The option for AMBISCOPE_HOST; one on the command line comes after it and overrides it."""
     try:
         host = Settings.from_env().host
-    except AmbiscopeError:  # a page says it, on this machine alone
+    except AmbiscopeError:  # a page shows it, on this machine alone
         host = ""
     return ["--server.address", host] if host else []
 
 
 def main(argv: Sequence[str]) -> None:
-    """Does not return before the server ends; raises SystemExit then."""
-    # a filter, as Streamlit sets the levels of its loggers itself; other threads without a session are still told of
+    """Runs until the server ends; raises SystemExit then."""
+    # a filter, as Streamlit sets the levels of its loggers itself; warnings about other threads stay
     logging.getLogger(OUTSIDE).addFilter(lambda record: record.threadName != THREAD)
     assert not runtime.exists()
     let_threads_sleep()
-    ask_nobody_outside()  # before Streamlit prints where it is to be found
+    disable_ip_lookup()  # before Streamlit prints its address
     keep_few_kernels()
     threading.Thread(target=preload, daemon=True, name=THREAD).start()
     cli.main(["run", str(ROOT / "streamlit_app.py"), *address(), *argv])

@@ -1,10 +1,10 @@
-"""What stands before Streamlit's server: who may come from another machine, who may send a file, and what a browser is told to keep to.
+"""The guard in front of Streamlit's server: requests of other machines, uploads, and security headers.
 
     app = st.App(__file__, middleware=[*server.middleware(), ...])
 
-As long as nobody has an account, whoever opens the app can do everything: then requests are answered that come from this machine and ask for
-it by a name of its own.  The address of the connection counts, and what a proxy on this machine says of whom it asks for (X-Forwarded-For);
-the name keeps out a page elsewhere whose name leads here (DNS rebinding).
+While nobody has an account, everybody who opens the app can do everything: so only requests are answered that come from this machine and
+address it by a local name.  The address is that of the connection or, behind a proxy on this machine, of X-Forwarded-For; the check of the
+name refuses pages of other sites whose name resolves to this machine (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import streamlit as st
 import uvicorn
+from anyio.to_thread import run_sync
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
@@ -44,38 +45,34 @@ from pages.server.admitted import ADMITTED
 from pages.session import cookie
 
 UPLOADS, METRICS = "_stcore/upload_file/", "_stcore/metrics"
-PROXIES_SAY = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
-MESSAGES = (
-    "rerun_script",
-    "stop_script",
-    "app_heartbeat",
-    "file_urls_request",
-)  # of Streamlit's protocol, those that are let through
-OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads that are made when they are asked for, and rows of long tables
-ASK_AGAIN = 2.0  # seconds for which an answer about accounts holds: a page asks for a hundred files
-HOW = (
+PROXY_HEADERS = (b"x-forwarded-host", b"x-real-ip", b"forwarded")  # besides X-Forwarded-For, which the server itself reads
+MESSAGES = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")  # of Streamlit's protocol, that are accepted
+OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads made on request, and rows of long tables
+REFUSAL_HEADERS = {"cache-control": "no-store", "connection": "close"}
+CACHE_SECONDS = 2.0  # for the answer whether accounts are in use: a page requests a hundred files
+ADVICE = (
     "add a manager with a password first (on this machine: Manage, People), or set AMBISCOPE_OPEN_TO_ALL=1 if everybody who reaches "
     "this address may read, change and delete everything"
 )
 
 
 def from_here(scope: Scope) -> bool:
-    """The request comes from this machine, over an address of it alone, to a name of it.  A connection without addresses does not."""
-    claims = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXIES_SAY)]
+    """Whether the request comes from this machine, by a local address and for a local name.  False for a connection without addresses."""
+    claims = [(name, value.decode("latin-1")) for name, value in scope["headers"] if name in (b"host", *PROXY_HEADERS)]
     ends = [str((scope.get(end) or ("",))[0]) for end in ("client", "server")]
     hosts = [host_of(value) for _, value in claims]
     return [name for name, _ in claims].count(b"host") == 1 and all(map(is_local, [*ends, *hosts]))
 
 
 def policy(index: str) -> str:
-    """Content-Security-Policy for Streamlit's page: nothing is loaded from elsewhere, and of scripts in the page those of the file `index` run, and that of a
-    sign-in."""
+    """Content-Security-Policy for Streamlit's page: nothing is loaded from other hosts, and the only inline scripts are those of `index` (the
+    text of index.html) and of the sign-in."""
     scripts = [*re.findall(r"<script>(.*?)</script>", index, re.DOTALL), cookie.script()]
-    own = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     return "; ".join(
         (
             "default-src 'self'",
-            f"script-src 'self' blob: {own}".rstrip(),
+            f"script-src 'self' blob: {hashes}",
             "style-src 'self' 'unsafe-inline'",
             "img-src 'self' data: blob:",
             "font-src 'self' data:",
@@ -102,72 +99,71 @@ _connection: ContextVar[AppConnection | None] = ContextVar("connection", default
 class AppConnection:
     """A websocket, and the session that Streamlit has given it.
 
-    Who is not let in sends small messages only, and leaves nothing behind: Streamlit keeps a session, with three descriptors, for a tab
-    that may come back (server.disconnectedSessionTTL), and may forget it without shutting it down.
+    A session that is not admitted may send small messages only, and is closed with its connection: Streamlit keeps a session, with three file
+    descriptors, for a tab that may come back (server.disconnectedSessionTTL), and may forget it without shutting it down.
     """
 
-    def __init__(self, scope: Scope, comes_back: bool) -> None:
-        self.session, self._comes_back = "", comes_back  # with a cookie that stands: at first it sends all that its fields hold
+    def __init__(self, scope: Scope, has_sign_in: bool) -> None:
+        self.session, self._has_sign_in = "", has_sign_in  # by a cookie: its first message has the values of all fields
         self._allow = scope.get("state", {}).get(ALLOW, lambda large: None)
 
     def _bound(self) -> None:
-        self._allow(self._comes_back or self.session in ADMITTED)
+        self._allow(self._has_sign_in or self.session in ADMITTED)
 
     def receiving(self, receive: Receive, send: Send) -> Receive:
-        """The messages that a page has a use for, and no sign-in stands before; what is no message of Streamlit's ends the connection."""
+        """Only messages that pages use; an invalid message ends the connection."""
 
-        async def received() -> Message:
+        async def receive_useful() -> Message:
             while True:
                 self._bound()
                 message = await receive()
                 if message["type"] != "websocket.receive":
                     return message
-                self._comes_back = False
+                self._has_sign_in = False
                 try:
-                    useful = _is_of_use(message.get("bytes"))
+                    if _is_useful(message.get("bytes")):
+                        return message
                 except ValueError:
                     await send({"type": "websocket.close", "code": 1002})
                     return {"type": "websocket.disconnect", "code": 1002}
-                if useful:
-                    return message
 
-        return received
+        return receive_useful
 
     def sending(self, send: Send) -> Send:
-        async def sent(message: Message) -> None:
+        async def send_bounded(message: Message) -> None:
             self._bound()  # a run may have signed the person in or out
             await send(message)
 
-        return sent
+        return send_bounded
 
-    def ended(self) -> None:
+    def close(self) -> None:
         if not self.session or not runtime.exists():
             return
         if self.session in ADMITTED:
-            wait = float(st.get_option("server.disconnectedSessionTTL")) / 2  # well before Streamlit forgets it
-            _leaving[self.session] = asyncio.get_running_loop().call_later(wait, _forget, self.session)
+            seconds = float(st.get_option("server.disconnectedSessionTTL")) / 2  # well before Streamlit forgets it
+            _timers[self.session] = asyncio.get_running_loop().call_later(seconds, _forget, self.session)
         else:
             _forget(self.session)
 
 
-_leaving: dict[str, asyncio.TimerHandle] = {}  # sessions whose tab is gone
+_timers: dict[str, asyncio.TimerHandle] = {}  # of admitted sessions whose tab was closed
 
 
 def _forget(session: str) -> None:
-    """Unless its tab came back."""
-    _leaving.pop(session, None)
+    """Closes a session, unless its tab came back."""
+    _timers.pop(session, None)
     if runtime.exists() and not runtime.get_instance().is_active_session(session):
         runtime.get_instance().close_session(session)
         ADMITTED.pop(session, None)
 
 
 def know_sessions() -> None:
-    """Each `AppConnection` hears of its session when Streamlit makes it, in the connection's task."""
+    """Gives each `AppConnection` its session when Streamlit makes it, in the connection's task."""
     connect = runtime.Runtime.connect_session
 
     def connect_session(self: runtime.Runtime, *args: Any, **kw: Any) -> str:
         session = connect(self, *args, **kw)
-        if (timer := _leaving.pop(session, None)) is not None:
+        if (timer := _timers.pop(session, None)) is not None:
             timer.cancel()
         if (connection := _connection.get()) is not None:
             connection.session = session
@@ -177,23 +173,23 @@ def know_sessions() -> None:
 
 
 def keep_to_values() -> None:
-    """A widget's value that no browser sends (of another type, no JSON, out of its options) counts as not sent.  Streamlit raises for some of
-    them, and hands others to the page."""
-    take, value_of = WStates.set_widget_from_proto, WStates.__getitem__
+    """Ignores values of widgets that no browser sends (of another type, not JSON, not among the options).  Streamlit raises for some of
+    them, and passes others to the page."""
+    set_value, get_value = WStates.set_widget_from_proto, WStates.__getitem__
 
-    def taken(self: WStates, state: WidgetState) -> None:
+    def set_valid(self: WStates, state: WidgetState) -> None:
         metadata = self.widget_metadata.get(state.id)
         if metadata is None or _is_valid(state, metadata):
-            take(self, state)
+            set_value(self, state)
 
-    def checked(self: WStates, widget: str) -> Any:
+    def get_valid(self: WStates, widget: str) -> Any:
         state, metadata = self.states.get(widget), self.widget_metadata.get(widget)
         if isinstance(state, Serialized) and metadata is not None and not _is_valid(state.value, metadata):
-            # sent before the widget was drawn; in its place, as a caller may be going through all of them
+            # sent before the widget was drawn; replaced and not deleted, as a caller may be iterating over them
             self.states[widget] = Value(metadata.deserializer(None))
-        return value_of(self, widget)
+        return get_value(self, widget)
 
-    WStates.set_widget_from_proto, WStates.__getitem__ = taken, checked  # type: ignore[method-assign,assignment]
+    WStates.set_widget_from_proto, WStates.__getitem__ = set_valid, get_valid  # type: ignore[method-assign,assignment]
 
 
 def _is_valid(state: WidgetState, metadata: WidgetMetadata[Any]) -> bool:
@@ -204,27 +200,27 @@ def _is_valid(state: WidgetState, metadata: WidgetMetadata[Any]) -> bool:
     # a browser sends whole numbers of a number field as integers, though the field is declared "double_value"
     if kind != metadata.value_type and (kind, metadata.value_type) != ("int_value", "double_value"):
         return False
-    # these hand on options that they do not know; no page takes new ones
+    # these accept unknown options; no page allows new ones
     if isinstance(widget, SelectboxSerde | RadioSerde) and state.string_value not in widget.formatted_option_to_option_index:
         return False
     if isinstance(widget, MultiSelectSerde) and not set(state.string_array_value.data) <= set(widget.formatted_options):
         return False
     try:
         metadata.deserializer(unpack_widget_state_value(state))
-    except Exception:  # whatever it makes of it
+    except Exception:  # of any kind
         return False
     return True
 
 
 def bound_connections() -> None:
-    """Whichever way Streamlit starts uvicorn, its configuration gets the bounds of core.serve.connections."""
+    """Applies the bounds of core.serve.connections to uvicorn, in whatever way Streamlit starts it."""
     startup, limits = uvicorn.Server.startup, connections.limits()
 
-    async def bounded(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+    async def bounded_startup(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
         connections.bound(self.config, limits)
         await startup(self, sockets)
 
-    uvicorn.Server.startup = bounded  # type: ignore[method-assign]
+    uvicorn.Server.startup = bounded_startup  # type: ignore[method-assign]
 
 
 class AppGuard:
@@ -237,23 +233,23 @@ class AppGuard:
             (b"x-frame-options", b"SAMEORIGIN"),
             (b"referrer-policy", b"same-origin"),
         ]
-        self._asked, self._closed = -ASK_AGAIN, False
+        self._check_time, self._has_accounts = -CACHE_SECONDS, False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            if await self._shut(scope):
+            if await self._is_closed_to(scope):
                 await send({"type": "websocket.close", "code": 1008})
                 return
-            connection = AppConnection(scope, await self._comes_back(scope))
+            connection = AppConnection(scope, await run_sync(_has_sign_in, HTTPConnection(scope).cookies))
             _connection.set(connection)
             try:
                 await self.app(scope, connection.receiving(receive, send), connection.sending(send))
             finally:
-                connection.ended()
+                connection.close()
         elif scope["type"] == "http":
             send = self._with_headers(send)
-            if why := await self._why_not(scope):
-                await _refuse(send, why)
+            if reason := await self._refusal(scope):
+                await PlainTextResponse(f"{reason}\n", 403, REFUSAL_HEADERS)(scope, receive, send)
             elif scope["path"] == cookie.address():
                 await (await _set_cookie(Request(scope, receive)))(scope, receive, send)
             else:
@@ -261,52 +257,42 @@ class AppGuard:
         else:
             await self.app(scope, receive, send)
 
-    async def _comes_back(self, scope: Scope) -> bool:
-        from anyio.to_thread import run_sync
-
-        return await run_sync(_has_a_sign_in, HTTPConnection(scope).cookies)
-
-    async def _shut(self, scope: Scope) -> bool:
+    async def _is_closed_to(self, scope: Scope) -> bool:
+        """Whether the request comes from another machine, or for another name, while nobody has an account."""
         if self.open_to_all or from_here(scope):
             return False
-        from anyio.to_thread import run_sync
-
-        if time.monotonic() - self._asked >= ASK_AGAIN:
+        if time.monotonic() - self._check_time >= CACHE_SECONDS:
             try:
-                self._closed = await run_sync(_accounts_in_use)
-            except AmbiscopeError:  # nobody can sign in, and nobody is let in
-                self._closed = False
-            self._asked = time.monotonic()
-        return not self._closed
+                self._has_accounts = await run_sync(_accounts_in_use)
+            except AmbiscopeError:  # nobody can sign in, and nobody is admitted
+                self._has_accounts = False
+            self._check_time = time.monotonic()
+        return not self._has_accounts
 
-    async def _why_not(self, scope: Scope) -> str:
-        """Why a request is refused; empty where it is not."""
-        if await self._shut(scope):
-            return (
-                f"Ambiscope serves other machines, and host names other than localhost, only when people have accounts: {HOW}."
-            )
+    async def _refusal(self, scope: Scope) -> str:
+        """The reason for which a request is refused; empty where it is not."""
+        if await self._is_closed_to(scope):
+            return f"Ambiscope serves other machines, and host names other than localhost, only when people have accounts: {ADVICE}."
         path: str = scope["path"]
         if path.endswith(METRICS) and not from_here(scope):
             return "These metrics can be read from this machine only."
         if UPLOADS in path and scope["method"] != "OPTIONS":
-            from anyio.to_thread import run_sync
+            from pages.server.admission import is_admitted
 
-            from pages.server.admission import session_is_let_in
-
-            if not await run_sync(session_is_let_in, path.partition(UPLOADS)[2].partition("/")[0]):
+            if not await run_sync(is_admitted, path.partition(UPLOADS)[2].partition("/")[0]):
                 return "Sign in before you upload a file."
         return ""
 
     def _with_headers(self, send: Send) -> Send:
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *self.headers]
             await send(message)
 
-        return sent
+        return send_with_headers
 
 
-def _has_a_sign_in(cookies: dict[str, str]) -> bool:
+def _has_sign_in(cookies: dict[str, str]) -> bool:
     from pages.server import sign_in_cookie
 
     try:
@@ -326,20 +312,14 @@ async def _set_cookie(request: Request) -> Response:
         return PlainTextResponse(f"{error}\n", 503)
 
 
-async def _refuse(send: Send, why: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{why}\n".encode()})
-
-
-def _is_of_use(data: bytes | None) -> bool:
-    """Others empty the caches of everybody, watch the files, tell of the repository or write files of Streamlit's own beside the app.
-    Raises ValueError for what is no message of its protocol."""
+def _is_useful(data: bytes | None) -> bool:
+    """Other messages clear the caches of everybody, watch files, read the repository or write Streamlit's own files beside the app.
+    Raises ValueError for what is not a message of Streamlit's protocol."""
     message = BackMsg()
     try:
         message.ParseFromString(data)
-    except Exception as error:  # also for text, which is no bytes
-        raise ValueError("no message of Streamlit's protocol") from error
+    except Exception as error:  # also for a text message, which has no bytes
+        raise ValueError("not a message of Streamlit's protocol") from error
     kind = message.WhichOneof("type")
     if kind == "backend_operation_request":
         return message.backend_operation_request.WhichOneof("payload") in OPERATIONS
@@ -347,37 +327,37 @@ def _is_of_use(data: bytes | None) -> bool:
 
 
 def check(address: str) -> None:
-    """Before the server listens on `address` (empty: everywhere).  Raises SystemExit, with the reason on stderr, for an address that other machines
-    reach where nobody has an account and AMBISCOPE_OPEN_TO_ALL is not set; where it is, warns of it."""
+    """Called before the server listens on `address` (empty: everywhere).  Raises SystemExit, with the reason on stderr, for an address that other
+    machines reach where nobody has an account and AMBISCOPE_OPEN_TO_ALL is not set; where it is set, prints a warning."""
     if address and is_local(address):
         return
     try:
-        allowed = bool(Settings.from_env().open_to_all)
+        open_to_all = bool(Settings.from_env().open_to_all)
         if _accounts_in_use():
             return
     except AmbiscopeError as error:
         sys.exit(f"Ambiscope: {error}")
-    where = f"on {address or 'every address of this machine'}, which other machines may reach, and nobody has an account"
-    if not allowed:
-        sys.exit(f"Ambiscope does not listen {where}: {HOW}.")
-    print(f"Ambiscope listens {where}: whoever reaches it can read, change and delete everything.", file=sys.stderr, flush=True)
+    place = f"on {address or 'every address of this machine'}, which other machines may reach, and nobody has an account"
+    if not open_to_all:
+        sys.exit(f"Ambiscope does not listen {place}: {ADVICE}.")
+    print(f"Ambiscope listens {place}: whoever reaches it can read, change and delete everything.", file=sys.stderr, flush=True)
 
 
-def ask_nobody_outside() -> None:
+def disable_ip_lookup() -> None:
     """Streamlit asks a host of Amazon's for the address of this machine: to print it where it listens everywhere, and whenever a page of another
-    origin connects, while everybody waits.  No setting stops it."""
+    origin connects, which blocks the server.  No setting prevents it."""
     net_util.get_external_ip = lambda: None
 
 
 def middleware() -> list[Any]:
     """For st.App, when the server is made.  Raises SystemExit as `check` does."""
-    ask_nobody_outside()
+    disable_ip_lookup()
     know_sessions()
     keep_to_values()
     bound_connections()
     check(str(st.get_option("server.address") or ""))
     try:
         open_to_all = bool(Settings.from_env().open_to_all)
-    except AmbiscopeError:  # a page says it
+    except AmbiscopeError:  # a page shows it
         open_to_all = False
     return [Middleware(AppGuard, open_to_all=open_to_all)]

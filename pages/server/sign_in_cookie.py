@@ -1,7 +1,7 @@
-"""Sets the cookie of a sign-in, and takes it away: the answer to what a page posts (pages.session.cookie).
+"""Sets and deletes the cookie of a sign-in: the answer to the post of a page (pages.session.cookie).
 
-A page elsewhere can have nothing set or taken away: only posts of the same origin are answered, and a code counts in the browser in which the
-password was typed, told by Streamlit's XSRF cookie.
+Pages of other sites cannot set or delete it: only posts of the same origin are answered, and a code is valid only in the browser in which the
+password was typed, recognised by Streamlit's XSRF cookie.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from starlette.responses import PlainTextResponse, Response
 from pages.session import connection, cookie
 from storage.access.visitors import SIGN_IN_LASTS, Visitor
 
-MAX_BYTES = 200  # of what is posted
+MAX_BYTES = 200  # of a post
 
 
 def holder(cookies: Mapping[str, str]) -> Visitor | None:
-    """Whom a browser's cookie stands for.  Raises AmbiscopeError where the database cannot be read."""
+    """The visitor of a browser's cookie; None where it is not valid.  Raises AmbiscopeError where the database cannot be read."""
     from pages.session import shared
 
     token = cookies.get(cookie.name(shared.settings().url))
@@ -28,7 +28,7 @@ def holder(cookies: Mapping[str, str]) -> Visitor | None:
 
 
 async def answer(request: Request) -> Response:
-    """204 where the post was of use, else 403.  Raises AmbiscopeError where the database cannot be read."""
+    """204 where the post was accepted, else 403.  Raises AmbiscopeError where the database cannot be read."""
     from pages.session import shared
 
     host, body = request.headers.get("host", ""), b""
@@ -38,7 +38,7 @@ async def answer(request: Request) -> Response:
         if len(body := body + part) > MAX_BYTES:
             return PlainTextResponse("This is no code of a sign-in.\n", 403)
     name, code = cookie.name(shared.settings().url), body.decode("ascii", "replace")
-    held, people, reply = request.cookies.get(name, ""), shared.servers_store().people, Response(status_code=204)
+    earlier_token, people, reply = request.cookies.get(name, ""), shared.servers_store().people, Response(status_code=204)
     options: dict[str, Any] = {
         "path": cookie.folder(),
         "secure": request.url.scheme == "https",
@@ -52,7 +52,7 @@ async def answer(request: Request) -> Response:
         if code == cookie.OUT or visitor is None:
             reply.delete_cookie(name, **options)
         return reply
-    token = await run_sync(people.exchange, code, connection.browser_of(request.cookies), held)
+    token = await run_sync(people.exchange, code, connection.browser_of(request.cookies), earlier_token)
     if token is None:
         return PlainTextResponse("This code is unknown, used, too old, or of another browser.\n", 403)
     reply.set_cookie(name, token, max_age=int(SIGN_IN_LASTS.total_seconds()), **options)

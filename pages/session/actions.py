@@ -1,7 +1,7 @@
-"""Callbacks that may fail, and what is said after them: one message and one error a session, drawn above the next page.
+"""Callbacks that may fail, and their outcome: one message and one error per session, drawn above the next page.
 
-A callback that does more than a call of the store, or several (corpora, runs, uploads, files), asks the one table of
-`storage.access.permissions` first; a test finds those that do not.
+A callback that does more than one call of the store (corpora, runs, uploads, files) checks the table of permissions
+(`storage.access.permissions`) first; a test finds those that do not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 def reported(do: Callable[P, None]) -> Callable[P, None]:
-    """A callback whose error, raised on purpose, is shown at the next drawing."""
+    """A callback whose AmbiscopeError is shown at the next drawing."""
 
     @wraps(do)
     def callback(*args: P.args, **kw: P.kwargs) -> None:
@@ -40,7 +40,7 @@ def reported(do: Callable[P, None]) -> Callable[P, None]:
 
 
 def action(name: Name) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A reported callback for the people who may do the action `name`: callbacks come before the gate."""
+    """A reported callback for those who may do the action `name`: callbacks run before the sign-in is checked."""
 
     def around(do: Callable[P, None]) -> Callable[P, None]:
         @reported
@@ -54,9 +54,9 @@ def action(name: Name) -> Callable[[Callable[P, None]], Callable[P, None]]:
     return around
 
 
-def submit(form: str, do: Callable[[], object], done: str) -> None:
-    """In the callback of a form, whose fields have the keys `form.FIELD`: empties them where it went well.  What is wrong with a field is
-    shown beside it, and what was typed stays.  Raises AmbiscopeError for what is about no field."""
+def submit(form: str, do: Callable[[], object], message: str) -> None:
+    """In the callback of a form, whose fields have the keys `form.FIELD`: empties them after success.  The error of a field is
+    shown beside it, and the fields keep their texts.  Raises AmbiscopeError where it is about no field."""
     state = st.session_state
     state.pop(f"{form}:error", None)
     try:
@@ -67,18 +67,18 @@ def submit(form: str, do: Callable[[], object], done: str) -> None:
     for key in [str(k) for k in state if str(k).startswith(f"{form}.")]:
         if isinstance(state[key], str):
             state[key] = ""
-    say(done)
+    say(message)
 
 
-def wrong(form: str, field: str = "old") -> None:
-    """Below a field: what was wrong with it.  `old`: the password by which one shows who one is."""
+def show_field_error(form: str, field: str) -> None:
+    """Below a field.  An error without a field is about `old`, the current password."""
     error = st.session_state.get(f"{form}:error")
     if error is not None and getattr(error, "field", "old") == field:
         shared.show_error(error)
 
 
 def show_outcome() -> None:
-    """Always one container: what is below keeps its place, and with it its state."""
+    """Always one container: so that elements below keep their position, and with it their state."""
     with st.container():
         if text := st.session_state.pop(MESSAGE, None):
             st.success(escape(text), icon=":material/check:")

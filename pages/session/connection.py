@@ -1,4 +1,4 @@
-"""What a connection says of itself: its browser, where it comes from, and whom the sign-in provider vouched for."""
+"""Facts about the connection of a session: browser, network address, and the subject signed in with the provider."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from storage.access.people import joined_subject
 
 
 def browser_of(cookies: Mapping[str, str]) -> str:
-    """The random token of a browser, of Streamlit's XSRF cookie; empty where there is none.  The cookie is masked again at each page
-    load, the token in it stays."""
+    """The random token of a browser, from Streamlit's XSRF cookie; empty where there is none.  Each page load masks the cookie
+    again, the token in it stays the same."""
     token, _ = decode_xsrf_token_string(str(cookies.get(XSRF_COOKIE_NAME, "")))
     return token.hex() if token else ""
 
@@ -25,22 +25,22 @@ def browser() -> str:
 
 
 def address() -> str:
-    """Where the connection comes from; empty for this machine.  Behind a proxy on this machine it is the last address of
-    X-Forwarded-For; behind one elsewhere where FORWARDED_ALLOW_IPS names it (uvicorn's setting), else the proxy's own."""
+    """The network address of the client; empty for this machine.  Behind a proxy on this machine, or one that FORWARDED_ALLOW_IPS
+    names (uvicorn's setting), it is the last address of X-Forwarded-For; behind another proxy, the proxy's own."""
     return st.context.ip_address or ""
 
 
 def provider() -> bool:
-    """Streamlit's own login is set up."""
+    """Whether Streamlit's own login is set up."""
     try:
         return bool(st.secrets.load_if_toml_exists()) and "auth" in st.secrets
-    except Exception:  # a broken secrets file must not open the house: passwords and roles still hold
+    except Exception:  # a broken secrets file must not open the installation: passwords and roles still apply
         return False
 
 
 def subject() -> str:
-    """Of the visitor whom the provider vouches for at this moment, as accounts keep it; empty for nobody, and for claims that an
-    account cannot keep."""
+    """The provider's current subject ("issuer subject", as accounts store it); empty where nobody is signed in, and for claims that
+    an account cannot store."""
     if not provider() or not st.user.is_logged_in:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""The cookie of a sign-in with a password, as a page sees it: its name, and the script by which the browser gets it from the server.
+"""The cookie of a sign-in with a password: its name, and the script by which the browser gets it from the server.
 
-A script run has no response to put a cookie into, and a cookie that a script of the page sets could be read by scripts.  So the page posts a
+A script run has no response that could set a cookie, and a cookie set by a script of the page could be read by scripts.  So the page posts a
 code to `address`, and the server's answer sets the cookie (pages.server.sign_in_cookie).
 """
 
@@ -11,11 +11,11 @@ import json
 
 import streamlit as st
 
-OUT, STALE = "out", ""  # in place of a code: ends the sign-in of the cookie; takes the cookie away if it stands for nobody
+OUT, STALE = "out", ""  # in place of a code: signs the cookie's visitor out; deletes the cookie if it is not valid
 
 
 def name(database: str) -> str:
-    """One for each database: a browser sends its cookies to all ports of a machine."""
+    """A name for each database: a browser sends its cookies to all ports of a machine."""
     return f"ambiscope_{hashlib.sha256(database.encode()).hexdigest()[:8]}"
 
 
@@ -29,10 +29,10 @@ def address() -> str:
 
 
 def script() -> str:
-    """What the content security policy lets run."""
+    """The script that the content security policy allows."""
     return f"fetch({json.dumps(address())}, {{method: 'POST', body: document.currentScript.dataset.code}})"
 
 
 def show(code: str) -> None:
-    """Has the browser post the code, or what stands in its place."""
+    """Has the browser post the code, OUT or STALE."""
     st.html(f'<script data-code="{code}">{script()}</script>', unsafe_allow_javascript=True)

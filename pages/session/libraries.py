@@ -1,6 +1,6 @@
-"""The heavy imports of the bundled models, once a process: pages and workers wait here until they are there.
+"""The slow imports of the bundled models, once per process: pages and workers wait here until they are finished.
 
-transformers is none of them; what needs it (models of other kinds) imports it under core.models.encoders.pretrained.TRANSFORMERS.  No Streamlit call is made here.
+transformers is not among them; models of other kinds import it under core.models.encoders.pretrained.TRANSFORMERS.  No Streamlit call is made here.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ MODULES = (
     "core.models.seq2seq.fid",
     "core.models.encoders.sentence_encoder",
 )
-SWITCH = 0.0005  # seconds (Python's own is 0.005): while imports keep Python busy, a page that is drawn gets its turn at once
-_lock, _there = threading.Lock(), threading.Event()
+SWITCH_SECONDS = 0.0005  # between threads (Python's default is 0.005), so that pages are drawn promptly during the imports
+_lock, _imported = threading.Lock(), threading.Event()
 
 
 def loaded() -> bool:
-    return _there.is_set()
+    return _imported.is_set()
 
 
 def load() -> None:
-    """Returns when all are imported, by whichever thread came first."""
+    """Returns when all are imported, by this thread or an earlier one."""
     with _lock:
-        if _there.is_set():
+        if _imported.is_set():
             return
         quiet_libraries()
-        usual = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH)
+        default = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             for module in MODULES:
                 importlib.import_module(module)
         finally:
-            sys.setswitchinterval(usual)
-        _there.set()
+            sys.setswitchinterval(default)
+        _imported.set()

@@ -1,4 +1,4 @@
-"""What all pages share, once a process: settings, engine, store; and how errors are shown."""
+"""What all pages share, once per process: settings, engine, store; and how errors are shown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PAGES = {
     "health": ("Health", ":material/monitor_heart:"),
 }
 FIRST = "explore"
-VISITOR, MADE_IN = "app.visitor", "app.made_in"  # what a sign-in gave this session, and the connection in which it was made
+VISITOR, MADE_IN = "app.visitor", "app.made_in"  # the visitor of this session's sign-in, and the connection of the sign-in
 
 
 def navigation() -> StreamlitPage:
@@ -55,9 +55,9 @@ def navigation() -> StreamlitPage:
         )
         for name, (title, icon) in PAGES.items()
     ]
-    # the default page's address is that of the app, and Streamlit knows no other one for it; who types its name gets there, too
-    named = st.Page(_to_first, title=PAGES[FIRST][0], url_path=FIRST, visibility="hidden")
-    return st.navigation({"": [*pages, named]})
+    # Streamlit knows the default page only by the app's address; this makes its name an address, too
+    alias = st.Page(_to_first, title=PAGES[FIRST][0], url_path=FIRST, visibility="hidden")
+    return st.navigation({"": [*pages, alias]})
 
 
 def _to_first() -> None:
@@ -76,26 +76,26 @@ def _engine() -> Engine | RemoteEngine:
 
 
 def light_engine() -> Engine | RemoteEngine:
-    """To list what there is and to hand to a worker, which loads the libraries itself: drawing waits for nothing.  What changes
-    a corpus goes through `pages.session.actions`.  Raises SignedOutError."""
+    """For listing corpora, and for a worker, which loads the libraries itself: drawing waits for nothing.  Changes of a corpus
+    go through `pages.session.actions`.  Raises SignedOutError."""
     store().allow("read corpora")
     return _engine()
 
 
 def engine() -> Engine | RemoteEngine:
-    """The same one, when it can also read, search and run: after the libraries.  Raises SignedOutError."""
-    made = light_engine()
-    if made.needs_libraries and not libraries.loaded():
+    """The same engine, once it can also read, search and run: after the libraries are loaded.  Raises SignedOutError."""
+    engine = light_engine()
+    if engine.needs_libraries and not libraries.loaded():
         with st.spinner("Loading the libraries"):
             libraries.load()
-    return made
+    return engine
 
 
 @st.cache_resource(show_spinner=False)
 def servers_store() -> Store:
-    """The server's own, for work that goes on when the person leaves.  Pages use `store()`.
+    """For work that continues when the person leaves; it checks no permissions.  Pages use `store()`.
 
-    Raises NewerDatabaseError, StorageError; tried again at the next call.
+    Raises NewerDatabaseError, StorageError; the next call tries again.
     """
     return Store(settings().url)
 
@@ -106,12 +106,12 @@ def _beside(path: str) -> Store:
 
 
 def beside(file: Path) -> Store:
-    """A database of its own, for what comes with Ambiscope; made if need be.  Whoever opens it has asked `store()` first.  Raises as `servers_store`."""
+    """A separate database (example runs, practice), created if needed.  The caller checks permissions by `store()` first.  Raises as `servers_store`."""
     return _beside(str(file))
 
 
 def drop_beside(file: Path) -> None:
-    """Before its file is removed."""
+    """Closes it, before its file is removed."""
     beside(file).close()
     _beside.clear(str(file))
 
@@ -120,40 +120,40 @@ def _connection() -> tuple[str, str]:
     return connection.browser(), connection.subject()
 
 
-def keep_visitor(made: Visitor) -> None:
-    """What a sign-in gave this session, for this browser and as long as the provider says the same of it."""
-    st.session_state[VISITOR], st.session_state[MADE_IN] = made, _connection()
+def keep_visitor(visitor: Visitor) -> None:
+    """Signs this session in, for this browser and while the provider names the same subject."""
+    st.session_state[VISITOR], st.session_state[MADE_IN] = visitor, _connection()
 
 
 def visitor() -> Visitor | None:
-    """Who this session is at this moment: what a sign-in gave it in this connection, else a typed name, which stands in an open house
-    only.  None: nobody, as a sign-in provider is set up and vouches for nobody.
+    """The user of this session: by a sign-in in this connection, else by a typed name, which is valid only where nobody has an account.
+    None where a sign-in provider is set up and nobody is signed in.
 
-    Streamlit gives a session to whoever names its number, which stands in the addresses of uploads: docs/security.md.
+    Streamlit gives a session to everybody who knows its number, which is part of the addresses of uploads: docs/security.md.
     """
-    made_in, held = _connection(), st.session_state.get(VISITOR)
-    if isinstance(held, Visitor) and st.session_state.get(MADE_IN) == made_in:
-        return held
-    if connection.provider() and not made_in[1]:
+    current, signed_in = _connection(), st.session_state.get(VISITOR)
+    if isinstance(signed_in, Visitor) and st.session_state.get(MADE_IN) == current:
+        return signed_in
+    if connection.provider() and not current[1]:
         return None
     return Visitor(stored_name(str(st.session_state.get("annotator") or "")) or stored_name(settings().annotator))
 
 
 def store() -> SessionStore:
-    """The store as this session may use it: each call is checked.  Raises as `servers_store`.
+    """The store for this session: the permission of each call is checked.  Raises as `servers_store`.
 
-    Who asks is looked up at each call: a callback or a fragment may hold a store of an earlier drawing, for somebody else.
+    The user is looked up at each call: a callback or a fragment may have a store of an earlier drawing, for somebody else.
     """
     return SessionStore(servers_store(), visitor)
 
 
 def read_for_download(action: Name, path: Path) -> Callable[[], bytes]:
-    """What a download button calls for a file when it is asked for, which Streamlit does in no session: whoever was here at the drawing
-    must stand then, and may do `action`.  The call raises NotAllowedError, SignedOutError, OSError."""
-    held, made = visitor(), servers_store()
+    """For a download button, which reads the file when it is pressed, outside any session: the user of this drawing must then still be
+    signed in and may do `action`.  The call raises NotAllowedError, SignedOutError, OSError."""
+    user, server_store = visitor(), servers_store()
 
     def read() -> bytes:
-        SessionStore(made, lambda: held).allow(action)
+        SessionStore(server_store, lambda: user).allow(action)
         return path.read_bytes()
 
     return read
@@ -161,14 +161,14 @@ def read_for_download(action: Name, path: Path) -> Callable[[], bytes]:
 
 @st.cache_resource(show_spinner=False)
 def warm() -> threading.Thread:
-    """Loads the libraries and the default system while the person reads the page.  What goes wrong is told when a question is asked."""
-    made = _engine()
+    """Loads the libraries and the default system while the person reads the page.  Errors are shown when a question is asked."""
+    engine = _engine()
 
     def work() -> None:
         try:
-            if made.needs_libraries:
+            if engine.needs_libraries:
                 libraries.load()
-            made.warm()
+            engine.warm()
         except Exception as error:
             log.info("warming up stopped: %s", error)
 
@@ -178,7 +178,7 @@ def warm() -> threading.Thread:
 
 
 def passages_of(corpus: str) -> int:
-    """How many passages a corpus has that can be searched; 0 where there is none of this name."""
+    """The number of passages of a corpus that can be searched; 0 where there is none of this name."""
     return next((c.passages for c in light_engine().library.list() if c.name == corpus and c.index_kind), 0)
 
 
@@ -188,11 +188,11 @@ def systems() -> Sequence[SystemStatus]:
 
 
 def show_error(error: BaseException) -> None:
-    """The message of an error raised on purpose, with the rows that are wrong; of any other one a log id, with the traceback in the log."""
+    """The message of an AmbiscopeError, with the rows that are wrong; of any other error a number, under which the log has the traceback."""
     if isinstance(error, RejectedRowsError):
         rows = "1 row was" if error.total == 1 else f"{error.total:,} rows were"
         st.error(f"{rows} not valid, so nothing was stored. Correct the file and upload it again.", icon=":material/error:")
-        table([{"Line": line, "Reason": why} for line, why in error.rejected], "Rows that are not valid, with the reason")
+        table([{"Line": line, "Reason": reason} for line, reason in error.rejected], "Rows that are not valid, with the reason")
     elif isinstance(error, AmbiscopeError):
         st.error(escape(error), icon=":material/error:")
     elif isinstance(error, MemoryError):
@@ -200,22 +200,22 @@ def show_error(error: BaseException) -> None:
     else:
         number = uuid.uuid4().hex[:8]
         log.error("error %s", number, exc_info=error)
-        what = escape(type(error).__name__)
-        st.error(f"An unexpected error occurred ({what}). The log has the details under {number}.", icon=":material/error:")
+        name = escape(type(error).__name__)
+        st.error(f"An unexpected error occurred ({name}). The log has the details under {number}.", icon=":material/error:")
 
 
-def preferred(what: str) -> str:
-    """What this person chose about the app; empty for nothing."""
-    return Preferences(settings().home).get(annotator(), what)
+def preference(name: str) -> str:
+    """A preference of the user about the app; empty where there is none."""
+    return Preferences(settings().home).get(annotator(), name)
 
 
-def prefer(what: str, value: str) -> None:
+def set_preference(name: str, value: str) -> None:
     """Raises StorageError, SignedOutError."""
     store().allow("ask questions")
-    Preferences(settings().home).put(annotator(), what, value)
+    Preferences(settings().home).put(annotator(), name, value)
 
 
 def annotator() -> str:
-    """The name of who is here: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
-    known = visitor()
-    return known.name if known else ""
+    """The user's name: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
+    user = visitor()
+    return user.name if user else ""

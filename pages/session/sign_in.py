@@ -1,8 +1,8 @@
-"""Who is using the app: a provider of OpenID Connect where `.streamlit/secrets.toml` has [auth], people's own passwords where
-some have one, else one person who types a name.
+"""Sign-in: by an OpenID Connect provider where `.streamlit/secrets.toml` has [auth], by passwords where people have them, else a
+typed name.
 
-What a sign-in gave a session (`storage.access.visitors.Visitor`) lives on the server.  The store checks it at each call; the gate only draws the form
-where it does not stand, or not any more.  A cookie brings the sign-in with a password back: after a reload, in a second tab, after a restart.
+The visitor of a session (`storage.access.visitors.Visitor`) is kept on the server.  The store checks it at each call; the gate only draws the
+form where it is missing or no longer valid.  A cookie restores a sign-in with a password after a reload or restart, and in a second tab.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ import streamlit as st
 
 from core.errors import AmbiscopeError
 from pages.session import connection, cookie, shared
-from pages.session.actions import reported, submit, wrong
+from pages.session.actions import reported, show_field_error, submit
 from pages.ui.markup import escape
 from storage.access.visitors import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 
-SUBJECT, TRIED = "signin.subject", "signin.tried"  # that was looked up in this session, and the cookie that was
-WHY, POST, KEPT = (
-    "signin.why",
-    "signin.post",
-    "signin.kept",
-)  # said above the form; for the browser to post; whose words, and which
+SUBJECT, COOKIE = "signin.subject", "signin.tried"  # the last ones that were looked up in this session
+REASON, POST = "signin.why", "signin.post"  # shown above the form; what the browser is to post
+DRAFTS = "signin.kept"  # (name of the person, what they had typed when their sign-in ended)
 NAME_CHARS = 60
-ADDRESS = "me"  # of the address: the name of a session without passwords
+ADDRESS = "me"  # URL parameter: the name of a session without passwords
 
 
 def _cookie() -> str:
@@ -33,13 +30,13 @@ def _cookie() -> str:
 
 
 def sign_out() -> None:
-    """Callback.  Nothing of the person stays in the tab, and every tab of this browser is signed out."""
-    known = connection.provider() and st.user.is_logged_in
+    """Callback.  Clears the tab, and signs out every tab of this browser."""
+    by_provider = connection.provider() and st.user.is_logged_in
     with suppress(AmbiscopeError):
         shared.store().people.sign_out(shared.visitor())
     st.session_state.clear()
-    st.session_state.update({POST: cookie.OUT, TRIED: _cookie()})
-    if known:
+    st.session_state.update({POST: cookie.OUT, COOKIE: _cookie()})
+    if by_provider:
         st.logout()
 
 
@@ -51,18 +48,18 @@ def _sign_out_everywhere() -> None:
 
 
 def _enter(visitor: Visitor) -> None:
-    """What the tab held before it was signed in, or for somebody else, is gone; what this person had typed when their sign-in ended is back."""
+    """Clears what the tab had before, perhaps of somebody else, and restores what this person had typed when their sign-in ended."""
     state = st.session_state
-    looked_up, (name, words) = state.get(SUBJECT, ""), state.get(KEPT, ("", {}))
+    subject, (name, drafts) = state.get(SUBJECT, ""), state.get(DRAFTS, ("", {}))
     state.clear()
     shared.keep_visitor(visitor)
-    state[SUBJECT] = looked_up
+    state[SUBJECT] = subject
     if name == visitor.name:
-        state.update(words)
+        state.update(drafts)
 
 
 def stay(visitor: Visitor) -> None:
-    """Callback: this session goes on as `visitor`, with all that it holds."""
+    """Callback: this session continues as `visitor`, with its state."""
     shared.keep_visitor(visitor)
     st.session_state.update({"annotator": visitor.name, POST: visitor.code, SUBJECT: connection.subject()})
 
@@ -72,7 +69,7 @@ def _try_password() -> None:
     state = st.session_state
     name = str(state.get("signin.typed") or "").strip()
     password = str(state.pop("signin.password", "") or "")
-    state.pop(WHY, None)
+    state.pop(REASON, None)
     try:
         visitor = shared.store().people.sign_in(name, password, connection.address(), connection.browser())
     except AmbiscopeError as error:
@@ -86,17 +83,16 @@ def _form() -> None:
     st.header("Ambiscope")
     st.subheader("Sign in")
     state = st.session_state
-    if why := state.get(WHY):
-        shared.show_error(why)
-    if KEPT in state:
-        st.info(f"What you had typed is kept in this tab: sign in as {escape(state[KEPT][0])} to go on with it.")
+    if reason := state.get(REASON):
+        shared.show_error(reason)
+    if DRAFTS in state:
+        st.info(f"What you had typed is kept in this tab: sign in as {escape(state[DRAFTS][0])} to go on with it.")
     if connection.provider():
-        who = connection.subject()
-        if who:
+        if subject := connection.subject():
             st.warning(
                 "You signed in with the provider, but you have no account here. Send this line to your manager, who can add you:"
             )
-            st.code(who, language=None, wrap_lines=True)
+            st.code(subject, language=None, wrap_lines=True)
             st.button("Sign out", on_click=sign_out, key="signin.out.unknown")
         else:
             st.button("Sign in with your organisation", on_click=st.login, type="primary", key="signin.provider")
@@ -112,35 +108,35 @@ def _form() -> None:
 
 
 def _by_cookie() -> None:
-    """Looks a cookie up once a session; one that stands for nobody is taken away."""
+    """Looks a cookie up once per session, and has one that is not valid deleted."""
     state, token = st.session_state, _cookie()
-    if not token or shared.VISITOR in state or state.get(TRIED) == token:
+    if not token or shared.VISITOR in state or state.get(COOKIE) == token:
         return
     if visitor := shared.store().people.resume(token):
         _enter(visitor)
-    elif WHY not in state:
-        state.update({POST: cookie.STALE, WHY: SignedOutError()})
-    state[TRIED] = token
+    elif REASON not in state:
+        state.update({POST: cookie.STALE, REASON: SignedOutError()})
+    state[COOKIE] = token
 
 
-def _by_subject(who: str) -> None:
-    """Looks the subject up once a session, and again when its visitor does not stand any more."""
-    if not who or st.session_state.get(SUBJECT) == who:
+def _by_subject(subject: str) -> None:
+    """Looks the subject up once per session, and again when its visitor is no longer valid."""
+    if not subject or st.session_state.get(SUBJECT) == subject:
         return
     with suppress(SignInError):
-        _enter(shared.store().people.sign_in_subject(who))
-    st.session_state[SUBJECT] = who
+        _enter(shared.store().people.sign_in_subject(subject))
+    st.session_state[SUBJECT] = subject
 
 
 @reported
 def _change_password() -> None:
-    """Callback.  Signs this tab in anew; every other one of the account is signed out."""
+    """Callback.  Signs this tab in again; every other one of the account is signed out."""
 
     def change() -> None:
-        name, people, where = shared.annotator(), shared.store().people, connection.address()
-        new = st.session_state.get("signin.change.password") or ""
-        people.set_password(name, name, new, old=st.session_state.get("signin.change.old") or "", address=where)
-        stay(people.sign_in(name, new, where, connection.browser()))
+        name, people, address = shared.annotator(), shared.store().people, connection.address()
+        password = st.session_state.get("signin.change.password") or ""
+        people.set_password(name, name, password, old=st.session_state.get("signin.change.old") or "", address=address)
+        stay(people.sign_in(name, password, address, connection.browser()))
 
     submit("signin.change", change, "Your password was changed.")
 
@@ -157,62 +153,53 @@ def _signed_in(name: str) -> None:
                         fields = {"old": ("Current password", "current-password"), "password": ("New password", "new-password")}
                         for field, (label, fill) in fields.items():
                             st.text_input(label, type="password", key=f"signin.change.{field}", autocomplete=fill)
-                            wrong("signin.change", field)
+                            show_field_error("signin.change", field)
                         st.form_submit_button("Change password", on_click=_change_password)
                     st.button("Sign out everywhere", on_click=_sign_out_everywhere, key="signin.everywhere")
         if post := st.session_state.get(POST):
             cookie.show(post)
 
 
-def _typed_before() -> str:
-    """The name in the address: a reload begins a new session, and somebody's work must not go on under another name."""
+def _name_in_address() -> str:
+    """Read after a reload, which begins a new session: the work must not go on under another name."""
     name = st.query_params.get(ADDRESS, "").strip()
     return name if len(name) <= NAME_CHARS and name.isprintable() else ""
 
 
-def _keep_name(own: str) -> None:
-    """Again at each page: going to another one empties the address."""
-    name = shared.annotator()
-    if name != own:
-        st.query_params[ADDRESS] = name
-    else:
-        st.query_params.pop(ADDRESS, None)
-
-
-def _set_fallen_aside() -> None:
-    """Where what a sign-in gave does not stand any more, says why.  What was typed waits for the same person; in another connection, nothing."""
+def _end_invalid_sign_in() -> None:
+    """Clears a session whose sign-in is no longer valid, and keeps the reason.  In the same connection, what was typed is kept for the same person."""
     state = st.session_state
     if shared.VISITOR not in state:
         return
     try:
         shared.store().allow("annotate")
     except SignedOutError as error:
-        visitor, words = shared.visitor(), {k: v for k, v in state.to_dict().items() if _is_typed(str(k), v)}
+        visitor, drafts = shared.visitor(), {k: v for k, v in state.to_dict().items() if _is_typed(str(k), v)}
         state.clear()
-        state[WHY] = error
+        state[REASON] = error
         if visitor is not None and visitor.account:
-            state[KEPT] = (visitor.name, words)
+            state[DRAFTS] = (visitor.name, drafts)
 
 
 def _is_typed(key: str, value: object) -> bool:
-    """Texts, and forms that a page keeps as an object of ours.  Streamlit takes no values for its buttons, tables and files."""
-    ours = type(value).__module__.startswith("pages.") and not callable(value)
-    return not key.startswith(("app.", "signin.")) and (isinstance(value, str) or ours)
+    """Texts, and forms that a page keeps as an object of this package.  Streamlit refuses values for its buttons, tables and files."""
+    is_form = type(value).__module__.startswith("pages.") and not callable(value)
+    return not key.startswith(("app.", "signin.")) and (isinstance(value, str) or is_form)
 
 
 def gate() -> bool:
     """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page.  True where people sign in.
 
-    Raises AmbiscopeError where the database cannot be read: then nothing is known of who may do what, and nothing is drawn.
+    Raises AmbiscopeError where the database cannot be read: then permissions are unknown, and nothing is drawn.
     """
-    own = shared.settings().annotator
-    first = "annotator" not in st.session_state
-    st.session_state.setdefault("annotator", own)
-    who = connection.subject()
+    default = shared.settings().annotator
+    is_new = "annotator" not in st.session_state
+    st.session_state.setdefault("annotator", default)
+    subject = connection.subject()
     if shared.store().people.accounts_in_use():
-        st.query_params.pop(ADDRESS, None)  # who one is, is not read from an address where people sign in
-        _set_fallen_aside()
-        _by_subject(who)
+        st.query_params.pop(ADDRESS, None)  # the address names nobody where people sign in
+        _end_invalid_sign_in()
+        _by_subject(subject)
         _by_cookie()
         if shared.VISITOR not in st.session_state:
             _form()
@@ -220,14 +207,17 @@ def gate() -> bool:
         _signed_in(shared.annotator())
         return True
     st.session_state.pop(shared.VISITOR, None)
-    if connection.provider() and not who:
+    if connection.provider() and not subject:
         _form()
         st.stop()
-    if first:
-        st.session_state["annotator"] = _typed_before() or own
-    # before the page: a run that is being drawn lasts, and a field that is not drawn loses its value
+    if is_new:
+        st.session_state["annotator"] = _name_in_address() or default
+    # before the page: drawing a run takes long, and a field that is not drawn loses its value
     st.sidebar.text_input(
         "Your name", key="annotator", max_chars=NAME_CHARS, help="Your judgments and annotations are stored under this name."
     )
-    _keep_name(own)
+    if (name := shared.annotator()) == default:
+        st.query_params.pop(ADDRESS, None)
+    else:
+        st.query_params[ADDRESS] = name  # at each page: going to another one empties the address
     return False

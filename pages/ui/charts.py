@@ -29,9 +29,9 @@ def figure(
     chars: int = LABEL_CHARS,
     **marks: Any,
 ) -> go.Figure:
-    """`draw`: bar, line or scatter of plotly express; `frame`: one row a mark, its columns "low" and "high" the ends of an interval around
-    the value; `marks`: which column is drawn how; `labels`: the words for a column;
-    `chars`: of each text.  What is text in the frame is drawn as text."""
+    """`draw`: bar, line or scatter of plotly express; `frame`: one row per mark, its columns "low" and "high" the ends of an interval around
+    the value; `marks`: plotly express's arguments; `labels`: the words for a column; `chars`: limit of each text.  Markup in the frame is
+    drawn as text."""
     sideways = marks.get("orientation") == "h"
     data = frame.map(lambda cell: chart_text(cell, chars) if isinstance(cell, str) else cell)
     value = "x" if sideways else "y"

@@ -1,12 +1,13 @@
-"""A button that copies an address of this installation, on whatever host and path the browser sees it."""
+"""A button that copies an address of this installation, with the host and path that the browser uses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
 
-# Trusted, constant script: it copies the page's own address with the query that it is given.
+# Trusted, constant script: it copies the page's own address with the given query.
 _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 _STYLE = """
 button { font: inherit; font-size: 0.875rem; color: var(--st-text-color); background: var(--st-background-color); cursor: pointer;
@@ -17,7 +18,7 @@ button:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
 
 
 @st.cache_resource(show_spinner=False)
-def _component() -> object:
+def _component() -> Callable[..., object]:
     return st.components.v2.component(
         "ambiscope.copying", html="<button type=button>Copy link</button>", css=_STYLE, js=_SCRIPT
     )
@@ -25,6 +26,4 @@ def _component() -> object:
 
 def copy_link(query: str, key: str, side: str = "") -> None:
     """`query`: of the address, without "?"; `side`: read aloud after the label, where there are several."""
-    mount = _component()
-    if callable(mount):
-        mount(key=key, data={"query": query, "side": side}, width="content", height="content")
+    _component()(key=key, data={"query": query, "side": side}, width="content", height="content")

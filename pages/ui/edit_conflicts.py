@@ -1,5 +1,4 @@
-"""Fields that began from a stored version: where somebody else, or another tab, stored a newer one, what is typed here stays until the
-person chooses."""
+"""Fields that began from a stored version: where another person or tab stored a newer one, unsaved typing stays until the user chooses."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ import streamlit as st
 T = TypeVar("T")
 
 
-def loaded_version(name: str, stored: T, touched: Callable[[T], bool], keep: Callable[[], None]) -> T:
-    """What the fields of this tab began from: `found`, which is stored now, or an earlier one in which something was changed since
-    (`touched`).  Of that one the page says so, with what to do: `keep`, a callback, stores this tab's fields over the newer version."""
-    held: T = st.session_state.setdefault(name, stored)
-    if held != stored and not touched(held):
-        st.session_state[name] = held = stored
-    if held != stored:
+def loaded_version(name: str, latest: T, touched: Callable[[T], bool], keep: Callable[[], None]) -> T:
+    """The version that the fields of this tab began from: `latest`, the current one, or an earlier one in which something was changed since
+    (`touched`).  Then the page asks which to keep: `keep`, a callback, stores this tab's fields over the newer version."""
+    loaded: T = st.session_state.setdefault(name, latest)
+    if loaded != latest and not touched(loaded):
+        st.session_state[name] = loaded = latest
+    if loaded != latest:
         st.warning(
             "This was changed in another window. Your changes here are not saved yet. Which version do you want to keep?",
             icon=":material/sync_problem:",
@@ -25,9 +24,9 @@ def loaded_version(name: str, stored: T, touched: Callable[[T], bool], keep: Cal
         with st.container(horizontal=True):
             st.button("Save mine", key=f"{name}.mine", on_click=keep)
             st.button("Use the other version", key=f"{name}.theirs", on_click=reload_fields, args=(name,))
-    return held
+    return loaded
 
 
 def reload_fields(name: str) -> None:
-    """Callback, and after saving: the fields begin anew from what is stored."""
+    """Callback, and after saving: the fields begin again from the stored version."""
     st.session_state.pop(name, None)

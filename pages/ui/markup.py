@@ -1,8 +1,8 @@
 """Text of corpora, models and people as Streamlit Markdown that shows exactly that text, and marks on pieces of it.
 
 Everything drawn as Markdown passes through `escape`.  Streamlit's Markdown: CommonMark, GFM, directives (`:red[x]`), maths, emoji
-shortcodes, automatic links and typographic arrows.  The last three are applied to finished text, where a backslash does not
-help: there an invisible word joiner (U+2060) parts the characters.
+shortcodes, automatic links and typographic arrows.  The last three are applied to finished text, where a backslash has no
+effect: there an invisible word joiner (U+2060) separates the characters.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _LATE = re.compile(
 
 
 def escape(text: object) -> str:
-    """Markdown that renders as `text`: white space becomes single blanks (as in HTML), control characters go, nothing is markup."""
+    """Markdown that renders as `text`: white space becomes single spaces (as in HTML), control characters are removed, nothing is markup."""
     flat = re.sub(r"\s+", " ", _INVISIBLE.sub(" ", str(text).replace(JOINER, "")))
     return _PUNCTUATION.sub(r"\\\1", _LATE.sub(JOINER, flat))
 
 
-def named(word: str, what: str) -> str:
-    """The label of a button, popover or expander whose `word` stands on the page more than once: `what` is read aloud and not drawn
+def full_label(word: str, detail: str) -> str:
+    """The label of a button, popover or expander whose `word` is on the page more than once: `detail` is read aloud and not drawn
     (emphasis in a button, by style.css), so that each has an accessible name of its own."""
-    return f"{word} *{escape(short(what, NAME_CHARS))}*" if what.strip() else word
+    return f"{word} *{escape(short(detail, NAME_CHARS))}*" if detail.strip() else word
 
 
 def without_pictures(markdown: str) -> str:
-    """A person's Markdown whose pictures are links: one that is loaded tells another server who reads here, and when.
+    """A person's Markdown with pictures turned into links: a picture that is loaded tells another server who reads this, and when.
 
-    An invisible word joiner parts the two characters that begin a picture; escapes and entities begin none.
+    An invisible word joiner separates the two characters that begin a picture; escapes and entities begin none.
     """
     return markdown.replace("![", f"!{JOINER}[")
 
@@ -49,8 +49,8 @@ def short(text: str, limit: int) -> str:
     flat = " ".join(text.split())
     if len(flat) <= limit:
         return flat
-    cut = flat[: limit - 1]
-    return (cut.rsplit(" ", 1)[0] if " " in cut[limit // 2 :] else cut).rstrip(" ,;") + "…"
+    prefix = flat[: limit - 1]
+    return (prefix.rsplit(" ", 1)[0] if " " in prefix[limit // 2 :] else prefix).rstrip(" ,;") + "…"
 
 
 def chart_text(text: str, limit: int = 26) -> str:
@@ -58,43 +58,42 @@ def chart_text(text: str, limit: int = 26) -> str:
     return html.escape(short(text, limit), quote=False)
 
 
-def highlighted(text: str, spans: Iterable[tuple[int, int]], colour: str = "orange") -> str:
-    """`text` with the character spans marked, and with its line breaks and indents; spans that overlap are joined, those outside the text are
-    cut."""
-    out, at = [], 0
+def highlighted(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """`text` with the character spans marked, and with its line breaks and indents; spans that overlap are merged, those outside the text
+    are clipped."""
+    out, position = [], 0
     for start, end in sorted((max(0, s), min(len(text), e)) for s, e in spans):
-        start = max(start, at)
+        start = max(start, position)
         if end <= start:
             continue
-        out += [_lines(text[at:start]), f":{colour}-background[**{escape(text[start:end].strip())}**]"]
-        at = end
-    return "".join([*out, _lines(text[at:])])
+        out += [_lines(text[position:start]), f":orange-background[**{escape(text[start:end].strip())}**]"]
+        position = end
+    return "".join([*out, _lines(text[position:])])
 
 
 def _lines(text: str) -> str:
-    first, *further = text.split("\n")
-    return "  \n".join(
-        [escape(first), *("\u00a0" * (len(line) - len(line.lstrip(" "))) + escape(line.lstrip(" ")) for line in further)]
-    )
+    first, *others = text.split("\n")
+    indented = (NO_BREAK * (len(line) - len(line.lstrip(" "))) + escape(line.lstrip(" ")) for line in others)
+    return "  \n".join([escape(first), *indented])
 
 
 def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str:
-    """The surroundings of the first span, marked, with dots where text was left out."""
+    """The surroundings of the first span (`width` characters on each side), marked, with dots where text was omitted."""
     if not spans:
         return escape(short(text, 2 * width))
     start, end = spans[0]
-    left, right = max(0, start - width), min(len(text), end + width)
-    left = 0 if left == 0 else text.find(" ", left, start) + 1 or start
-    right = len(text) if right == len(text) else max(text.rfind(" ", end, right), end)
-    inside = [(s - left, e - left) for s, e in spans if s >= left and e <= right]
-    return ("… " if left else "") + highlighted(text[left:right], inside) + (" …" if right < len(text) else "")
+    first, last = max(0, start - width), min(len(text), end + width)
+    first = 0 if first == 0 else text.find(" ", first, start) + 1 or start
+    last = len(text) if last == len(text) else max(text.rfind(" ", end, last), end)
+    inside = [(s - first, e - first) for s, e in spans if s >= first and e <= last]
+    return ("… " if first else "") + highlighted(text[first:last], inside) + (" …" if last < len(text) else "")
 
 
 _TOKEN = re.compile(r"(\s*)(\w+(?:['’-]\w+)*|[^\w\s])")
 
 
 def _differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
-    """(whether both have it, words of `before`, words of `after`), in order; words begin with their blank."""
+    """(whether both are equal, words of `before`, words of `after`), in order; words begin with their white space."""
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)
     match = difflib.SequenceMatcher(None, [w for _, w in old], [w for _, w in new], autojunk=False)
     for kind, a, b, c, d in match.get_opcodes():
@@ -102,16 +101,16 @@ def _differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
 
 
 def changes(before: str, after: str) -> str:
-    """`after` with what is new against `before` marked green and bold, and what is gone red and struck through, word by word."""
+    """`after` with words that are not in `before` green and bold, and those removed from it red and struck through."""
     out = []
-    for same, gone, come in _differences(before, after):
-        if same:
-            out.append(escape(come))
+    for is_equal, removed, added in _differences(before, after):
+        if is_equal:
+            out.append(escape(added))
             continue
-        for text, frame in ((gone, ":red-background[~~{}~~]"), (come, ":green-background[**{}**]")):
+        for text, frame in ((removed, ":red-background[~~{}~~]"), (added, ":green-background[**{}**]")):
             if text:
-                blank = " " if text[0].isspace() or (out and text is come and gone) else ""
-                out.append(blank + frame.format(escape(text.strip())))
+                space = " " if text[0].isspace() or (out and text is added and removed) else ""
+                out.append(space + frame.format(escape(text.strip())))
     return "".join(out).strip()
 
 
@@ -121,13 +120,13 @@ def additions(before: str, after: str) -> str:
     >>> additions("Who played Maria?", "Who played Maria in the 1961 film?")
     'in the 1961 film'
     """
-    return " … ".join(come.strip() for same, _, come in _differences(before, after) if not same and come.strip())
+    return " … ".join(added.strip() for is_equal, _, added in _differences(before, after) if not is_equal and added.strip())
 
 
 METER_CELLS = 24
 
 
 def meter(value: float) -> str:
-    """A bar for a probability, without seams: no-break spaces on a coloured ground, at least one above 0."""
+    """A bar for a probability: no-break spaces on a coloured background, at least one above 0."""
     cells = round(min(1.0, max(0.0, value)) * METER_CELLS) or int(value > 0)
     return f":blue-background[{NO_BREAK * cells}]" if cells else ""

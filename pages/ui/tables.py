@@ -1,22 +1,18 @@
-"""Tables of all pages, and the same rows as a CSV file that is safe to open."""
+"""Tables of all pages, and the same rows as a CSV file that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from pages.ui.markup import named
+from pages.ui.markup import full_label
 from storage.exchange.exports.tables import safe_cell
 
-CHARACTER_PIXELS, MARGIN_PIXELS, MIN_PIXELS = (
-    8,
-    40,
-    80,
-)  # of a letter, of a cell's margins with the arrow of a sorted column, of a column
+CHARACTER_PIXELS, MIN_PIXELS = 8, 80  # width of a letter, of a column
+MARGIN_PIXELS = 40  # a cell's margins and the arrow of a sorted column
 
 
 def fitted(rows: Sequence[Mapping[str, Any]], longest: int = 900, help: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -28,12 +24,10 @@ def fitted(rows: Sequence[Mapping[str, Any]], longest: int = 900, help: Mapping[
 
 
 def csv(table: pd.DataFrame) -> bytes:
-    """Text cells and headings that a spreadsheet would take for a formula begin with an apostrophe; numbers stay numbers."""
+    """Text cells and headings that a spreadsheet would read as a formula get an apostrophe; numbers stay numbers."""
     safe = table.map(lambda cell: safe_cell(cell) if isinstance(cell, str) else cell)
     safe.columns = [safe_cell(str(c)) for c in table.columns]
-    out = io.StringIO()
-    safe.to_csv(out, index=False)
-    return out.getvalue().encode("utf-8-sig")
+    return safe.to_csv(index=False).encode("utf-8-sig")
 
 
 def table(
@@ -45,14 +39,14 @@ def table(
     width: Any = "stretch",
     height: Any = "auto",
 ) -> None:
-    """`alt`: what it is, read aloud; `columns`: Streamlit's settings by column; `height`: "content" for all rows at once."""
+    """`alt`: description, read aloud; `columns`: Streamlit's settings by column; `height`: "content" for all rows at once."""
     st.dataframe(pd.DataFrame(rows), hide_index=True, width=width, height=height, column_config=columns, key=key, alt=alt)
 
 
 def csv_button(rows: pd.DataFrame | Sequence[Mapping[str, Any]], name: str, key: str) -> None:
     """`name`: of the table, for the button and the file."""
     st.download_button(
-        named("CSV", f"of {name}"),
+        full_label("CSV", f"of {name}"),
         csv(pd.DataFrame(rows)),
         file_name=f"ambiscope-{name.lower().replace(' ', '-')}.csv",
         mime="text/csv",

@@ -78,7 +78,7 @@ def headers_keep(address: str) -> None:
     assert "SameSite=Lax" in health.headers["set-cookie"]
     for page in ("", "annotate", "annotate?project=1"):  # as a browser asks for it
         shown = get(f"{address}{page}", Accept="text/html,*/*")
-        assert shown.text.count(tab_icon.own_link().decode()) == 1
+        assert shown.text.count(tab_icon.icon_link().decode()) == 1
         assert "shortcut icon" not in shown.text  # Streamlit's script would fetch the page's symbol from another host for it
         assert shown.text.rstrip().endswith("</html>")
 

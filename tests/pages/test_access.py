@@ -17,7 +17,7 @@ from test_evaluate import save
 
 from core.errors import StorageError
 from core.settings import ROOT, Settings
-from pages.jobs.background import every
+from pages.jobs.background import all_jobs
 from pages.session import shared
 from storage.access.people import People
 from storage.access.permissions import ACTIONS, can
@@ -122,7 +122,7 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     assert not app.exception
     assert everything(store, settings) == before
     assert "signin.typed" in [t.key for t in app.text_input]
-    assert not list(every())
+    assert not all_jobs()
 
 
 FALLS: dict[str, Callable[[Store], Any]] = {

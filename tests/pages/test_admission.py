@@ -26,23 +26,23 @@ def nobody_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_session_is_in_from_sign_in_to_sign_out(open_app: Open, store: Store) -> None:
-    assert not admission.session_is_let_in(SESSION)
+    assert not admission.is_admitted(SESSION)
     app = open_app()
-    assert admission.session_is_let_in(SESSION)  # nobody has an account
-    assert not admission.session_is_let_in("another")
+    assert admission.is_admitted(SESSION)  # nobody has an account
+    assert not admission.is_admitted("another")
     store.people.add_person("me", "Mia", "manager", PASSWORD)
-    assert not admission.session_is_let_in(SESSION)  # at once, without another run
+    assert not admission.is_admitted(SESSION)  # at once, without another run
     app.run()
-    assert not admission.session_is_let_in(SESSION)
-    assert not admission.session_is_let_in(sign_in(app, "Mia", "wrong") and SESSION)
+    assert not admission.is_admitted(SESSION)
+    assert not admission.is_admitted(sign_in(app, "Mia", "wrong") and SESSION)
 
 
 def test_and_after_the_right_password(open_app: Open, store: Store) -> None:
     store.people.add_person("me", "Mia", "manager", PASSWORD)
     app = sign_in(open_app(), "Mia")
-    assert admission.session_is_let_in(SESSION)
+    assert admission.is_admitted(SESSION)
     button(app, "Sign out").click().run()
-    assert not admission.session_is_let_in(SESSION)
+    assert not admission.is_admitted(SESSION)
 
 
 def test_a_database_that_fails_lets_nobody_in(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,12 +50,12 @@ def test_a_database_that_fails_lets_nobody_in(open_app: Open, monkeypatch: pytes
         raise StorageError("the disk is gone")
 
     open_app()
-    assert admission.session_is_let_in(SESSION)
+    assert admission.is_admitted(SESSION)
     with monkeypatch.context() as changed:
         changed.setattr("pages.session.shared.servers_store", broken)
-        assert not admission.session_is_let_in(SESSION)
+        assert not admission.is_admitted(SESSION)
         open_app()
-    assert not admission.session_is_let_in(SESSION)
+    assert not admission.is_admitted(SESSION)
 
 
 def test_every_page_warns_while_other_machines_get_in_without_an_account(

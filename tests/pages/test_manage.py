@@ -256,7 +256,7 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     assert run.wait(TIMEOUT)
     app.run()
     fine(app)
-    assert (run.about.answered, run.about.linked, run.error) == (2, 2, None)
+    assert (run.subject.answered, run.subject.linked, run.error) == (2, 2, None)
     items = store.items.items(project.id, "me", stage="generation")
     for item in items:
         (linked,) = store.items.get_item(item.id, "me").predictions
@@ -267,7 +267,7 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     click(app, "manage.pre.go")  # nothing is left to answer
     again = jobs_of("preannotations")[project.id]
     assert again.wait(TIMEOUT)
-    assert (again.about.total, again.about.answered, again.error) == (0, 0, None)
+    assert (again.subject.total, again.subject.answered, again.error) == (0, 0, None)
 
 
 def test_settings_close_and_conflict(open_app: Open, store: Store) -> None:

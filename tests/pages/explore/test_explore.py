@@ -435,9 +435,9 @@ def test_a_run_that_waits_can_be_cancelled(corpus: str, another: threading.Event
 def test_a_listing_keeps_its_lines_in_a_retrieved_passage() -> None:
     def script() -> None:
         from core.types import Passage, RetrievedPassage
-        from pages.explore.trace import draw_found
+        from pages.explore.trace import draw_passages
 
-        draw_found([RetrievedPassage(Passage("p", "Settings", "[server]\n  port = 80"), 1, 1.0)])
+        draw_passages([RetrievedPassage(Passage("p", "Settings", "[server]\n  port = 80"), 1, 1.0)])
 
     app = AppTest.from_function(script, default_timeout=TIMEOUT).run()
     (listing,) = (m.value for m in app.markdown if "port" in m.value)
