@@ -379,7 +379,11 @@ class People(engine.Part):
             )
             if not can(viewer.role, "manager"):
                 query = query.where(line.annotator_id == viewer.id)
-            filters = {workbench.Project.public_id: project, tables.Annotator.name: person, line.action: action}
+            filters: dict[Any, str | None] = {
+                workbench.Project.public_id: project,
+                tables.Annotator.name: person,
+                line.action: action,
+            }
             query = query.where(*(column == value for column, value in filters.items() if value is not None))
             if before is not None:
                 query = query.where(line.id < before)

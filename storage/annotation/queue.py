@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from itertools import product
+from typing import Any
 
 from sqlalchemy import and_, case, select, update
 from sqlalchemy.orm import Session
@@ -215,7 +216,7 @@ class Queue(engine.Part):
             actor(session, user, "annotator" if annotator == user else "validator")
             task = workbench.Task
             query = with_names(task).where(task.project_id == project_row(session, project).id)
-            filters = {tables.Annotator.name: annotator, task.stage: stage, task.state: state}
+            filters: dict[Any, str | None] = {tables.Annotator.name: annotator, task.stage: stage, task.state: state}
             query = query.where(*(column == value for column, value in filters.items() if value is not None))
             rows = session.execute(query.order_by(task.updated.desc(), task.id.desc()).limit(limit).offset(offset))
             return [task_record(row) for row in rows]

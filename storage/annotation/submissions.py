@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.annotating import checks
@@ -88,7 +88,7 @@ def _records(session: Session, rows: Sequence[Any]) -> list[Submission]:
     ]
 
 
-def _linked_answers(item: int, *columns: Any) -> Select[Any]:
+def _linked_answers(item: int, *columns: Any) -> Any:
     """(prediction's public id, *columns of the answer) of each answer of the item's linked predictions: by system, then position.  A prediction
     without answers has one row, of None."""
     link, answer = workbench.ItemPrediction, tables.PredictedAnswer
@@ -184,7 +184,11 @@ class Submissions(engine.Part):
             query = _rows_query().where(
                 submission.project_id == current_project, task.state == "submitted", task.version == submission.version
             )
-            filters = {submission.stage: stage, tables.Annotator.name: annotator, workbench.ProjectItem.public_id: item}
+            filters: dict[Any, str | None] = {
+                submission.stage: stage,
+                tables.Annotator.name: annotator,
+                workbench.ProjectItem.public_id: item,
+            }
             query = query.where(*(column == value for column, value in filters.items() if value is not None))
             return _records(session, session.execute(query.order_by(submission.id).limit(limit)).all())
 

@@ -7,7 +7,7 @@ import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
 from storage.records.annotation import Task
@@ -50,7 +50,7 @@ def lease_end(project: workbench.Project, moment: datetime) -> datetime:
     return moment + timedelta(minutes=project.lease_minutes)
 
 
-def with_names(model: type[workbench.Task | workbench.Draft | workbench.Submission]) -> Select[Any]:
+def with_names(model: type[workbench.Task | workbench.Draft | workbench.Submission]) -> Any:
     """Rows of people's work on items, with what `names_of` needs."""
     item = workbench.ProjectItem
     return (
