@@ -132,7 +132,7 @@ def begin(project: Project, task: Task, user: str) -> Work:
         source = store.reviews.validation_input(task.item, user)
         form: Any = groups.union(source.question, source.annotations)
     else:
-        form = judging.empty() if stage == "judging" else generation.Form()
+        form = judging.Form() if stage == "judging" else generation.Form()
     work = Work(project, task, item, History(form), user, source=source)
     if stage == "judging":
         work.sheet = store.reviews.judging_sheet(task.item, user)
