@@ -33,7 +33,7 @@ def test_scores_are_those_of_bm25(tmp_path: Path) -> None:
                 times = own.count(word)
                 expected[row] += idf * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(own) / mean))
         matches = index.search(query)
-        assert np.allclose(matches.of(np.arange(n)), expected, rtol=1e-5)
+        assert np.allclose(matches.scores(np.arange(n)), expected, rtol=1e-5)
         rows, scores = matches.best(9)
         assert (rows.tolist(), scores.tolist()) == (sorted(rows, key=lambda r: -expected[r]), sorted(scores, reverse=True))
         assert set(rows.tolist()) == set(np.flatnonzero(expected).tolist())
@@ -53,7 +53,7 @@ def test_ties_go_by_row_and_unknown_words_find_nothing(tmp_path: Path) -> None:
     rows, scores = matches.best(10)
     assert rows.tolist() == [0, 2]
     assert scores[0] == scores[1]
-    assert matches.of(np.array([3, 0])).tolist() == [0.0, scores[0]]
+    assert matches.scores(np.array([3, 0])).tolist() == [0.0, scores[0]]
     assert matches.of(np.zeros(0, np.int64)).tolist() == []
     assert [index.search(q) for q in ("unseen", "the of", "")] == [None] * 3
     assert [index.knows(w) for w in ("zurich", "the", "unseen")] == [True, True, False]
