@@ -157,9 +157,9 @@ class TraceView:
             case t.ModelCalled(role=role, error=error):
                 self._checked |= role == "verify"
                 if error and not (role == "interpret" and self._read is not None):  # the list of passages says so
-                    line, count = self._failures.get((role, error)) or (self.place.empty(), 0)
-                    self._failures[role, error] = line, count + 1
-                    times = f" ({count + 1} times)" if count else ""
+                    line, earlier = self._failures.get((role, error)) or (self.place.empty(), 0)
+                    self._failures[role, error] = line, earlier + 1
+                    times = f" ({earlier + 1} times)" if earlier else ""
                     line.caption(f":red[:material/error: failed call] {escape(role)}{times}: {escape(short(error, 300))}")
             case t.StepStarted(number=number):
                 self._open[number] = self.place.status(f"Step {number}: looking for an answer", type="step")

@@ -27,7 +27,7 @@ def csv(table: pd.DataFrame) -> bytes:
     """Text cells and headings that a spreadsheet would read as a formula get an apostrophe; numbers stay numbers."""
     safe = table.map(lambda cell: safe_cell(cell) if isinstance(cell, str) else cell)
     safe.columns = [safe_cell(str(c)) for c in table.columns]
-    return safe.to_csv(index=False).encode("utf-8-sig")
+    return str(safe.to_csv(index=False)).encode("utf-8-sig")
 
 
 def table(

@@ -144,4 +144,5 @@ class Assignments(engine.Part):
         """`person`: id, name, and by stage whether they may work there; `tally`: None without a task; `assigned`: all, and unfinished ones."""
         counts = {key: int(getattr(tally, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
         seconds = float(getattr(tally, "seconds", 0.0))
-        return PersonProgress(person.name, stage, bool(getattr(person, stage)), *assigned, seconds=seconds, **counts)
+        total, unfinished = assigned
+        return PersonProgress(person.name, stage, bool(getattr(person, stage)), total, unfinished, seconds=seconds, **counts)

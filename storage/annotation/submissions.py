@@ -141,7 +141,7 @@ class Submissions(engine.Part):
             query = _rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == task.version)
             latest = session.execute(query).first()
             theirs = _record(latest.Submission, task, names_of(latest), log) if latest else None
-            if theirs is not None and task.state == "submitted" and latest.Submission.body == plain:
+            if latest and theirs and task.state == "submitted" and latest.Submission.body == plain:
                 return theirs
             if expected_version is not None and expected_version != task.version:
                 raise SubmissionConflictError(content, theirs, expected_version)

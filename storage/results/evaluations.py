@@ -189,7 +189,7 @@ class Evaluations(Part):
             .order_by(column)
         )
         with self.reading() as session:
-            return [GroupMean(*row) for row in session.execute(query)]
+            return [GroupMean(run, str(group), count, mean) for run, group, count, mean in session.execute(query)]
 
     # ------------------------------------------------------------ two runs
 
@@ -260,7 +260,7 @@ def _ordered(query: _Query, order: Order) -> _Query:
     return query.outerjoin(_VALUE, value).order_by(func.coalesce(_VALUE.value, 2.0), _ROW.position)
 
 
-def _paired(a: int, b: int, metric: str) -> tuple[Select[Any], ColumnElement[float], ColumnElement[int]]:
+def _paired(a: int, b: int, metric: str) -> tuple[Select[*tuple[Any, ...]], ColumnElement[float], ColumnElement[int]]:
     """(id, question, ambiguous and both values of each question that is the same in both runs; difference; position)."""
     row_a, row_b = aliased(_ROW), aliased(_ROW)
     value_a, value_b = aliased(_VALUE), aliased(_VALUE)

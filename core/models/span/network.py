@@ -185,7 +185,7 @@ class SpanNetwork(nn.Module):
 
     def _packs(self) -> bool:
         """Whether to compute real tokens only: padding costs as much as text.  Our encoders take explicit positions."""
-        return self.encoder.config.model_type in ("bert", "mpnet")  # type: ignore[union-attr]
+        return self.encoder.config.model_type in ("bert", "mpnet")  # type: ignore[union-attr, operator]
 
     def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:
         """The same states as with padded rows, with zeros at padding."""

@@ -11,7 +11,6 @@ Each may be packed with gzip.  A question without an id is known by its text, so
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -69,7 +68,8 @@ def _unpacked(source: Path | bytes, name: str) -> Iterator[Path]:
                 packed = source
             path.parent.mkdir()
             with open_file(packed) as file, path.open("wb") as out:
-                shutil.copyfileobj(file, out)
+                while part := file.read(1 << 20):
+                    out.write(part)
         except OSError as error:
             raise StorageError(f"{name} cannot be unpacked in {folder} ({error.strerror or error}); free some space") from error
         yield path
