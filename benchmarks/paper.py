@@ -40,7 +40,7 @@ from core.metrics.significance.bootstrap import Comparison
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT
 from core.training.data.examples import MultiExample
-from core.training.data.held_out_passages import SHARE, WRITTEN
+from core.training.data.held_out_passages import PRACTICE_FOLDERS, SHARE
 from core.training.data.mixtures import annotated_examples, load_multi, load_reading
 
 TABLES = {
@@ -349,7 +349,7 @@ def groups(rows: Mapping[str, Sequence[dict[str, Any]]], questions: Iterable[dic
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="holds reading/, multi/, ambignq/ and passages/")
-    parser.add_argument("--annotated", type=Path, nargs="*", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--annotated", type=Path, nargs="*", default=list(PRACTICE_FOLDERS), metavar="FOLDER")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])

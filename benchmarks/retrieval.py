@@ -25,7 +25,7 @@ from core.metrics.retrieval import mrecall_at_k, recall_at_k
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT, Settings, quiet_libraries
 from core.training.data.examples import MultiExample
-from core.training.data.held_out_passages import WRITTEN
+from core.training.data.held_out_passages import PRACTICE_FOLDERS
 from core.training.data.mixtures import annotated_examples
 
 KS = (1, 5, 10)
@@ -98,7 +98,7 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(PRACTICE_FOLDERS), metavar="FOLDER")
     parser.add_argument("--modes", nargs="+", choices=("dense", "hybrid"), default=["dense", "hybrid"])
     parser.add_argument("--retriever", default=str(ROOT / "checkpoints" / "retriever"))
     parser.add_argument("--rerank", action="store_true")

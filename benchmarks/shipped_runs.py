@@ -32,7 +32,7 @@ from core.models.loading.finding import BUNDLED
 from core.retrieval.library import STARTER, CorpusLibrary
 from core.settings import ROOT, Settings
 from storage.shipped import runs
-from storage.shipped.runs import About
+from storage.shipped.runs import ArchiveInfo
 from storage.shipped.traces import Body, passages, passages_as
 
 MAX_BYTES = 3_000_000
@@ -69,7 +69,7 @@ def out_of_date(packed_weights: Mapping[str, str]) -> list[str]:
     return sorted(name for name in now.keys() | packed_weights.keys() if now.get(name) != packed_weights.get(name))
 
 
-def pack(runs: Sequence[Path], about: About, out: Path, root: Path = ROOT, unchanged: Iterable[Body] = ()) -> int:
+def pack(runs: Sequence[Path], about: ArchiveInfo, out: Path, root: Path = ROOT, unchanged: Iterable[Body] = ()) -> int:
     """Packs run folders of `python -m core evaluate --traces`, after those that stay `unchanged`; returns the bytes of the file.
 
     Their questions are below `root`, beside a passages.tsv.  Raises StorageError for more than MAX_BYTES, and as `read_report` and
@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     unchanged = [run for run in runs.packed(args.out) if system_of(run) not in args.again] if args.again else []
     systems = list(dict.fromkeys([*map(system_of, unchanged), *systems]))
-    about = About(commit, weights(), systems, args.limit, len(unchanged) + len(folders))
+    about = ArchiveInfo(commit, weights(), systems, args.limit, len(unchanged) + len(folders))
     size = pack(folders, about, args.out, unchanged=unchanged)
     print(f"{about.runs} runs, {size:,} bytes: {args.out}")
     return 0

@@ -31,7 +31,7 @@ from benchmarks.training.plans import PARAMETERS, computing, operations, run
 from benchmarks.training.small_data import write_small
 from core import disk
 from core.settings import ROOT
-from core.training.data.held_out_passages import WRITTEN
+from core.training.data.held_out_passages import PRACTICE_FOLDERS
 
 FILES = {
     "reading": "reading/train.jsonl.gz",
@@ -219,7 +219,7 @@ def carry_out(args: argparse.Namespace, stage: Stage, log: Path) -> dict[str, An
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="holds reading/, multi/, ambignq/ and passages/")
-    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(PRACTICE_FOLDERS), metavar="FOLDER")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="of each training: a GPU needs about six")

@@ -55,7 +55,7 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())).free
 
 
-def why(error: BaseException, path: Path) -> str:
+def describe_error(error: BaseException, path: Path) -> str:
     """The error in one line, with the free space if the disk is full.
 
     Libraries report a full disk as errors of their own, so an error without errno on a nearly full disk counts as one.
@@ -180,7 +180,7 @@ def replacing(path: Path, then: str = "nothing was left behind") -> Iterator[Pat
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as e:
-        raise StorageError(f"{path} cannot be written ({why(e, path)}); {then}") from e
+        raise StorageError(f"{path} cannot be written ({describe_error(e, path)}); {then}") from e
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
@@ -217,7 +217,7 @@ def append_line(path: Path, line: str, then: str) -> None:
                     os.ftruncate(file.fileno(), before)
                 raise
     except OSError as e:
-        raise StorageError(f"{path} cannot be written ({why(e, path)}); {then}") from e
+        raise StorageError(f"{path} cannot be written ({describe_error(e, path)}); {then}") from e
 
 
 # ---------------------------------------------------------------- one run a folder
@@ -248,7 +248,9 @@ def locked(folder: Path, work: str) -> Iterator[None]:
     except filelock.Timeout:
         raise ConflictError(f"{folder} is in use: {_holder(folder)}; wait for it, stop it, or name another folder") from None
     except OSError as e:
-        raise StorageError(f"{folder} cannot be written ({why(e, folder)}); give a folder on a disk with enough space") from e
+        raise StorageError(
+            f"{folder} cannot be written ({describe_error(e, folder)}); give a folder on a disk with enough space"
+        ) from e
     first = lock.lock_counter == 1
     try:
         if first:

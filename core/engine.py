@@ -44,7 +44,7 @@ class Engine(Asking):
     """
 
     needs_libraries = True  # to search and to run, this process needs torch and FAISS
-    elsewhere = ""  # why corpora are not built and models not trained here
+    remote_notice = ""  # why corpora are not built and models not trained here
 
     def __init__(self, settings: Settings | None = None, **changes: object) -> None:
         """Raises InputError for an unknown setting, or a value that it does not take."""

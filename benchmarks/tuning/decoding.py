@@ -25,7 +25,7 @@ from core.models.span.reader import load_reader
 from core.settings import Settings, quiet_libraries
 from core.text import normalize_answer
 from core.training.data.examples import MultiExample
-from core.training.data.held_out_passages import WRITTEN, held_out_passages
+from core.training.data.held_out_passages import PRACTICE_FOLDERS, held_out_passages
 from core.types import RetrievedPassage
 
 BIASES = (-4.0, -2.0, -1.0, 0.0)
@@ -70,7 +70,7 @@ def main() -> int:
     )
     args = parser.parse_args()
     settings = Settings.from_env()
-    held_out, passages = held_out_passages(Engine(settings), WRITTEN, args.top_k, args.limit)
+    held_out, passages = held_out_passages(Engine(settings), PRACTICE_FOLDERS, args.top_k, args.limit)
     answerer, digest = load_answerer(args.answerer, settings.device, Decoding(keep_above=1.0 if args.paper else 0.0))
     if not args.paper:
         answerer.reader, _ = load_reader(args.reader, settings.device)

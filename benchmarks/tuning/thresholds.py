@@ -31,7 +31,7 @@ from core.systems.base.selection import candidates_of, choose
 from core.systems.options import RectifyOptions
 from core.systems.rectify import MAX_VERIFIED
 from core.training.data.examples import MultiExample
-from core.training.data.held_out_passages import WRITTEN, held_out_passages
+from core.training.data.held_out_passages import PRACTICE_FOLDERS, held_out_passages
 
 POOL = 30
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -112,7 +112,7 @@ def score(cases: Sequence[Case], answers: Sequence[Sequence[str]]) -> dict[str, 
 def main() -> int:
     quiet_libraries()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--annotated", type=Path, nargs="+", default=list(WRITTEN), metavar="FOLDER")
+    parser.add_argument("--annotated", type=Path, nargs="+", default=list(PRACTICE_FOLDERS), metavar="FOLDER")
     parser.add_argument("--top-k", type=int, default=10)
     parser.add_argument("--limit", type=int, default=0, help="at most so many questions, drawn evenly from the folders")
     parser.add_argument("--only", nargs="*", choices=list(TUNED), default=list(TUNED))

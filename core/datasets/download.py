@@ -62,7 +62,7 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
         _notes(part).unlink(missing_ok=True)
         return digest
     except OSError as e:
-        raise StorageError(f"{target} cannot be written ({disk.why(e, target)}); {AGAIN}") from e
+        raise StorageError(f"{target} cannot be written ({disk.describe_error(e, target)}); {AGAIN}") from e
 
 
 def _notes(part: Path) -> Path:
@@ -165,7 +165,7 @@ def unpack(archive: Path, members: Sequence[str], folder: Path) -> None:
         archive.unlink(missing_ok=True)
         raise DownloadError(f"{archive.name} is damaged ({e}); it was deleted: run the same command again") from None
     except OSError as e:
-        raise StorageError(f"{folder} cannot be written ({disk.why(e, folder)}); {AGAIN}") from e
+        raise StorageError(f"{folder} cannot be written ({disk.describe_error(e, folder)}); {AGAIN}") from e
 
 
 def obtain(

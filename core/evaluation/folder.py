@@ -57,7 +57,7 @@ def trim(path: Path) -> str:
                 stream.truncate(end)
         return raw[end:].decode("utf-8", "replace")
     except OSError as e:
-        raise StorageError(f"{path} cannot be read ({disk.why(e, path)}); check the disk") from e
+        raise StorageError(f"{path} cannot be read ({disk.describe_error(e, path)}); check the disk") from e
 
 
 def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:

@@ -216,7 +216,7 @@ class CorpusLibrary:
             ) from e
         except OSError as e:
             raise StorageError(
-                f"{self.folder} cannot be written ({disk.why(e, self.folder)}); check AMBISCOPE_HOME and free space"
+                f"{self.folder} cannot be written ({disk.describe_error(e, self.folder)}); check AMBISCOPE_HOME and free space"
             ) from e
         try:
             self._recover(name)
@@ -424,7 +424,7 @@ class CorpusLibrary:
         except (OSError, sqlite3.Error, StorageError) as e:
             state, purpose = ("what was done is kept", " to resume") if folder.exists() else ("nothing was left behind", "")
             raise StorageError(
-                f"building corpus '{name}' stopped ({disk.why(e, self.folder)}); {state}: free some space under {self.folder}, "
+                f"building corpus '{name}' stopped ({disk.describe_error(e, self.folder)}); {state}: free some space under {self.folder}, "
                 f"then give the same files again{purpose}"
             ) from e
 

@@ -80,7 +80,7 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
     except ValueError as e:  # what Tantivy makes of a disk that refuses
-        raise StorageError(f"{folder} cannot be written ({disk.why(e, draft)})") from e
+        raise StorageError(f"{folder} cannot be written ({disk.describe_error(e, draft)})") from e
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     progress(count, count)

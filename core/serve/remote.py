@@ -44,10 +44,10 @@ class RemoteEngine(Asking):
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self._service = settings, Connection(settings)
-        self.elsewhere = (
+        self.remote_notice = (
             f"This app asks the service at {self._service.url}. Build and delete corpora, and train models, on its machine."
         )
-        self.library = RemoteLibrary(self._service, self.elsewhere)
+        self.library = RemoteLibrary(self._service, self.remote_notice)
 
     def statuses(self) -> Sequence[SystemStatus]:
         return self._service.get("/v1/systems", SystemsReply).systems

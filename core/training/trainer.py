@@ -300,7 +300,7 @@ class _Run:
                 shutil.rmtree(self.aside, ignore_errors=True)
         # torch and safetensors raise their own errors for a full disk
         except (OSError, RuntimeError, SafetensorError, StorageError) as error:
-            reason = disk.why(error, self.out)
+            reason = disk.describe_error(error, self.out)
             shutil.rmtree(new_state, ignore_errors=True)
             has_earlier = self.state.exists() or self.aside.exists()
             consequence = "the state saved before is kept" if has_earlier else "no state was saved before"

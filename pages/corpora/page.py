@@ -153,7 +153,7 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
     if name == STARTER and name in names:
         starter_topics()
     draws = {"Passages": passages, "Search": search} if name in names else {}
-    if shared.store().may("delete corpora") and not shared.light_engine().elsewhere:
+    if shared.store().may("delete corpora") and not shared.light_engine().remote_notice:
         draws["Delete"] = delete
     for tab, draw in zip(st.tabs(list(draws)), draws.values()) if draws else ():
         with tab:
@@ -280,8 +280,8 @@ def main() -> None:
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
     library = shared.light_engine().library
     corpora, names = library.list(), library.names()
-    if elsewhere := shared.light_engine().elsewhere:
-        st.info(escape(elsewhere), icon=":material/dns:")
+    if remote_notice := shared.light_engine().remote_notice:
+        st.info(escape(remote_notice), icon=":material/dns:")
     elif shared.store().may("build corpora"):
         add_form({c.name for c in corpora if c.complete})
     reports(names)

@@ -23,7 +23,7 @@ def begin() -> None:
 
 def draw(key: str) -> None:
     """The button, or the progress or outcome of the loop; only for those who may start one."""
-    if not shared.store().may("run the loop") or shared.light_engine().elsewhere:
+    if not shared.store().may("run the loop") or shared.light_engine().remote_notice:
         return
     run = training_loop.current()
     with st.container(horizontal=True, vertical_alignment="center"):

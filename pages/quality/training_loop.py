@@ -30,8 +30,8 @@ def current() -> jobs.BackgroundJob | None:
 def start(options: LoopOptions) -> None:
     """Starts a loop in the background; its result is a LoopResult.  Raises NotAllowedError, and InputError while another one runs."""
     shared.store().allow("run the loop")
-    if elsewhere := shared.light_engine().elsewhere:
-        raise InputError(elsewhere)
+    if remote_notice := shared.light_engine().remote_notice:
+        raise InputError(remote_notice)
     store, settings = shared.servers_store(), shared.settings()
 
     def work(job: jobs.BackgroundJob) -> LoopResult:
@@ -71,8 +71,8 @@ def draw(filters: Filters, snapshots: list[int]) -> None:
         result(run.result)
     if jobs.running("loops"):
         return
-    if elsewhere := shared.light_engine().elsewhere:
-        st.info(escape(elsewhere), icon=":material/dns:")
+    if remote_notice := shared.light_engine().remote_notice:
+        st.info(escape(remote_notice), icon=":material/dns:")
         return
     with st.form("quality.loop", border=True):
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -47,7 +47,7 @@ from storage.exchange.competence import MIN_ANSWERS, competence_of
 from storage.exchange.filters import Filters, check_filters
 from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
 from storage.records.projects import AUTOMATIC, MIXED_SLOTS
-from storage.results.standing import CHUNK, Annotated, annotators, stands
+from storage.results.standing import CHUNK, AnnotationRecord, generation_rows, is_current_submission
 from storage.schema import tables, workbench
 from storage.store import Store
 
@@ -144,14 +144,14 @@ def quality(
 
 
 def _generations(session: Session, filters: Filters) -> Subquery:
-    """The rows of storage.results.standing.annotators that pass the filters: question_id, annotator_id, type, updated."""
-    rows = annotators(session)
+    """The rows of storage.results.standing.generation_rows that pass the filters: question_id, annotator_id, type, updated."""
+    rows = generation_rows(session)
     query = select(rows).join(tables.Annotator, tables.Annotator.id == rows.c.annotator_id)
     query = dated(of_project(query, rows.c.question_id, filters), rows.c.updated, filters)
     return (query.where(tables.Annotator.name.in_(filters.annotators)) if filters.annotators else query).subquery()
 
 
-def _annotations(session: Session, questions: Sequence[int], filters: Filters) -> Iterator[Annotated]:
+def _annotations(session: Session, questions: Sequence[int], filters: Filters) -> Iterator[AnnotationRecord]:
     generation_filters = replace(filters, stages=("generation",))
     for part in chunks(questions, CHUNK):
         yield from contributions(session, part, generation_filters).annotations
@@ -210,7 +210,7 @@ def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]
     query = (
         select(tables.Annotator.name, func.count(), func.avg(submission.score))
         .select_from(task)
-        .join(submission, stands())
+        .join(submission, is_current_submission())
         .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
         .where(task.state == "submitted", submission.score.is_not(None))
         .group_by(tables.Annotator.name)
@@ -236,7 +236,7 @@ def _item(prediction: str, position: int) -> str:
 
 
 def _labels(session: Session, filters: Filters, truncated: list[str]) -> tuple[list[Mark], dict[str, Any]]:
-    """Labels of the answers that were judged last, and by item their answers (storage.results.standing.Labelled)."""
+    """Labels of the answers that were judged last, and by item their answers (storage.results.standing.LabelRecord)."""
     labels, more = latest_labels(session, filters, MAX_LABELS)
     if more:
         truncated.append(f"the labels are those of {MAX_LABELS:,} answers to the questions judged last")

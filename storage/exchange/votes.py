@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from storage.exchange.consensus import ContributedQuestion, Statement, Vote, agreement_of
 from storage.exchange.filters import STAGES, Filters
 from storage.records.enumerations import Stage
-from storage.results.standing import Annotated, Labelled, annotated, chunked, judged, labelled, submitted
+from storage.results.standing import AnnotationRecord, LabelRecord, annotated, chunked, judged, labelled, submitted
 from storage.schema import tables, workbench
 
 _Q = TypeVar("_Q", bound=Select[*tuple[Any, ...]])
@@ -66,8 +66,8 @@ class Contributions:
     """The counted contributions to some questions that pass the filters.  `work`: rows of storage.results.standing.submitted."""
 
     work: list[Any]
-    annotations: list[Annotated]
-    labels: list[Labelled]
+    annotations: list[AnnotationRecord]
+    labels: list[LabelRecord]
 
 
 def contributions(session: Session, questions: Sequence[int], filters: Filters) -> Contributions:
@@ -154,12 +154,12 @@ def dated(query: _Q, column: Any, filters: Filters) -> _Q:
     return query.where(column < filters.until) if filters.until is not None else query
 
 
-def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[Labelled], bool]:
+def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[LabelRecord], bool]:
     """The labels on `limit` answers at most, to the questions that were judged last; and whether others were left out."""
     times = judged().c
     query = of_project(select(times.question_id), times.question_id, filters).group_by(times.question_id)
     ids = session.scalars(query.order_by(func.max(times.updated).desc(), times.question_id)).all()
-    labels: list[Labelled] = []
+    labels: list[LabelRecord] = []
     for chunk in chunked(ids, CHUNK):
         labels += contributions(session, chunk, replace(filters, stages=("judging",))).labels
         answers = list(dict.fromkeys(label.answer.id for label in labels))

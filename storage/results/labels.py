@@ -15,7 +15,7 @@ from storage.access.permissions import allowed_to
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
 from storage.records.rows import record_of
-from storage.results.standing import annotators, judged, labelled, submitted
+from storage.results.standing import generation_rows, judged, labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
@@ -156,6 +156,6 @@ class Labels(Part):
     def judged_questions(self) -> int:
         """The number of questions with a label of an answer, or with an annotation."""
         with self.reading() as session:
-            labels, people = judged(), annotators(session)
+            labels, people = judged(), generation_rows(session)
             questions = select(labels.c.question_id).union(select(people.c.question_id)).subquery()
             return session.scalar(select(func.count()).select_from(questions)) or 0

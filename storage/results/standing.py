@@ -28,7 +28,7 @@ _Work = Row[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class AnnotationRecord:
     """The answer set of one person for one question at one stage.  `version`: in its project or file; `created`: of its first version."""
 
     question: int  # its row
@@ -42,7 +42,7 @@ class Annotated:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelRecord:
     """One person's label of one predicted answer.  `answer`: question_id, question (its text), prediction, system, corpus, corpus_digest,
     position, text, clarified, probability, passed, evidence."""
 
@@ -62,7 +62,7 @@ class Labelled:
         return self.state == "submitted"
 
 
-def stands() -> ColumnElement[bool]:
+def is_current_submission() -> ColumnElement[bool]:
     """Joins tasks with submissions: the task's current one."""
     task, submission = workbench.Task, workbench.Submission
     return and_(
@@ -76,7 +76,9 @@ def stands() -> ColumnElement[bool]:
 def counted_submissions(*columns: Any) -> Select[Any]:
     """The one query of submissions that count."""
     submission, task, item = workbench.Submission, workbench.Task, workbench.ProjectItem
-    query = select(*columns).select_from(submission).join(task, stands()).join(item, item.id == submission.item_id)
+    query = (
+        select(*columns).select_from(submission).join(task, is_current_submission()).join(item, item.id == submission.item_id)
+    )
     query = query.where(item.gold.is_(None), task.state == "submitted", task.slot.is_not(None))
     return query.where(submission.automatic == False)  # noqa: E712  (bound as 0: PostgreSQL's column is a number)
 
@@ -111,7 +113,7 @@ def submitted(session: Session, questions: Sequence[int]) -> Sequence[_Work]:
     return session.execute(query).all()
 
 
-def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[Annotated]:
+def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[AnnotationRecord]:
     """The answer sets that count, by person, then stage.  `work`: of `submitted` for these questions."""
     a = tables.Annotation
     query = (
@@ -136,11 +138,11 @@ def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work])
     return [latest[key] for key in sorted(latest)]
 
 
-def _annotation_record(row: Any, name: str, annotation: Annotation, created: datetime, updated: datetime) -> Annotated:
-    return Annotated(row.question_id, name, row.annotator_id, row.stage, annotation, row.version, created, updated)
+def _annotation_record(row: Any, name: str, annotation: Annotation, created: datetime, updated: datetime) -> AnnotationRecord:
+    return AnnotationRecord(row.question_id, name, row.annotator_id, row.stage, annotation, row.version, created, updated)
 
 
-def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[Labelled]:
+def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[LabelRecord]:
     """Each person's latest label, by prediction, position and person; drafts of Explore too.  `work` as in `annotated`."""
     answer, prediction = tables.PredictedAnswer, tables.Prediction
     on_explore = [row for table in (tables.Judgment, tables.JudgmentRevision) for row in _on_explore(session, table, questions)]
@@ -170,13 +172,13 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
     conditions += [prediction.public_id.in_(part) for part in chunked(sorted({entry["prediction_id"] for _, entry in sheets}))]
     answers = {row.id: row for condition in conditions for row in session.execute(query.where(condition))}
     answer_ids = {(row.prediction, row.position): row.id for row in answers.values()}
-    labels_of: dict[tuple[int, int], list[Labelled]] = defaultdict(list)
+    labels_of: dict[tuple[int, int], list[LabelRecord]] = defaultdict(list)
     times: dict[tuple[int, int], int] = defaultdict(int)
     for row in on_explore:
         key = (row.predicted_answer_id, row.annotator_id)
         times[key] = max(times[key], row.version)
         fields = (row.verdict, row.note, row.state, row.version, row.created, row.updated)
-        labels_of[key].append(Labelled(answers[row.predicted_answer_id], row.name, row.annotator_id, *fields))
+        labels_of[key].append(LabelRecord(answers[row.predicted_answer_id], row.name, row.annotator_id, *fields))
     for row, entry in sheets:
         answer_id = answer_ids.get((entry["prediction_id"], entry["position"]))
         if answer_id is None:  # of a file that was imported without it
@@ -184,7 +186,9 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
         key = (answer_id, row.annotator_id)
         times[key] += row.version
         fields = (entry["verdict"], entry["note"], "submitted", row.version, row.began, row.created)
-        labels_of[key].append(Labelled(answers[answer_id], row.name, row.annotator_id, *fields, tuple(entry.get("errors", ()))))
+        labels_of[key].append(
+            LabelRecord(answers[answer_id], row.name, row.annotator_id, *fields, tuple(entry.get("errors", ())))
+        )
     latest_labels = []
     for key, labels in labels_of.items():
         latest = max(labels, key=lambda entry: entry.updated)
@@ -221,7 +225,7 @@ def _on_explore(session: Session, table: Any, questions: Sequence[int]) -> Seque
     return session.execute(query).all()
 
 
-def annotators(session: Session) -> Any:
+def generation_rows(session: Session) -> Any:
     """Rows (question_id, annotator_id, type, updated): each person's counted generation of each question, to choose questions by."""
     a, submission = tables.Annotation, workbench.Submission
     is_postgres = session.get_bind().dialect.name == "postgresql"

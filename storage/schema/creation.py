@@ -22,7 +22,7 @@ from alembic.script import ScriptDirectory
 from filelock import FileLock, Timeout
 from sqlalchemy.engine import URL
 
-from core.disk import draft_name, why
+from core.disk import describe_error, draft_name
 from core.errors import NewerDatabaseError, StorageError
 from storage.schema import tables, workbench
 from storage.schema.base import Base
@@ -149,7 +149,7 @@ def copy_database(source: Path, target: Path) -> None:
     except sqlite3.Error as e:
         raise explain(e, f"{source} -> {target}") from e
     except OSError as e:
-        raise StorageError(f"{target}: the copy cannot be written ({why(e, target)})") from e
+        raise StorageError(f"{target}: the copy cannot be written ({describe_error(e, target)})") from e
     finally:
         for path in (draft, draft.with_name(draft.name + "-journal")):
             with suppress(OSError):

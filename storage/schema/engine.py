@@ -32,7 +32,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.orm.exc import StaleDataError
 
 from core.errors import ConflictError, InputError, OutcomeUnknownError, StorageError
-from core.models.scheduling.turns import Turns
+from core.models.scheduling.turns import FairLock
 
 BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
@@ -290,7 +290,7 @@ def storage_errors(database: str) -> Iterator[None]:
         raise explain(e, database) from e
 
 
-_writer_queues: dict[str, Turns] = {}  # by URL: the writers of this process run one after another, first come, first served
+_writer_queues: dict[str, FairLock] = {}  # by URL: the writers of this process run one after another, first come, first served
 
 
 class Database:
@@ -305,7 +305,7 @@ class Database:
         self.watch = FileWatch(self.path) if self.path else None
         self.engine = make_engine(url, watch=self.watch)
         # SQLite's busy timeout polls, so that of many waiting threads some are never lucky.  Waiting here also holds no connection of the pool
-        self._queue = _writer_queues.setdefault(url.render_as_string(hide_password=False), Turns())
+        self._queue = _writer_queues.setdefault(url.render_as_string(hide_password=False), FairLock())
         self.accounts_file = accounts_file(self.path) if self.path else None
         info = {ACCOUNTS_FILE: self.accounts_file}
         # attributes stay readable after the commit; no ORM row leaves the package anyway

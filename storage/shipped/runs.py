@@ -1,6 +1,6 @@
 """Evaluations that come with Ambiscope: packed into one file of the repository, unpacked into a database of their own.
 
-The first line says what the file was made with (`About`); each further line is a run, its report and its traces (storage.shipped.traces).
+The first line says what the file was made with (`ArchiveInfo`); each further line is a run, its report and its traces (storage.shipped.traces).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMAND = "python -m benchmarks.shipped_runs data/starter/questions.json data/st
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ArchiveInfo:
     """`weights`: digest of each bundled checkpoint; `limit`: only the first questions of each file were asked (0: all of them)."""
 
     commit: str
@@ -41,10 +41,10 @@ def packed(archive: Path | None = None) -> Iterator[Body]:
     return islice(read(archive or ARCHIVE), 1, None)
 
 
-def about(archive: Path | None = None) -> About:
+def about(archive: Path | None = None) -> ArchiveInfo:
     """What the file was made with.  Raises FormatError, StorageError."""
     try:
-        return About(**next(read(archive or ARCHIVE), {}))
+        return ArchiveInfo(**next(read(archive or ARCHIVE), {}))
     except TypeError as error:
         raise FormatError(f"no shipped runs ({error}); get Ambiscope again", file=(archive or ARCHIVE).name) from None
 

@@ -96,11 +96,16 @@ def test_a_line_that_does_not_fit_is_taken_off_again(tmp_path: Path) -> None:
 
 def test_the_words_of_libraries_get_the_free_space(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    assert re.fullmatch(rf"No space left on device: [\d,.]+ MB are free in {tmp_path}", disk.why(full, tmp_path / "file"))
-    assert disk.why(PermissionError(13, "Permission denied"), tmp_path) == "Permission denied"
-    assert disk.why(RuntimeError("unexpected\npos 576"), tmp_path) == "unexpected pos 576"
+    assert re.fullmatch(
+        rf"No space left on device: [\d,.]+ MB are free in {tmp_path}", disk.describe_error(full, tmp_path / "file")
+    )
+    assert disk.describe_error(PermissionError(13, "Permission denied"), tmp_path) == "Permission denied"
+    assert disk.describe_error(RuntimeError("unexpected\npos 576"), tmp_path) == "unexpected pos 576"
     with small_disk(tmp_path / "small", 64) as folder:
-        assert disk.why(RuntimeError("unexpected pos 576"), folder) == f"unexpected pos 576: 65.5 kB are free in {folder}"
+        assert (
+            disk.describe_error(RuntimeError("unexpected pos 576"), folder)
+            == f"unexpected pos 576: 65.5 kB are free in {folder}"
+        )
 
 
 def test_nothing_else_maps_files() -> None:

@@ -11,7 +11,7 @@ from serving import until
 
 from core.errors import CancelledError
 from core.models.scheduling import turns
-from core.models.scheduling.turns import Line, Place, Together, Turns
+from core.models.scheduling.turns import Batcher, FairLock, Line, Place
 from core.types import QuestionQueued
 
 
@@ -23,7 +23,7 @@ def gathering() -> Iterator[None]:
 
 
 def test_turns_come_in_the_order_of_asking() -> None:
-    lock, order = Turns(), list[int]()
+    lock, order = FairLock(), list[int]()
 
     def work(number: int) -> None:
         with lock:
@@ -43,7 +43,7 @@ def test_turns_come_in_the_order_of_asking() -> None:
 
 def test_who_goes_on_asks_again_behind_the_others() -> None:
     """Two threads with many passes each: neither has two turns in a row while the other waits."""
-    lock, order, left = Turns(), list[str](), {"a": 30, "b": 30}
+    lock, order, left = FairLock(), list[str](), {"a": 30, "b": 30}
 
     def work(name: str, other: str) -> None:
         while left[name]:
@@ -61,7 +61,7 @@ def test_who_goes_on_asks_again_behind_the_others() -> None:
 
 
 def test_a_turn_within_a_turn_and_one_that_fails() -> None:
-    lock = Turns()
+    lock = FairLock()
     with lock, lock:
         pass
     with pytest.raises(ZeroDivisionError), lock:
@@ -71,7 +71,7 @@ def test_a_turn_within_a_turn_and_one_that_fails() -> None:
     assert done.wait(60)
 
 
-def asked_together(together: Together[int, int], jobs: Sequence[Sequence[int]]) -> list[object]:
+def asked_together(together: Batcher[int, int], jobs: Sequence[Sequence[int]]) -> list[object]:
     """What each caller gets when all of them wait for the same turn, in this order."""
     out: list[object] = [None] * len(jobs)
 
@@ -82,10 +82,10 @@ def asked_together(together: Together[int, int], jobs: Sequence[Sequence[int]]) 
             out[at] = error
 
     threads = [threading.Thread(target=ask, args=(at,)) for at in range(len(jobs))]
-    with turns.TURNS:
+    with turns.MODEL_LOCK:
         for n, thread in enumerate(threads):
             thread.start()
-            until(lambda n=n: turns.TURNS.waiting == n + 1)  # type: ignore[misc]
+            until(lambda n=n: turns.MODEL_LOCK.waiting == n + 1)  # type: ignore[misc]
     for thread in threads:
         thread.join()
     return out
@@ -103,7 +103,7 @@ def squares(batches: list[list[int]]) -> Callable[[Sequence[int]], list[int]]:
 
 def test_who_waits_goes_along_and_gets_its_own_results(gathering: None) -> None:
     batches: list[list[int]] = []
-    together = Together(squares(batches), lambda n: 1, lambda: False)
+    together = Batcher(squares(batches), lambda n: 1, lambda: False)
     assert asked_together(together, [[1], [2, 3], [], [4]]) == [[1], [4, 9], [], [16]]
     assert batches == [[1, 2, 3, 4]]
     assert together([5]) == [25]
@@ -111,21 +111,21 @@ def test_who_waits_goes_along_and_gets_its_own_results(gathering: None) -> None:
 
 def test_not_more_callers_than_the_setting_and_not_more_tokens_than_the_budget(gathering: None) -> None:
     batches: list[list[int]] = []
-    assert asked_together(Together(squares(batches), lambda n: 1, lambda: False), [[n] for n in range(6)]) == [
+    assert asked_together(Batcher(squares(batches), lambda n: 1, lambda: False), [[n] for n in range(6)]) == [
         [n * n] for n in range(6)
     ]
     assert batches == [[0, 1, 2, 3], [4, 5]]
     batches.clear()
-    large = Together(squares(batches), lambda n: 600, lambda: False)  # of 1,024 on a CPU
+    large = Batcher(squares(batches), lambda n: 600, lambda: False)  # of 1,024 on a CPU
     assert asked_together(large, [[1], [2]]) == [[1], [4]]
     assert batches == [[1], [2]]
-    on_gpu = Together(squares(batches), lambda n: 600, lambda: True)
+    on_gpu = Batcher(squares(batches), lambda n: 600, lambda: True)
     assert asked_together(on_gpu, [[3], [4]]) == [[9], [16]]
     assert batches[2:] == [[3, 4]]
 
 
 def test_one_that_fails_fails_alone(gathering: None) -> None:
-    together = Together(squares([]), lambda n: 1, lambda: False)
+    together = Batcher(squares([]), lambda n: 1, lambda: False)
     first, second, third = asked_together(together, [[1], [13], [3]])
     assert (first, third) == ([1], [9])
     assert isinstance(second, ValueError)
@@ -133,7 +133,7 @@ def test_one_that_fails_fails_alone(gathering: None) -> None:
 
 def test_without_gathering_each_goes_alone() -> None:
     batches: list[list[int]] = []
-    assert asked_together(Together(squares(batches), lambda n: 1, lambda: False), [[1], [2]]) == [[1], [4]]
+    assert asked_together(Batcher(squares(batches), lambda n: 1, lambda: False), [[1], [2]]) == [[1], [4]]
     assert batches == [[1], [2]]
 
 

@@ -28,7 +28,7 @@ from core.errors import CheckpointError, InputError
 from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever
 from core.models.loading.packaged import MINILM
-from core.models.scheduling.turns import TURNS, Together
+from core.models.scheduling.turns import MODEL_LOCK, Batcher
 from core.settings import Settings
 from core.text import word_tokens
 from core.types import Passage
@@ -90,7 +90,7 @@ class _CachedEncoder(ABC):
         self.name = name
         self._recent: dict[str, Vectors] = {}  # vectors of questions, the oldest first
         self._lock = threading.Lock()
-        self._together: Together[str, Vectors] = Together(
+        self._together: Batcher[str, Vectors] = Batcher(
             lambda texts: list(self._compute(texts, "query")), lambda text: len(text) // 4 + 2, self._on_gpu
         )
 
@@ -166,7 +166,7 @@ class PooledEncoder(_CachedEncoder):
         for batch in token_batches(lengths, self._budget):
             padded, mask = torch_ids([ids[i] for i in batch], self._tokenizer.pad_token_id)
             forward = partial(self._forward, padded, mask, kind)
-            with TURNS:
+            with MODEL_LOCK:
                 parts = self._place.run(forward, len(batch))
             out[batch] = np.concatenate(parts)
         return out
@@ -239,7 +239,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
 
     def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
-        with TURNS:
+        with MODEL_LOCK:
             vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
         return np.ascontiguousarray(vectors, dtype=np.float32)
 

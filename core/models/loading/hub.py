@@ -66,7 +66,7 @@ def _readable_errors(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
     except OSError as error:
         from core import disk
 
-        reason = disk.why(error, Path(constants.HF_HUB_CACHE))
+        reason = disk.describe_error(error, Path(constants.HF_HUB_CACHE))
         raise kind(f"{name}: its files cannot be read or written here ({reason}); free some space, or set HF_HOME") from None
 
 

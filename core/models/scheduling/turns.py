@@ -19,7 +19,7 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 
-class Turns:
+class FairLock:
     """A re-entrant lock that serves waiting threads in the order in which they came."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Turns:
 
 # tokens of a batch of several callers: on CPUs a larger one is no faster than one by one, and its first caller would wait for the last
 BUDGET = {"cpu": 1024, "cuda": 32768}
-TURNS = Turns()  # of every model of this process
+MODEL_LOCK = FairLock()  # of every model of this process
 _callers_per_batch = 1  # callers whose jobs share a batch
 _temporary: list[int] = []  # the same, of each `gathering` in progress
 
@@ -97,7 +97,7 @@ class _Call(Generic[J, R]):
         self.is_done = False
 
 
-class Together(Generic[J, R]):
+class Batcher(Generic[J, R]):
     """Runs jobs of one model in its turn, in one batch with those of other threads that wait for the same model, as far as BUDGET allows."""
 
     def __init__(self, run: Callable[[Sequence[J]], Sequence[R]], size: Callable[[J], int], on_gpu: Callable[[], bool]) -> None:
@@ -111,7 +111,7 @@ class Together(Generic[J, R]):
         if callers_per_batch() > 1:
             with self._lock:
                 self._waiting.append(mine)
-        with TURNS:
+        with MODEL_LOCK:
             if not mine.is_done:
                 self._work(mine)
         return mine.results

@@ -27,7 +27,7 @@ from core.models.encoders.pretrained import pretrained, reason
 from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released, read_config
 from core.models.loading.once import loaded_once
 from core.models.scheduling.device import pick_device
-from core.models.scheduling.turns import TURNS
+from core.models.scheduling.turns import MODEL_LOCK
 from core.models.seq2seq.decoding import in_passage_words
 from core.models.seq2seq.network import FidConfig, FidNetwork, encoding, fan_out
 from core.models.seq2seq.released import load_released
@@ -68,7 +68,7 @@ class FidAnswerer:
         self.network = network.to(self.device).eval()
         self.tokenizer, self.config = tokenizer, network.config
         self.generation = generation or Generation()
-        self.lock = TURNS
+        self.lock = MODEL_LOCK
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
@@ -185,7 +185,7 @@ def save_fid(network: nn.Module, folder: Path, about: dict[str, Any] | None = No
         details = {"kind": "fid", "config": asdict(network.config), "about": about or {}}
         disk.write_text(writing / FID_DETAILS, json.dumps(details, indent=1) + "\n")
     except (OSError, SafetensorError, StorageError) as error:
-        reason = disk.why(error, folder)
+        reason = disk.describe_error(error, folder)
         shutil.rmtree(writing, ignore_errors=True)
         raise StorageError(f"{folder} cannot be written ({reason}); the existing files are unchanged") from error
     folder.mkdir(parents=True, exist_ok=True)

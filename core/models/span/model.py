@@ -15,7 +15,7 @@ from torch import Tensor
 from core.models.encoders.base import base_tokenizer
 from core.models.encoders.low_rank import differences
 from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
-from core.models.scheduling.turns import TURNS, Together
+from core.models.scheduling.turns import MODEL_LOCK, Batcher
 from core.models.span.network import RowBatch, SpanNetwork
 from core.models.span.rows import Rows, pad, passage_rows, prompt_row
 from core.short_names import spelled_out
@@ -75,8 +75,8 @@ class SpanModel:
         if self.config.rank and not differences(network):  # merged: a network in training keeps the precision of its run
             store_in_bf16(network.encoder, self.device)
         self.tokenizer = load_tokenizer(self.config.base)
-        self.lock = TURNS
-        self._together: Together[Item, tuple[Tensor, Tensor]] = Together(
+        self.lock = MODEL_LOCK
+        self._together: Batcher[Item, tuple[Tensor, Tensor]] = Batcher(
             self._scored, lambda item: sum(map(len, item[0].input_ids)), lambda: self.device.type == "cuda"
         )
 

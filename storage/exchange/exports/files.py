@@ -44,7 +44,7 @@ def new_folder(path: Path) -> Iterator[Path]:
                 os.fsync(handle.fileno())
         draft.replace(path)
     except OSError as e:
-        raise StorageError(f"{path} cannot be written ({disk.why(e, path)}); nothing was left behind") from e
+        raise StorageError(f"{path} cannot be written ({disk.describe_error(e, path)}); nothing was left behind") from e
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

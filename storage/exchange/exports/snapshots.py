@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.disk import draft_name, why, write_json, write_text
+from core.disk import describe_error, draft_name, write_json, write_text
 from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.access.permissions import allowed_to
@@ -100,7 +100,9 @@ class Exports(Part):
             files, filters_json = self._snapshot_files(draft, formats, filters, progress)
             return self._publish(folder, draft, files, filters_json, note)
         except OSError as e:
-            raise StorageError(f"{folder}: the snapshot cannot be written ({why(e, folder)}); nothing was left behind") from e
+            raise StorageError(
+                f"{folder}: the snapshot cannot be written ({describe_error(e, folder)}); nothing was left behind"
+            ) from e
         finally:
             if draft.exists():
                 _delete(draft)

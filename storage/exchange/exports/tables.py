@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from storage.exchange.filters import Filters, Names
 from storage.exchange.votes import chunks, contributed_questions, contributions
-from storage.results.standing import Annotated, Labelled
+from storage.results.standing import AnnotationRecord, LabelRecord
 
 GROUP_ROWS = 5_000  # rows of a Parquet row group
 COLUMNS = (
@@ -89,7 +89,7 @@ def _statements(session: Session, filters: Filters, names: Names, counts: Counte
                 yield {"question_id": question.public_id, "question": question.text, **row}
 
 
-def _annotation_rows(annotated: Annotated, names: Names) -> Iterator[dict[str, Any]]:
+def _annotation_rows(annotated: AnnotationRecord, names: Names) -> Iterator[dict[str, Any]]:
     common = {
         "stage": annotated.stage,
         "annotator": names(annotated.annotator),
@@ -109,7 +109,7 @@ def _annotation_rows(annotated: Annotated, names: Names) -> Iterator[dict[str, A
         }
 
 
-def _label_row(labelled: Labelled, names: Names) -> dict[str, Any]:
+def _label_row(labelled: LabelRecord, names: Names) -> dict[str, Any]:
     answer = labelled.answer
     return {
         "stage": "judging",

@@ -370,10 +370,10 @@ def at_the_same_moment(calls: list[Callable[[], Any]]) -> list[Any]:
         out[at] = calls[at]()
 
     threads = [threading.Thread(target=call, args=(at,)) for at in range(len(calls))]
-    with turns.TURNS:
+    with turns.MODEL_LOCK:
         for n, thread in enumerate(threads, 1):
             thread.start()
-            while turns.TURNS.waiting < n:
+            while turns.MODEL_LOCK.waiting < n:
                 time.sleep(0.001)
     for thread in threads:
         thread.join()

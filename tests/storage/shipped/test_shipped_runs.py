@@ -54,8 +54,8 @@ def run(root: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def about(**changes: object) -> runs.About:
-    made = runs.About("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
+def about(**changes: object) -> runs.ArchiveInfo:
+    made = runs.ArchiveInfo("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
