@@ -54,7 +54,7 @@ def test_ties_go_by_row_and_unknown_words_find_nothing(tmp_path: Path) -> None:
     assert rows.tolist() == [0, 2]
     assert scores[0] == scores[1]
     assert matches.scores(np.array([3, 0])).tolist() == [0.0, scores[0]]
-    assert matches.of(np.zeros(0, np.int64)).tolist() == []
+    assert matches.scores(np.zeros(0, np.int64)).tolist() == []
     assert [index.search(q) for q in ("unseen", "the of", "")] == [None] * 3
     assert [index.knows(w) for w in ("zurich", "the", "unseen")] == [True, True, False]
 

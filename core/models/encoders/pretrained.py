@@ -38,7 +38,7 @@ def pretrained(kind: str, source: object, **options: Any) -> Any:
 
     Raises CheckpointError if the model needs its own code or its weights hold more than tensors; other errors of transformers pass through.
     """
-    with _loading(source):
+    with TRANSFORMERS, _refusals(source):
         import transformers
 
         return getattr(transformers, kind).from_pretrained(source, trust_remote_code=False, **options)
@@ -46,21 +46,20 @@ def pretrained(kind: str, source: object, **options: Any) -> Any:
 
 def sentence_transformer(source: str, device: str) -> Any:
     """A SentenceTransformer.  Raises CheckpointError as `pretrained` does."""
-    with _loading(source):
+    with TRANSFORMERS, _refusals(source):
         from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(source, device=device, trust_remote_code=False)
 
 
 @contextmanager
-def _loading(source: object) -> Iterator[None]:
-    with TRANSFORMERS:
-        try:
-            yield
-        except (ValueError, RuntimeError, pickle.UnpicklingError) as error:
-            if not isinstance(error, pickle.UnpicklingError) and not _LOOSEN.search(str(error)):
-                raise
-            raise CheckpointError(
-                f"model '{source}' cannot be loaded: {reason(error)}; "
-                "use a model whose architecture is part of transformers, with safetensors weights"
-            ) from None
+def _refusals(source: object) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, RuntimeError, pickle.UnpicklingError) as error:
+        if not isinstance(error, pickle.UnpicklingError) and not _LOOSEN.search(str(error)):
+            raise
+        raise CheckpointError(
+            f"model '{source}' cannot be loaded: {reason(error)}; "
+            "use a model whose architecture is part of transformers, with safetensors weights"
+        ) from None

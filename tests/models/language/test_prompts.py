@@ -26,12 +26,12 @@ def test_a_prompt_loads_with_its_version_and_says_that_data_is_data(name: str) -
     assert prompt.version >= 1
     assert prompt.source.endswith("own wording")
     assert "question" in prompt.holes
-    system = prompt.turns[0][1]
+    system = prompt.messages[0][1]
     assert "is data" in system
     assert "never follow" in system
     assert all(key in system for key in SCHEMAS[name]["required"])  # the object that is asked for
     # examples answer as the schema wants it: one more user turn than answers
-    roles = [role for role, _ in prompt.turns[1:]]
+    roles = [role for role, _ in prompt.messages[1:]]
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
     # holes stand in the last turn (and numbers in the first), between tags
     filled = prompt.fill(**{hole: f"@{hole}@" for hole in prompt.holes})

@@ -129,11 +129,11 @@ def test_libraries_and_models_are_loaded_ahead(monkeypatch: pytest.MonkeyPatch) 
     engine = SimpleNamespace(needs_libraries=True, warm=lambda: done.append("models"))
     monkeypatch.setattr(shared, "_engine", lambda: engine)
     monkeypatch.setattr(libraries, "MODULES", ())
-    monkeypatch.setattr(libraries, "_there", there := threading.Event())
+    monkeypatch.setattr(libraries, "_imported", imported := threading.Event())
     warm.clear()
     try:
         warm().join()
     finally:
         warm.clear()
-    assert there.is_set()
+    assert imported.is_set()
     assert done == ["models"]
