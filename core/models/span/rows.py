@@ -125,13 +125,13 @@ def prompt_row(
 def label_spans(rows: Rows, texts: Sequence[str], aliases: Sequence[str], max_answer_tokens: int) -> list[tuple[int, int, int]]:
     """All spans (row, first token, last token) whose text is one of the aliases."""
     spans: list[tuple[int, int, int]] = []
+    matches = {passage: [m for alias in aliases for m in find_spans(texts[passage], alias)] for passage in set(rows.passage)}
     for r, passage in enumerate(rows.passage):
         by_start, by_end = rows.edges(r)
-        for alias in aliases:
-            for a, b in find_spans(texts[passage], alias):
-                s, e = by_start.get(a), by_end.get(b)
-                if s is not None and e is not None and s <= e < s + max_answer_tokens:
-                    spans.append((r, s, e))
+        for a, b in matches[passage]:
+            s, e = by_start.get(a), by_end.get(b)
+            if s is not None and e is not None and s <= e < s + max_answer_tokens:
+                spans.append((r, s, e))
     return spans
 
 

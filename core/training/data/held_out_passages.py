@@ -22,7 +22,7 @@ from core.types import Passage, RetrievedPassage
 
 SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
 # by this project, to train on
-WRITTEN = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents"))
+PRACTICE_FOLDERS = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents"))
 
 
 def held_out_passages(
