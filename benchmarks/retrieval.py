@@ -86,10 +86,10 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
     from core.models.ranking.passage_network import load_joint
     from core.models.ranking.passage_scorers import TrainedScorer
     from core.models.span.reader import load_reader
-    from core.training.passages import K, Pool, mrecall, picks, pools
+    from core.training.passages import HELD_OUT, K, Pool, mrecall, picks, pools
 
     reader, digest = load_reader(settings.reader, settings.device)
-    _, dev_pools = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or 200, args.seed)
+    _, dev_pools = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or HELD_OUT, args.seed)
     dev_pools += pools(settings, args.whole, reader, digest, args.pool, 1, 0, args.seed, hold_out_all=True)[1]
 
     def by_worth(p: Pool) -> list[int]:
@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--joint", default="", help="what `core train passages` made; with --rerank")
     parser.add_argument("--pool", type=int, default=20)
     parser.add_argument(
-        "--limit", type=int, default=0, help="held-out questions, drawn evenly from the folders (0: all; of pools 200)"
+        "--limit", type=int, default=0, help="held-out questions, drawn evenly from the folders (0: all; of pools 120)"
     )
     parser.add_argument(
         "--whole", type=Path, nargs="+", default=[], metavar="FOLDER", help="folders of which all questions are asked"

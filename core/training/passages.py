@@ -41,7 +41,7 @@ BATCH = 16  # questions of a step
 PREFIXES = 4  # of a question in a step
 MAX_PREFIX = 9  # passages
 K = 5  # passages picked for the held-out figure
-HELD_OUT = 200  # questions, for the figures of a run
+HELD_OUT = 120  # questions, for the figures of a run
 
 
 @dataclass(frozen=True)

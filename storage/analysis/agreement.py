@@ -42,12 +42,11 @@ from core.metrics.agreement.tables import (
 )
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key
-from storage.annotation.queue_order import chunks
 from storage.exchange.competence import MIN_ANSWERS, competence_of
 from storage.exchange.filters import Filters, check_filters
 from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
 from storage.records.projects import AUTOMATIC, MIXED_SLOTS
-from storage.results.standing import CHUNK, AnnotationRecord, generation_rows, is_current_submission
+from storage.results.standing import AnnotationRecord, chunked, generation_rows, is_current_submission
 from storage.schema import tables, workbench
 from storage.store import Store
 
@@ -153,7 +152,7 @@ def _generations(session: Session, filters: Filters) -> Subquery:
 
 def _annotations(session: Session, questions: Sequence[int], filters: Filters) -> Iterator[AnnotationRecord]:
     generation_filters = replace(filters, stages=("generation",))
-    for part in chunks(questions, CHUNK):
+    for part in chunked(questions):
         yield from contributions(session, part, generation_filters).annotations
 
 
@@ -167,7 +166,7 @@ def _opinions(session: Session, generations: Subquery, filters: Filters, truncat
         ids = ids[:MAX_ITEMS]
     q = tables.Question
     questions: dict[int, Any] = {}
-    for part in chunks(ids, CHUNK):
+    for part in chunked(ids):
         rows = session.execute(select(q.id, q.public_id, q.text).where(q.id.in_(part)))
         questions |= {row.id: row for row in rows}
     return [
@@ -267,7 +266,7 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
     )
     ids = list(session.scalars(latest))
     judged = _Sheets()
-    for part in chunks(ids, CHUNK):
+    for part in chunked(ids):
         for row in sheets(session, part, filters):
             for answer in row.body["answers"]:
                 if answer["question"] is not None:
@@ -279,11 +278,11 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
             if row.body["preference"] is not None:
                 judged.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
     prediction_ids = sorted({mark.item.partition(" ")[0] for mark in judged.questions})
-    for part in chunks(prediction_ids, CHUNK):
+    for public_ids in chunked(prediction_ids):
         rows = session.execute(
             select(tables.Prediction.public_id, tables.PredictedAnswer.position, tables.PredictedAnswer.passed)
             .join(tables.PredictedAnswer, tables.PredictedAnswer.prediction_id == tables.Prediction.id)
-            .where(tables.Prediction.public_id.in_(part), tables.PredictedAnswer.passed.is_not(None))
+            .where(tables.Prediction.public_id.in_(public_ids), tables.PredictedAnswer.passed.is_not(None))
         )
         judged.passed.update({_item(public_id, position): bool(passed) for public_id, position, passed in rows})
     return judged
@@ -294,7 +293,7 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
     item, link, prediction, answer = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, tables.PredictedAnswer
     predicted: dict[tuple[int, str], set[str]] = defaultdict(set)
     added_forms: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for part in chunks(sorted(added), CHUNK):
+    for part in chunked(sorted(added)):
         rows = session.execute(
             select(item.public_id, item.question_id, prediction.system, answer.text)
             .join(link, link.item_id == item.id)
@@ -350,7 +349,7 @@ def _sets(session: Session, generations: Subquery, filters: Filters) -> dict[str
     for contribution in _annotations(session, ids, filters):
         people[contribution.question].append(answer_set(contribution.annotation))
     sets: dict[str, list[tuple[AnswerSet, list[AnswerSet]]]] = defaultdict(list)
-    for part in chunks(ids, CHUNK):
+    for part in chunked(ids):
         newest = (
             select(func.max(prediction.id))
             .where(prediction.question_id.in_(part))

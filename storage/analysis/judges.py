@@ -19,15 +19,14 @@ from sqlalchemy.orm import Session, undefer
 from core.metrics.agreement.tables import JudgeRow, judge_row, majority
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key, question_key
-from storage.annotation.queue_order import chunks
 from storage.exchange.filters import Filters
 from storage.exchange.votes import latest_labels
+from storage.results.standing import chunked
 from storage.schema import tables
 from storage.store import Store
 
 MAX_LABELS = 20_000  # those of people, the latest first
 NOBODY = "nobody has judged an answer to a question of this run"
-_CHUNK = 500
 _SAYS = {"correct": "yes", "wrong": "no", "unsupported": "no"}
 _Claim = tuple[str, str, str, str]  # key of the question, corpus, answer, passage
 _RUN, _ROW = tables.Evaluation, tables.EvaluationRow
@@ -101,7 +100,7 @@ def _judged(session: Session, run: int, corpus: str, people_questions: set[str])
     questions = session.execute(select(_ROW.position, _ROW.question).where(_ROW.evaluation_id == run))
     positions = [position for position, question in questions if question_key(question) in people_questions]
     supported: dict[_Claim, bool] = {}
-    for part in chunks(positions, _CHUNK):
+    for part in chunked(positions):
         query = select(_ROW.question, _ROW.body).where(_ROW.evaluation_id == run, _ROW.position.in_(part))
         for question, body in session.execute(query.order_by(_ROW.position)):
             listed = body.get("interpretations")

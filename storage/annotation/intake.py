@@ -22,11 +22,12 @@ from storage.access.permissions import allowed_to
 from storage.annotation.contents import Corrections, check_gold
 from storage.annotation.linked_predictions import link, link_all, linked_count
 from storage.annotation.places import item_row, project_row
-from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of
+from storage.annotation.queue_order import bulk, margins_of, set_margins, table_of
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
 from storage.records.projects import MIXED_SLOTS, ItemsReport
 from storage.results.predictions import plain_trace, put_prediction
+from storage.results.standing import chunked
 from storage.schema import engine, tables, workbench
 
 MAX_ITEMS = 1_000_000  # of one project
@@ -43,7 +44,7 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
         rows = session.execute(select(q.id, q.text, q.source_id).where(condition))
         ids.update({(row.text, row.source_id): row.id for row in rows})
 
-    for part in chunks(questions):
+    for part in chunked(questions):
         read_ids(q.text.in_([question.question for question in part]))
         new = [key for key in dict.fromkeys((question.question, question.id) for question in part) if key not in ids]
         public_ids = set(session.scalars(select(q.public_id).where(q.public_id.in_([name for _, name in new]))))
@@ -146,7 +147,7 @@ class Intake(engine.Part):
         )
         keys_by_item = {key: words for key, text in session.execute(texts) if (words := question_key(text)) in keys}
         seen_keys: set[tuple[str, str]] = set()
-        for part in chunks(sorted(keys_by_item)):
+        for part in chunked(sorted(keys_by_item)):
             for key, passages in session.execute(select(item.id, item.passages).where(item.id.in_(list(part)))):
                 seen_keys.add((keys_by_item[key], _passage_key(passages)))
         new = []
@@ -162,7 +163,7 @@ class Intake(engine.Part):
         item = workbench.ProjectItem
         ids = question_ids(session, [question for question, _ in items])
         present: set[int] = set()
-        for part in chunks(ids):
+        for part in chunked(ids):
             present.update(
                 session.scalars(select(item.question_id).where(item.project_id == project.id, item.question_id.in_(list(part))))
             )

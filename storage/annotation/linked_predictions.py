@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import ScalarSelect, func, insert, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from storage.annotation.queue_order import bulk, chunks, margins_of, set_margins, table_of, update_disagreement
+from storage.annotation.queue_order import bulk, margins_of, set_margins, table_of, update_disagreement
+from storage.results.standing import chunked
 from storage.schema import engine, tables, workbench
 
 PORTION = 1000  # predictions linked in one transaction: others can save in between
@@ -39,7 +40,7 @@ def link(session: Session, links: Sequence[tuple[int, int, int]]) -> int:
     """Links these (item, side, prediction) that are not linked yet; their items have no margin then."""
     line = workbench.ItemPrediction
     linked: set[tuple[int, int]] = set()
-    for part in chunks(sorted({item for item, _, _ in links})):
+    for part in chunked(sorted({item for item, _, _ in links})):
         rows = session.execute(select(line.item_id, line.side).where(line.item_id.in_(list(part))))
         linked.update((item, side) for item, side in rows)
     new = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in links if (i, s) not in linked]
@@ -55,7 +56,7 @@ def link_all(database: engine.Database, project: int) -> int:
     with database.reading() as session:
         links = _unlinked(session, session.get_one(workbench.Project, project))
     count = 0
-    for part in chunks(links, PORTION):
+    for part in chunked(links, PORTION):
         with database.writing() as session:
             count += link(session, part)
     if count:
@@ -71,6 +72,6 @@ def fill_margins(database: engine.Database, project: int) -> None:
             return
         query = select(item.id).where(item.project_id == project, item.margin.is_(None), linked_count(item.id) > 0)
         margins = margins_of(session, list(session.scalars(query)))
-    for part in chunks(list(margins), PORTION):
+    for part in chunked(list(margins), PORTION):
         with database.writing() as session:
             set_margins(session, {key: margins[key] for key in part})

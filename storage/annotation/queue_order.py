@@ -12,16 +12,11 @@ from sqlalchemy.orm import Session
 
 from core.metrics.agreement.answer_sets import disagreement, set_of
 from core.metrics.calibration import margin
-from storage.results.standing import counted_submissions
+from storage.results.standing import chunked, counted_submissions
 from storage.schema import tables, workbench
 from storage.schema.base import Base
 
-CHUNK = 400  # rows of one statement: below SQLite's bound on variables
 _PRIME = 2**31 - 1
-
-
-def chunks(values: Sequence[Any], size: int = CHUNK) -> Iterable[Sequence[Any]]:
-    return (values[i : i + size] for i in range(0, len(values), size))
 
 
 def queue_order(project: workbench.Project) -> tuple[Any, ...]:
@@ -77,7 +72,7 @@ def margins_of(session: Session, items: Sequence[int]) -> dict[int, float]:
     """The smallest margin of each item's linked predictions.  Takes reading the traces: nothing to do for many in a write transaction."""
     margins: dict[int, float] = {}
     p, link = tables.Prediction, workbench.ItemPrediction
-    for part in chunks(items):
+    for part in chunked(items):
         query = select(link.item_id, p.trace).join(p, p.id == link.prediction_id).where(link.item_id.in_(list(part)))
         for item, trace in session.execute(query.execution_options(yield_per=10)):
             if (value := margin_of(trace)) is not None:
@@ -94,7 +89,7 @@ def update_disagreement(session: Session, items: Sequence[int]) -> None:
     """Recomputes the disagreement of these items: between the counted annotations, where there are two or more, else between the linked
     predictions.
     """
-    for part in chunks(items):
+    for part in chunked(items):
         _set_column(session, "disagreement", _disagreements(session, part))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from core.errors import InputError, NotAllowedError, NotFoundError
 from storage.analysis import agreement
 from storage.analysis.agreement import quality
 from storage.exchange import votes
+from storage.results.standing import chunked
 from storage.schema import engine
 from storage.store import Store
 
@@ -73,7 +75,7 @@ def test_filters(worked: tuple[Store, str]) -> None:
 
 
 def test_bounds_are_told(worked: tuple[Store, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("MAX_ITEMS", 1), ("MAX_LABELS", 2), ("MAX_TIMES", 3), ("CHUNK", 1)):
+    for name, value in (("MAX_ITEMS", 1), ("MAX_LABELS", 2), ("MAX_TIMES", 3), ("chunked", partial(chunked, size=1))):
         monkeypatch.setattr(agreement, name, value)
     monkeypatch.setattr(votes, "CHUNK", 1)
     found = quality(worked[0], "Mia", samples=20)
