@@ -219,7 +219,6 @@ SYSTEMS = Registry(
             "picks passages of a pool that complement one another by tree decoding, answers from them in one pass",
             "Min et al. 2021, section 3",
             ("checkpoint reader",),
-            mechanism_only="the passages that it picks are not surely better than the retriever's: MRecall@5 +1.2 [-0.9, +3.3] on 338 questions",
             options="core.systems.options:JprOptions",
             title="complementary passages",
             speed="Slow",
