@@ -1,5 +1,5 @@
 """The one strict JSON reader, for plain and gzipped files.  What `json` accepts silently is refused with its place: duplicate keys, NaN, numbers
-beyond 64 bits or double precision, and lone surrogates.  Format errors name the file without its folder, because pages show them."""
+beyond 64 bits or double precision, and lone surrogates."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class _Bounded:
             raise FormatError(
                 f"{self._size} compressed bytes decompress to more than {MAX_PACKED_RATIO} times as many, or to more than "
                 f"{MAX_FILE_BYTES}: decompress the file yourself",
-                file=self._path.name,
+                file=self._path,
             )
         return raw
 
@@ -164,7 +164,7 @@ def open_file(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
             head = file.read(4)
             file.seek(0)
             if head == b"PK\x03\x04":
-                raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path.name)
+                raise FormatError("this is a zip archive: unpack it, then read what is inside", file=path)
             size = path.stat().st_size
             if head[:2] == b"\x1f\x8b" or path.name.lower().endswith(".gz"):
                 limit = max(FREE_BYTES, MAX_PACKED_RATIO * size)
@@ -173,7 +173,7 @@ def open_file(path: Path, *, bounded: bool = True) -> Iterator[_Bounded]:
             else:
                 yield _Bounded(path, file, size, _INT64)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-        raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path.name) from None
+        raise FormatError(f"the gzip file is damaged or truncated ({e}); copy it again", file=path) from None
     except OSError as e:
         raise InputError(f"{path} cannot be read ({e.strerror or e}); give the path of an existing file") from None
 
@@ -190,7 +190,7 @@ def read_text(path: Path, *, bounded: bool = True) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise FormatError(_not_utf8(raw, e.start), file=path.name, line=raw.count(b"\n", 0, e.start) + 1) from None
+        raise FormatError(_not_utf8(raw, e.start), file=path, line=raw.count(b"\n", 0, e.start) + 1) from None
 
 
 def _not_utf8(raw: bytes, position: int) -> str:
@@ -210,7 +210,7 @@ def array_rows(text: str, path: Path) -> Iterator[tuple[int, Any, str | None]]:
         return line
 
     if not text.startswith("[", position):
-        raise FormatError("expected a JSON list", file=path.name, line=line_of(position))
+        raise FormatError("expected a JSON list", file=path, line=line_of(position))
     position = _skip(text, position + 1)
     is_closed = text.startswith("]", position)
     while position < len(text) and not is_closed:
@@ -218,17 +218,17 @@ def array_rows(text: str, path: Path) -> Iterator[tuple[int, Any, str | None]]:
         try:
             value, position, problem = decoder.read(text, position)
         except FormatError as e:
-            raise FormatError(e.problem, file=path.name, line=e.line) from None
+            raise FormatError(e.problem, file=path, line=e.line) from None
         yield number, value, problem
         position = _skip(text, position)
         if text.startswith(",", position):
             position = _skip(text, position + 1)
         elif not (is_closed := text.startswith("]", position)):
-            raise FormatError("expected ',' or ']' after this row: the file is cut off or damaged", file=path.name, line=number)
+            raise FormatError("expected ',' or ']' after this row: the file is cut off or damaged", file=path, line=number)
     if not is_closed:
-        raise FormatError("the list is not closed: the file is cut off", file=path.name, line=line_of(len(text)))
+        raise FormatError("the list is not closed: the file is cut off", file=path, line=line_of(len(text)))
     if _skip(text, position + 1) != len(text):
-        raise FormatError("there is text after the end of the list", file=path.name, line=line_of(position))
+        raise FormatError("there is text after the end of the list", file=path, line=line_of(position))
 
 
 def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, str | None]]:
@@ -261,34 +261,46 @@ def _lines(path: Path, bounded: bool) -> Iterator[tuple[int, bytes]]:
         while raw := file.readline(MAX_LINE_BYTES + 1):
             number += 1
             if len(raw) > MAX_LINE_BYTES:
-                raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path.name, line=number)
+                raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path, line=number)
             yield number, raw
+
+
+@contextmanager
+def _by_name(path: Path) -> Iterator[None]:
+    """Errors name the file without its folder, because pages show them."""
+    try:
+        yield
+    except FormatError as e:
+        raise FormatError(e.problem, file=path.name, line=e.line, field=e.field) from None
 
 
 def read(path: Path) -> Any:
     """The value of a JSON file; a byte order mark is ignored.  Raises FormatError or InputError."""
-    return parse(read_text(path, bounded=False), file=path.name)
+    with _by_name(path):
+        return parse(read_text(path, bounded=False))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Numbered objects of a JSONL(.gz) file; blank lines are skipped.  Raises FormatError or InputError."""
-    for number, row, problem in jsonl_rows(path, bounded=False):
-        if problem is None and not isinstance(row, dict):
-            problem = f"expected an object, found {type(row).__name__}"
-        if problem is not None:
-            raise FormatError(problem, file=path.name, line=number)
-        yield number, row
+    with _by_name(path):
+        for number, row, problem in jsonl_rows(path, bounded=False):
+            if problem is None and not isinstance(row, dict):
+                problem = f"expected an object, found {type(row).__name__}"
+            if problem is not None:
+                raise FormatError(problem, line=number)
+            yield number, row
 
 
 def first_text(path: Path) -> str:
     """The first line that is not blank, or ""; used to recognise layouts."""
-    for number, raw in _lines(path, bounded=False):
-        try:
-            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-        except UnicodeDecodeError as e:
-            raise FormatError(_not_utf8(raw, e.start), file=path.name, line=number) from None
-        if text:
-            return text
+    with _by_name(path):
+        for number, raw in _lines(path, bounded=False):
+            try:
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            except UnicodeDecodeError as e:
+                raise FormatError(_not_utf8(raw, e.start), line=number) from None
+            if text:
+                return text
     return ""
 
 

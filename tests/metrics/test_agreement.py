@@ -228,6 +228,7 @@ def test_types_against_ambignq() -> None:
     assert rows["multiple"].drifted
     assert not {r.type: r for r in type_rows({"multiple": 35, "single": 60, "none": 5})}["single"].drifted
     assert type_rows({}) == []
+    assert wilson(0, 0) == (0.0, 1.0)
     assert wilson(10, 10)[1] == pytest.approx(1.0)
 
 

@@ -215,13 +215,15 @@ def period_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
-    """Wilson's score interval of the share `count` of n (Wilson 1927), 95%; n is at least 1.
+    """Wilson's score interval of the share `count` of n (Wilson 1927), 95%; (0, 1) where n is 0.
 
     >>> tuple(round(x, 3) for x in wilson(5, 10))
     (0.237, 0.763)
     """
     from scipy.stats import binomtest
 
+    if n == 0:
+        return 0.0, 1.0
     ends = binomtest(count, n).proportion_ci(method="wilson")
     return float(ends.low), float(ends.high)
 

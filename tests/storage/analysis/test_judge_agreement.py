@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from storage_samples import prediction
 from core import types as t
 from storage.analysis import judges
 from storage.analysis.judges import NOBODY
+from storage.results.standing import chunked
 from storage.store import Store
 
 QUESTION = "Who played Maria in West Side Story?"
@@ -134,5 +136,6 @@ def test_bounds_are_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found(store, key).truncated
     assert found(store, key).row.n == 2
     monkeypatch.setattr(judges, "MAX_LABELS", 1)
+    monkeypatch.setattr(judges, "chunked", partial(chunked, size=1))
     assert found(store, key).truncated
     assert found(store, key).row.n == 1

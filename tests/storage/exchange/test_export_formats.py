@@ -246,9 +246,9 @@ def test_a_prediction_may_be_preferred_in_two_projects(store: Store, tmp_path: P
     ours = store.predictions.save_prediction(prediction(QUESTION, ["Natalie Wood"], id="q0"))
     for name in ("fid", "refuel"):
         store.predictions.save_prediction(prediction(QUESTION, ["Nobody"], id="q0", system=name))
-        made = project(store, 1, name=name, stages=("judging",), systems=("ambigprompt", name))
-        store.intake.link_predictions("Mia", made.id)
-        (item,) = store.items.items(made.id, "Mia", stage="judging")
+        judged_project = project(store, 1, name=name, stages=("judging",), systems=("ambigprompt", name))
+        store.intake.link_predictions("Mia", judged_project.id)
+        (item,) = store.items.items(judged_project.id, "Mia", stage="judging")
         store.queue.claim_item(item.id, "Ada", "judging")
         sides = store.reviews.judging_sheet(item.id, "Ada").sides
         answers = tuple(JudgedAnswer(s.prediction_id, a.position, "correct", "fits") for s in sides for a in s.answers)
