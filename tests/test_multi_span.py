@@ -39,8 +39,8 @@ def test_the_limit_of_the_best_f1_is_chosen_and_what_was_asked_is_not_asked_agai
 
     way = multi_span.Way("one", find)
     for _ in range(2):
-        found = multi_span.answers_of_ways([way], ROWS, tmp_path / "found.jsonl")
+        answers = multi_span.answers_of_ways([way], ROWS, tmp_path / "found.jsonl")
     assert len(calls) == 2
-    one = [f["one"] for f in found]
+    one = [f["one"] for f in answers]
     assert multi_span.above_limit(one[0], multi_span.best_limit(one[:1], ROWS[:1])) == ["Rome", "Oslo"]
     assert multi_span.above_limit(one[0], multi_span.best_limit(one[1:], ROWS[1:])) == ["Rome"]

@@ -132,7 +132,7 @@ def run_loop(
 ) -> LoopResult:
     """The whole loop; what is in `options.out` already is not repeated.
 
-    `progress` may raise CancelledError: the process that runs is ended, and the next call continues.  Raises InputError where nothing is left
+    `progress` may raise CancelledError: the running process is stopped, and the next call continues.  Raises InputError where nothing is left
     to train on or to ask, or `out` is another loop's; ConflictError while another one runs there; NotFoundError for an unknown snapshot; StorageError for a changed snapshot; AmbiscopeError
     with the last words of a training or an evaluation that failed.
     """

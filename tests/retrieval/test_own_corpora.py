@@ -218,10 +218,10 @@ class Questions(HashingEncoder):
 
 def built(home: Path, passages: Path, *files: Path, **options: Any) -> Corpus:
     library = CorpusLibrary(Settings(home=home, encoder="hashing", device="cpu", **options.pop("settings", {})), Questions())
-    given = VectorFiles(vector_files(files), **options)
-    report = library.create("things", [passages], vectors=given)
+    vectors = VectorFiles(vector_files(files), **options)
+    report = library.create("things", [passages], vectors=vectors)
     assert not report.already_built
-    assert library.create("things", [passages], vectors=given).already_built
+    assert library.create("things", [passages], vectors=vectors).already_built
     return library.open("things")
 
 

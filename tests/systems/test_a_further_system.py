@@ -38,8 +38,8 @@ class Titles(System):
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")
         candidates = [t.Candidate(p.passage.title, 1 / p.rank) for p in run.passages]
-        kept = choose(candidates, run.reading, self.config.threshold, self.options.max_answers)
-        yield from answer_events(kept, candidates, len(run.reading.pinned), run.passages, 0.0)
+        selected = choose(candidates, run.reading, self.config.threshold, self.options.max_answers)
+        yield from answer_events(selected, candidates, len(run.reading.pinned), run.passages, 0.0)
         return "every title was said"
 
 

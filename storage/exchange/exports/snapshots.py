@@ -82,7 +82,7 @@ class Exports(Part):
     ) -> Snapshot:
         """Writes the next number's folder under `folder`: a file of each format, all of the same moment, and manifest.json.
 
-        `progress` is called before each file with (the index of the file, the number of files); an exception in it ends the snapshot, and nothing is left.
+        `progress` is called before each file with (the index of the file, the number of files); an exception in it stops the snapshot, and nothing is left.
 
         The files are read-only, and the database keeps the digest of the manifest, which holds theirs.  Raises InputError for unknown
         formats or filters, StorageError when the disk refuses; then there is no such number.

@@ -64,9 +64,9 @@ def test_filters(store: Store) -> None:
 
     def ids(**wanted: object) -> set[str]:
         where = EvaluationFilter(**wanted)  # type: ignore[arg-type]
-        found = {e.id for e in store.evaluations.evaluations(filters=where)}
-        assert store.evaluations.count_evaluations(where) == len(found)
-        return found
+        matching = {e.id for e in store.evaluations.evaluations(filters=where)}
+        assert store.evaluations.count_evaluations(where) == len(matching)
+        return matching
 
     assert ids() == {one, two, three}
     assert ids(text="low RESOURCE 10%") == {one}

@@ -55,8 +55,8 @@ def run(root: Path, tmp_path: Path) -> Path:
 
 
 def about(**changes: object) -> runs.ArchiveInfo:
-    made = runs.ArchiveInfo("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
-    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+    info = runs.ArchiveInfo("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
+    return dataclasses.replace(info, **changes)  # type: ignore[arg-type]
 
 
 def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_the_shipped_runs_are_of_the_weights_that_are_here() -> None:
 
 def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
     assert runs.ARCHIVE.stat().st_size <= shipped_runs.MAX_BYTES
-    made = runs.about()
+    info = runs.about()
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
-        assert runs.load(store, traced=False) == made.runs
+        assert runs.load(store, traced=False) == info.runs
         found = store.evaluations.evaluations(100)
-        assert {r.system for r in found} == set(made.systems)
+        assert {r.system for r in found} == set(info.systems)
         for one in found:
             row = store.evaluations.evaluation_rows(one.id, 1)[0]
             found = runs.trace(one.system, one.questions, row.question_id)
@@ -167,9 +167,9 @@ def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
 
 
 def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> None:
-    made = runs.about()
-    if made.limit:
-        pytest.skip(f"a sample of the first {made.limit} questions; the whole: {runs.COMMAND}")
+    info = runs.about()
+    if info.limit:
+        pytest.skip(f"a sample of the first {info.limit} questions; the whole: {runs.COMMAND}")
 
     def ready(needs: tuple[str, ...]) -> bool:
         try:
@@ -179,4 +179,4 @@ def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> 
             return False
         return True
 
-    assert set(made.systems) == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}
+    assert set(info.systems) == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}

@@ -91,18 +91,18 @@ class Table:
 
 
 def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path: Path) -> None:
-    asked = [CalibrationQuestion(name, t.Question(name), GOLD) for name in ("one", "nowhere", "two")]
+    questions = [CalibrationQuestion(name, t.Question(name), GOLD) for name in ("one", "nowhere", "two")]
     system, file, said = Table(), tmp_path / "deep" / "runs.jsonl", list[str]()
-    found = record_runs(system, asked, file, said.append)
-    assert [run.id for run in found] == ["one", "two"]
+    runs = record_runs(system, questions, file, said.append)
+    assert [run.id for run in runs] == ["one", "two"]
     assert said == ["nowhere: no passage matches"]
-    assert found[0].turns == (
+    assert runs[0].turns == (
         RecordedStep((("Anna", 0.6), ("Bert", 0.2)), 0.1, "Anna"),
         RecordedStep((("Bert", 0.2),), 0.9, None),
     )
     with file.open("a") as cut:
         cut.write('{"id": "cut by a k')
-    assert record_runs(system, asked, file, said.append) == found == read(file)
+    assert record_runs(system, questions, file, said.append) == runs == read(file)
     assert system.asked == ["one", "nowhere", "two", "nowhere"]
 
 
