@@ -340,7 +340,9 @@ def check(address: str) -> None:
     place = f"on {address or 'every address of this machine'}, which other machines may reach, and nobody has an account"
     if not open_to_all:
         sys.exit(f"Ambiscope does not listen {place}: {ADVICE}.")
-    print(f"Ambiscope listens {place}: anyone who reaches it can read, change and delete everything.", file=sys.stderr, flush=True)
+    print(
+        f"Ambiscope listens {place}: anyone who reaches it can read, change and delete everything.", file=sys.stderr, flush=True
+    )
 
 
 def disable_ip_lookup() -> None:
