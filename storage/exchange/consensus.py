@@ -101,8 +101,8 @@ def duplicates(votes: Iterable[Vote], latest_votes: Mapping[tuple[str, str], Vot
     `latest_votes`: of `latest`.  A rejected suggestion is no other label: that it is a duplicate may be why it was rejected.
     """
     for vote in votes:
-        labelled = latest_votes.get((vote.annotator, answer_key(vote.answer)))
-        if vote.label == "duplicate" and (labelled is None or labelled.soft):
+        latest_vote = latest_votes.get((vote.annotator, answer_key(vote.answer)))
+        if vote.label == "duplicate" and (latest_vote is None or latest_vote.soft):
             yield vote
 
 

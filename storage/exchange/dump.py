@@ -56,8 +56,9 @@ def everything(session: Session, filters: Filters, names: Names, counts: Counter
             if names.pseudonyms:
                 _rename(kind, row, names)
             texts = {k: v if k in raw and v else dumps(v.isoformat() if isinstance(v, datetime) else v) for k, v in row.items()}
+            fields = ",".join([f'"{k}":{text}' for k, text in texts.items()])
             counts[kind] += 1
-            yield f'{{"kind":"{kind}","row":{{{",".join(f"{dumps(k)}:{v}" for k, v in texts.items())}}}}}'
+            yield f'{{"kind":"{kind}","row":{{{fields}}}}}'
 
 
 def _rename(kind: str, row: Row, names: Names) -> None:

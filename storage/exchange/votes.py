@@ -106,7 +106,7 @@ def _passes(filters: Filters, name: str, stage: str, time: datetime) -> bool:
 
 
 def _add_sheets(session: Session, chunk: dict[int, ContributedQuestion], work: Sequence[Any], filters: Filters) -> None:
-    """Adds missing answers and rejected suggestions; takes disambiguated questions out of the votes of a judge whom they do not fit."""
+    """Adds missing answers and rejected suggestions; takes out of a judge's votes the disambiguated questions that they called unfit."""
     unfit: dict[tuple[int, str], set[tuple[str, int]]] = {}
     for row in work:
         votes = chunk[row.question_id].votes
@@ -160,7 +160,7 @@ def latest_labels(session: Session, filters: Filters, limit: int) -> tuple[list[
     query = of_project(select(times.question_id), times.question_id, filters).group_by(times.question_id)
     ids = session.scalars(query.order_by(func.max(times.updated).desc(), times.question_id)).all()
     labels: list[LabelRecord] = []
-    for chunk in chunked(ids, CHUNK):
+    for chunk in chunked(ids):
         labels += contributions(session, chunk, replace(filters, stages=("judging",))).labels
         answers = list(dict.fromkeys(label.answer.id for label in labels))
         if len(answers) > limit:

@@ -1,4 +1,4 @@
-"""Whether a database file is intact and Ambiscope's: checked of a backup before it replaces anything."""
+"""Whether a database file is intact and Ambiscope's: checked before a backup replaces anything."""
 
 from __future__ import annotations
 

@@ -89,18 +89,18 @@ def _statements(session: Session, filters: Filters, names: Names, counts: Counte
                 yield {"question_id": question.public_id, "question": question.text, **row}
 
 
-def _annotation_rows(annotated: AnnotationRecord, names: Names) -> Iterator[dict[str, Any]]:
+def _annotation_rows(record: AnnotationRecord, names: Names) -> Iterator[dict[str, Any]]:
     common = {
-        "stage": annotated.stage,
-        "annotator": names(annotated.annotator),
-        "type": annotated.annotation.type,
-        "version": annotated.version,
-        "created": annotated.created,
-        "updated": annotated.updated,
+        "stage": record.stage,
+        "annotator": names(record.annotator),
+        "type": record.annotation.type,
+        "version": record.version,
+        "created": record.created,
+        "updated": record.updated,
     }
-    if not annotated.annotation.pairs:
+    if not record.annotation.pairs:
         yield common
-    for position, pair in enumerate(annotated.annotation.pairs):
+    for position, pair in enumerate(record.annotation.pairs):
         yield common | {
             "position": position,
             "answers": list(pair.answers),
@@ -109,24 +109,24 @@ def _annotation_rows(annotated: AnnotationRecord, names: Names) -> Iterator[dict
         }
 
 
-def _label_row(labelled: LabelRecord, names: Names) -> dict[str, Any]:
-    answer = labelled.answer
+def _label_row(record: LabelRecord, names: Names) -> dict[str, Any]:
+    answer = record.answer
     return {
         "stage": "judging",
-        "annotator": names(labelled.annotator),
+        "annotator": names(record.annotator),
         "position": answer.position,
         "answers": [answer.text],
         "disambiguated_question": answer.clarified or "",
         "passage_ids": list(dict.fromkeys(e["passage_id"] for e in answer.evidence)),
-        "verdict": labelled.label,
-        "error_labels": list(labelled.errors),
-        "note": labelled.note,
+        "verdict": record.label,
+        "error_labels": list(record.errors),
+        "note": record.note,
         "system": answer.system,
         "prediction_id": answer.prediction,
         "probability": answer.probability,
-        "version": labelled.version,
-        "created": labelled.created,
-        "updated": labelled.updated,
+        "version": record.version,
+        "created": record.created,
+        "updated": record.updated,
     }
 
 

@@ -207,9 +207,8 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     FormatError where the syntax ends, InputError for a dump where the database is not empty; the caller rolls back.
     """
     importer, rejects, rows = _Importer(session, annotator), Rejects(path), rows_of(path, format)
-    steps: dict[
-        str, tuple[Callable[[Row], Any], Callable[[Any], object]]
-    ] = {  # what checks and reads a row, and what stores it
+    # the function that checks and reads a row, and the one that stores it
+    steps: dict[str, tuple[Callable[[Row], Any], Callable[[Any], object]]] = {
         "ambignq": (ambignq_of, importer.ambignq),
         "questions": (question_of, importer.question),
         "predictions": (prediction_of, importer.prediction),

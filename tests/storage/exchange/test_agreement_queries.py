@@ -77,7 +77,7 @@ def test_filters(worked: tuple[Store, str]) -> None:
 def test_bounds_are_told(worked: tuple[Store, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MAX_ITEMS", 1), ("MAX_LABELS", 2), ("MAX_TIMES", 3), ("chunked", partial(chunked, size=1))):
         monkeypatch.setattr(agreement, name, value)
-    monkeypatch.setattr(votes, "CHUNK", 1)
+    monkeypatch.setattr(votes, "chunked", partial(chunked, size=1))
     found = quality(worked[0], "Mia", samples=20)
     assert found.figures[1].n == 1
     assert found.labels.n == 2
