@@ -22,11 +22,11 @@ from core import datasets
 from core.datasets import rows
 from core.datasets.lines import Line
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
-from core.json_io import open_file, read_text
+from core.json_io import array_rows, jsonl_rows, open_file, read_text
 from core.text import word_tokens
 from core.types import ReferenceQuestion
-from storage.exchange.imports.importing import Rejects, Rows, ambignq_of, rows_of
-from storage.records.checks import MAX_QUESTION_CHARS, check_text
+from storage.exchange.imports.importing import Rejects, Rows, ambignq_of
+from storage.records.checks import MAX_QUESTION_CHARS, check_text, storable
 from storage.records.results import RejectedRowsError
 
 SUFFIXES = ("json", "jsonl", "gz", "txt")
@@ -96,17 +96,21 @@ def _read(path: Path, file_name: str) -> list[ReferenceQuestion]:
         is_json = ending in (".json", ".jsonl")
         expected = "JSON: a list, or an object a line" if is_json else "JSON, or text with one question a line (.txt)"
         raise FormatError(f"expected {expected}; of a table, save the column of questions as .txt", line=1)
-    _, first, _ = next(rows_of(path), (0, None, None))
+
+    def file_rows() -> Rows:
+        return storable(array_rows(text, path) if start == "[" else jsonl_rows(path))
+
+    _, first, _ = next(file_rows(), (0, None, None))
     row = first if isinstance(first, dict) else {}
     if "question" in row and not _answered(row):
-        return _each(rows_of(path), file_name, _without_answers)
+        return _each(file_rows(), file_name, _without_answers)
     try:
         return datasets.load(path)
     except FormatError:
         if "annotations" in row:
-            _each(rows_of(path), file_name, lambda line: ambignq_of(line.row))
+            _each(file_rows(), file_name, lambda line: ambignq_of(line.row))
         elif row.get("answers") is not None:
-            _each(rows_of(path), file_name, lambda line: rows.question_of(line, str(line.row.get("id", ""))))
+            _each(file_rows(), file_name, lambda line: rows.question_of(line, str(line.row.get("id", ""))))
         raise  # of other layouts, the error names the first wrong line
 
 

@@ -49,6 +49,7 @@ JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 @pytest.mark.parametrize(
     ("content", "name"),
     [
+        (b" " * 5000 + json.dumps(ROWS).encode(), "q.json"),  # a list after a long run of blanks
         (JSONL, "q.jsonl"),
         (json.dumps(ROWS).encode(), "q.json"),
         (json.dumps(ROWS, indent=1).encode(), "q.txt"),
