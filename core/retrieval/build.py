@@ -318,9 +318,9 @@ def _warnings(files: Sequence[Tally], passages: int, other_letters: int, encoder
         if file.encoding:
             names.setdefault(file.encoding, []).append(file.file)
     out = [
-        f"not UTF-8, read as {encoding}: {', '.join(misread[:5])}{f' and {len(misread) - 5} more' if len(misread) > 5 else ''}; "
+        f"not UTF-8, read as {encoding}: {', '.join(file_names[:5])}{f' and {len(file_names) - 5} more' if len(file_names) > 5 else ''}; "
         "check accents and signs, or save as UTF-8 and build again"
-        for encoding, misread in names.items()
+        for encoding, file_names in names.items()
     ]
     if other_letters > MAX_OTHER_LETTERS * passages and is_english(encoder):
         out.append(

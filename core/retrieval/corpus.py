@@ -112,9 +112,9 @@ class PassageWriter:
         with (self.folder / PASSAGES).open("rb+") as file:
             os.fsync(file.fileno())
             size = os.fstat(file.fileno()).st_size
-        published = {**facts, "passages": self.count, "digest": self._digest.hexdigest(), "bytes": size}
-        disk.write_text(self.folder / FACTS, json.dumps(published, ensure_ascii=False))
-        return str(published["digest"])
+        all_facts = {**facts, "passages": self.count, "digest": self._digest.hexdigest(), "bytes": size}
+        disk.write_text(self.folder / FACTS, json.dumps(all_facts, ensure_ascii=False))
+        return str(all_facts["digest"])
 
 
 class PassageStore:

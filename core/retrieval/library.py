@@ -84,7 +84,7 @@ class Corpus:
         settings: Settings,
         encoder: Callable[[], Encoder],
     ) -> None:
-        self.name, self.store, self.manifest, self._folder = name, store, manifest, store.folder
+        self.name, self.store, self.manifest = name, store, manifest
         self._settings, self._get_encoder, self.encoder = settings, encoder, settings.encoder
         self._lock = threading.Lock()
         self._loaded: tuple[Encoder, VectorIndex] | None = None
@@ -119,13 +119,13 @@ class Corpus:
                 encoder = self._get_encoder()
                 self.check(encoder.name, encoder.dimension)
                 device, spread = self._settings.device, cast(Spread, self._settings.index_gpus)
-                self._loaded = encoder, VectorIndex(self._folder, self.manifest, device, spread)
+                self._loaded = encoder, VectorIndex(self.store.folder, self.manifest, device, spread)
             return self._loaded
 
     def _bm25(self) -> WordIndex:
         with self._lock:
             if self._words is None:
-                self._words = WordIndex(self._folder / words.FOLDER, len(self.store))
+                self._words = WordIndex(self.store.folder / words.FOLDER, len(self.store))
             return self._words
 
     def expanded(self, query: str) -> str:

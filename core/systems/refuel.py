@@ -118,10 +118,10 @@ class Refuel(System):
 
         Returns the new answers and the number of the last step.
         """
-        augmented = replace(run.reading, pinned=tuple(a.text for a in answers))
+        reading = replace(run.reading, pinned=tuple(a.text for a in answers))
         new: list[t.Answer] = []
         for c in clarified:
-            if not c.question or len(augmented.pinned) >= self.options.max_answers:
+            if not c.question or len(reading.pinned) >= self.options.max_answers:
                 continue
             run.check()
             start = time.perf_counter()
@@ -129,19 +129,19 @@ class Refuel(System):
             if not passages:
                 continue
             step += 1
-            yield t.StepStarted(step, augmented.pinned, c.question)
+            yield t.StepStarted(step, reading.pinned, c.question)
             candidates = self.model.read(c.question, passages)
-            selected = choose(candidates, augmented, 0.0, self.options.max_answers)[len(augmented.pinned) :]
+            selected = choose(candidates, reading, 0.0, self.options.max_answers)[len(reading.pinned) :]
             seconds = time.perf_counter() - start
             if not selected:
                 reason = "its disambiguated question gives no further answer"
-                yield t.StepFinished(t.Step(step, augmented.pinned, c.question, (), None, 0.0, seconds, reason), None)
+                yield t.StepFinished(t.Step(step, reading.pinned, c.question, (), None, 0.0, seconds, reason), None)
                 continue
-            for event in answer_events(selected, candidates, 0, passages, seconds, step, augmented.pinned, c.question):
+            for event in answer_events(selected, candidates, 0, passages, seconds, step, reading.pinned, c.question):
                 step = event.step.number
                 yield event
                 new += [event.answer] if event.answer is not None else []
-            augmented = replace(augmented, pinned=(*augmented.pinned, *(k.text for k in selected)))
+            reading = replace(reading, pinned=(*reading.pinned, *(k.text for k in selected)))
         return new, step
 
     def _rejections(
@@ -157,10 +157,10 @@ class Refuel(System):
             calls = Run.of(self.parts.settings.lm_run_timeout, self.parts.cancelled)
             claims = []
             for a in answers:
-                evidence = [p for p in passages if any(e.passage_id == p.passage.id for e in a.evidence)] or passages[
-                    :MAX_EVIDENCE
-                ]
-                claims.append(Claim(questions.get(a.text, question), a.text, tuple(p.passage for p in evidence)))
+                sources = {e.passage_id for e in a.evidence}
+                evidence = [p.passage for p in passages if p.passage.id in sources]
+                evidence = evidence or [p.passage for p in passages[:MAX_EVIDENCE]]
+                claims.append(Claim(questions.get(a.text, question), a.text, tuple(evidence)))
             decisions = self.judge.verify(claims, calls)
             yield from calls.events()
             calls.demand(frozenset())

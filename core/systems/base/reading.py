@@ -31,8 +31,8 @@ class ReadingSystem(System):
         provenance: Mapping[str, Any],
         clarifies: bool = True,
     ) -> None:
-        """`key`: of the calibration; `digest`: of the weights beside which it is; `clarifies`: by a round trip with the reader.  The rest as in
-        `System`.
+        """`key`: of the calibration, which is stored with the weights of its kind; `digest`: of these weights; `clarifies`: by a round trip
+        with the reader.  The rest as in `System`.
 
         Raises CheckpointError.
         """
