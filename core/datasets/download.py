@@ -125,7 +125,7 @@ def _validator(part: Path, url: str) -> str:
 
 
 def _checked_digest(url: str, part: Path, target: Path, sha256: str) -> str:
-    """The SHA-256 of a complete download.  Raises DownloadError for a web page, an empty file and another digest than `sha256`."""
+    """The SHA-256 of a complete download.  Raises DownloadError for a web page, an empty file, or a digest other than `sha256`."""
     with part.open("rb") as stream:
         head = stream.read(CHUNK)
         if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):

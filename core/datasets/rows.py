@@ -122,7 +122,7 @@ def _support(aliases: tuple[str, ...], passages: tuple[Passage, ...], bodies: An
 
 
 def _disambiguated(line: Line, count: int) -> list[str] | None:
-    """One question an answer, from ASQA's `qa_pairs`, which are in the order of `answers`."""
+    """One question per answer, from ASQA's `qa_pairs`, which are in the order of `answers`."""
     value = line.row.get("qa_pairs")
     if value is None:
         return None

@@ -71,7 +71,7 @@ def conflicts(question: str, answers: Sequence[Answer], passages: Sequence[Passa
     """The conflicts among a question's answers, in the order of the answers.
 
     Two answers disagree if the question asks for one value, both are of one type (a time, a number, a name, a short phrase) and neither contains the
-    other, if they are read from two passages neither of which has another answer (one that has distinguishes them), and if nothing says that these are about
+    other, if they are read from two passages neither of which has another answer (a passage with both distinguishes them), and if nothing says that these are about
     different things (`_same_thing`) or different times: years in both sentences, of which none is the same.
     """
     if _ASKS_FOR_SEVERAL.match(question):

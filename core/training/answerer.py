@@ -67,7 +67,7 @@ class Item:
     avoid: tuple[str, ...] = ()
 
     def estimated_tokens(self, max_tokens: int, special: int) -> int:
-        """Of all rows, which are as long as the longest: about four characters a token, and `special` ones in each row."""
+        """The tokens of all rows, each padded to the longest: about one per four characters, and `special` ones in each row."""
         longest = max(len(title) + len(text) for title, text in self.passages)
         return (1 + len(self.passages)) * min(max_tokens, special + longest // 4)
 

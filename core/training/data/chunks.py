@@ -105,10 +105,10 @@ def batches(task: Grouped, seed: int, start: int, workers: int = 0) -> Iterator[
         generator=torch.Generator(),
     )
     empty = 0
-    for chunk, tensors in zip(itertools.count(first), loader):
-        empty = 0 if tensors else empty + 1
+    for chunk, chunk_batches in zip(itertools.count(first), loader):
+        empty = 0 if chunk_batches else empty + 1
         if empty == EMPTY:
             raise InputError("no training question has an answer in its passages; check the training files")
-        for n, batch in enumerate(tensors[finished:], finished + 1):
-            yield (chunk * GROUPS + n if n < len(tensors) else (chunk + 1) * GROUPS), batch
+        for n, batch in enumerate(chunk_batches[finished:], finished + 1):
+            yield (chunk * GROUPS + n if n < len(chunk_batches) else (chunk + 1) * GROUPS), batch
         finished = 0

@@ -58,8 +58,8 @@ def reader_rows(
     log(f"mining neighbours of {len(sampled)} questions in {len(miner.passages)} passages")
     rows = [Reading(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
     for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
-        of_title = by_title[e.title] if e.title and rng.random() < 0.5 else []
-        other = next((p for p in rng.sample(of_title, len(of_title)) if not has_answer(p, e.answers)), None)
+        same_title = by_title[e.title] if e.title and rng.random() < 0.5 else []
+        other = next((p for p in rng.sample(same_title, len(same_title)) if not has_answer(p, e.answers)), None)
         if other is not None:
             rows.append(Reading(e.question, (e.title, crop(other, (), PASSAGE_WORDS, rng)), ()))
         elif mined := miner.without(neighbours, e.answers, [e.passage], 3):
