@@ -57,8 +57,8 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 
 def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
-    """(the part for people of this stage, the other parts).  In a text without this stage's heading all is other; what is before the
-    first heading is for everybody, and comes first."""
+    """(the part for people of this stage, the other parts).  A text without this stage's heading has other parts only; what is before
+    the first heading is for everybody, and comes first."""
     parts = parts_of(text)
     if PARTS[stage][0] not in dict(parts):
         return "", text.strip()
@@ -167,11 +167,11 @@ def _continue() -> None:
 
 def draw_feedback() -> bool:
     """After a practice item: the comparison with the reference.  True while it is on the screen."""
-    item = st.session_state.get(FEEDBACK)
-    if not isinstance(item, Feedback):
+    outcome = st.session_state.get(FEEDBACK)
+    if not isinstance(outcome, Feedback):
         return False
-    feedback = item.feedback
-    st.subheader(escape(item.question))
+    feedback = outcome.feedback
+    st.subheader(escape(outcome.question))
     if feedback.right:
         st.success(f"Right: {percent(feedback.score)} agreement with the reference.", icon=":material/check:")
     else:
@@ -179,11 +179,11 @@ def draw_feedback() -> bool:
     mine, reference = st.columns(2)
     with mine:
         st.markdown("**Yours**")
-        _content(item.content, item.question)
+        _content(outcome.content, outcome.question)
     with reference:
         st.markdown("**Reference**")
         for annotation in feedback.references:
-            draw_annotation(annotation, item.question)
+            draw_annotation(annotation, outcome.question)
     st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
     return True
 

@@ -70,8 +70,8 @@ EXAMPLES = (
 
 
 def draw(project: Project, user: str) -> None:
-    # version 0: nothing is saved yet
-    proposal = Guidelines(project.id, 0, template(project.stages), (), user, project.created)
+    # version 0: nothing is saved yet; without an author, so that it is the same one after a change of the user's name
+    proposal = Guidelines(project.id, 0, template(project.stages), (), "", project.created)
     latest = shared.store().projects.guidelines(project.id) or proposal
     loaded = loaded_version(
         _name(project.id), latest, lambda loaded: _typed_text(loaded) != loaded.text, lambda: _overwrite(user, latest)

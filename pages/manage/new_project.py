@@ -56,9 +56,9 @@ def draw(user: str, is_first: bool) -> None:
 def _questions(source: str) -> list[ReferenceQuestion]:
     if source == SOURCES[0]:
         return datasets.load(shared.settings().starter_dir / "questions.json")
-    if source == SOURCES[1]:
-        return question_upload.questions(FILE, ", or another source")
-    return []
+    if source == SOURCES[2]:
+        return []
+    return question_upload.questions(FILE, ", or another source")
 
 
 def _create(user: str) -> None:

@@ -210,6 +210,16 @@ def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> 
     assert (third.version, third.text, third.examples) == (3, "Typed, and not saved yet.", ())
 
 
+def test_another_name_is_no_conflict_with_unsaved_guidelines(open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    app = section(open_app("manage"), "Guidelines")
+    find(app.text_area, f"guide.{project.id}.0.text").set_value("Typed, and not saved yet.").run()
+    app.text_input(key="annotator").set_value("somebody else").run()
+    fine(app)
+    assert find(app.text_area, f"guide.{project.id}.0.text").value == "Typed, and not saved yet."
+    assert not any("another window" in w.value for w in app.warning)
+
+
 def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pages.manage.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
     app = open_app("manage")
