@@ -58,8 +58,8 @@ def wrapped(name: str) -> str:
     return re.sub(r"^encoder\.", "encoder.encoder.", re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.block.\1.module.", name))
 
 
-def loaded(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> tuple[Any, FidConfig]:
-    """What the loader makes of weights in a file of this name.  Raises CheckpointError."""
+def load_weights(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> tuple[Any, FidConfig]:
+    """(model, configuration) that `load_t5` reads from weights in a file of this name.  Raises CheckpointError."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / file
         torch.save({name: t.clone() for name, t in weights.items()}, path)
@@ -69,7 +69,7 @@ def loaded(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> tup
 
 def network_of(weights: dict[str, Tensor], config: dict[str, Any], file: str) -> FidNetwork:
     """The network of weights in a file of an author's name and form.  Raises CheckpointError."""
-    return FidNetwork(*loaded(weights, config, file), NO_EOI).eval()
+    return FidNetwork(*load_weights(weights, config, file), NO_EOI).eval()
 
 
 def batch_of(tensors: dict[str, Tensor]) -> FidBatch:
@@ -117,7 +117,8 @@ def ambigprompt(case: dict[str, Any], tensors: dict[str, Tensor], attention: str
 
 def fid(case: dict[str, Any], tensors: dict[str, Tensor]) -> Differences:
     """A case's weights in FiD's form against transformers' T5, whose encoder reads each row for itself."""
-    model, _ = loaded(weights_of(tensors), case["config"], "plain.bin")  # transformers' names, transformers' own attention
+    # transformers' names, so that the model has transformers' own attention
+    model, _ = load_weights(weights_of(tensors), case["config"], "plain.bin")
     batch = batch_of(tensors)
     with torch.no_grad():
         states = model.encoder(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state

@@ -275,7 +275,7 @@ def submitted(args: argparse.Namespace, pool: Executor) -> dict[str, dict[str, l
 
 
 def after(dependencies: Sequence[Future[Any]], call: Callable[..., T], *arguments: Any) -> T:
-    """What `do` returns, once its dependencies are done: they were submitted earlier, so that one of them is always running.  Raises what they raise."""
+    """What `call` returns, once its dependencies are done: they were submitted earlier, so that one of them is always running.  Raises what they raise."""
     for dependency in dependencies:
         dependency.result()
     return call(*arguments)

@@ -101,7 +101,7 @@ def rounded(value: Any) -> Any:
 
 
 def write(rows: Iterable[Body], out: Path, max_bytes: int) -> int:
-    """Writes a file of at most `most` bytes; returns how many it has.  Raises StorageError for more."""
+    """Writes a file of at most `max_bytes` bytes; returns how many it has.  Raises StorageError for more."""
     text = "\n".join(json.dumps(rounded(row), ensure_ascii=False, separators=(",", ":")) for row in rows)
     data = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=_LZMA)
     if len(data) > max_bytes:

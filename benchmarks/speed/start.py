@@ -60,12 +60,15 @@ def running(home: Path, **more: str) -> Iterator[tuple[str, int]]:
     Raises RuntimeError if it does not start.
     """
     port = free_port()
+    address = f"http://127.0.0.1:{port}/"
     command = [sys.executable, "-m", "pages.server.launch", "--server.port", str(port), "--server.address", "127.0.0.1"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "AMBISCOPE_HOME": str(home), **more}, **quiet)
     try:
-        wait_for(server, lambda: httpx.get(f"http://127.0.0.1:{port}/_stcore/health", timeout=1, trust_env=False).is_success)
-        yield f"http://127.0.0.1:{port}/", server.pid
+        # one client: each new one reads the certificates, on the cores that the app starts on
+        with httpx.Client(base_url=address, timeout=1, trust_env=False) as client:
+            wait_for(server, lambda: client.get("_stcore/health").is_success, limit=120)
+        yield address, server.pid
     finally:
         server.terminate()
         server.wait(20)

@@ -38,7 +38,8 @@ def load(prediction_id: str) -> dict[int, list[Judgment]]:
 
 def mine(judgments: Iterable[Judgment]) -> Judgment | None:
     """The user's own, of the judgments of one answer."""
-    return next((j for j in judgments if j.annotator == shared.annotator()), None)
+    user = shared.annotator()
+    return next((j for j in judgments if j.annotator == user), None)
 
 
 def _save(prediction_id: str, position: int, version: int) -> None:

@@ -183,7 +183,7 @@ def _side(
 
 
 def restore(predictions: Sequence[t.Prediction]) -> None:
-    """Sets the sidebar to the options of these predictions, one or two to compare.  A corpus or system that no longer exists changes nothing."""
+    """Sets the sidebar to the options of these predictions, one or two to compare.  Fields of a corpus or system that is gone stay."""
     state, corpus = st.session_state, predictions[0].system.corpus
     if corpus in shared.light_engine().library.names():
         state["explore.corpus"] = corpus

@@ -27,7 +27,7 @@ _INT64 = 2**63
 def check_text(value: str, name: str, *, limit: int, empty: bool = True, line: bool = False) -> str:
     """Returns the value.
 
-    Raises InputError with `name` for NUL, lone surrogates, more than `limit` characters, or a blank; with `line` (a name, a label), for any
+    Raises InputError naming `name` for NUL, lone surrogates, more than `limit` characters, or a blank; with `line` (a name, a label), for any
     control character.
     """
     problem = text_problem(value, line=line)
