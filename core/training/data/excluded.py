@@ -22,6 +22,8 @@ class Excluded:
 
     def without(self, examples: Sequence[Example]) -> list[Example]:
         """The examples (with `question`, and disambiguated questions in `extra["questions"]`) that ask none of the questions."""
+        if not self.questions:
+            return list(examples)
         return [e for e in examples if self.questions.isdisjoint(map(normalize_answer, _example_questions(e)))]
 
 
