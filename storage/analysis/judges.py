@@ -80,12 +80,12 @@ def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
     """The majority of people's labels of each claim, without ties; and whether there are more labels than were read."""
     labels, truncated = latest_labels(session, Filters(), MAX_LABELS)
     votes: dict[_Claim, dict[str, str]] = defaultdict(dict)
-    for label in sorted(labels, key=lambda label: label.updated):
+    for label in sorted(labels, key=lambda label: label.updated, reverse=True):
         if label.label in _SAYS:
             answer = label.answer
             passage = str(answer.evidence[0]["passage_id"]) if answer.evidence else ""
             claim = _claim(answer.question, answer.corpus_digest or answer.corpus, answer.text, passage)
-            votes[claim][label.annotator] = _SAYS[label.label]  # the person's latest one
+            votes[claim].setdefault(label.annotator, _SAYS[label.label])  # the person's latest one; of one time, the first
     majorities = {claim: majority(by_person.values()) for claim, by_person in votes.items()}
     return {claim: vote == "yes" for claim, vote in majorities.items() if vote is not None}, truncated
 

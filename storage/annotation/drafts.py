@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from core.json_io import dumps
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import renew
-from storage.annotation.places import find_place
+from storage.annotation.places import Place, find_place
 from storage.annotation.slots import live_count
-from storage.annotation.tasks import names_of, same_work, with_names
+from storage.annotation.tasks import same_work
 from storage.records.annotation import Draft, DraftConflictError, Interaction, InteractionLog
 from storage.records.checks import MAX_ID_CHARS, check_text, plain_problem
 from storage.records.enumerations import InteractionKind, WorkStage
@@ -65,20 +65,21 @@ def log_of(session: Session, item: int, stage: str, annotator: int) -> Interacti
     return InteractionLog.from_events(record_of(Interaction, row) for row in rows)
 
 
-def _load(session: Session, draft: workbench.Draft) -> Draft:
-    task, queue = workbench.Task, workbench.ItemStage
-    has_no_slot = and_(task.state.in_(("expired", "released")), live_count(engine.now()) >= queue.slots)
-    row = session.execute(
-        with_names(workbench.Draft)
-        .add_columns(has_no_slot.label("has_no_slot"))
-        .join(queue, and_(queue.item_id == workbench.Draft.item_id, queue.stage == workbench.Draft.stage))
-        .join(task, same_work(task, workbench.Draft))
-        .where(workbench.Draft.id == draft.id)
-    ).one()
-    names = names_of(row)
-    del names["question_id"]
+def _record(session: Session, place: Place, draft: workbench.Draft) -> Draft:
+    over, queue = False, workbench.ItemStage
+    if draft.open and place.need_task().state in ("expired", "released"):
+        is_full = select(live_count(engine.now()) >= queue.slots).where(queue.id == place.queue.id)
+        over = bool(session.scalar(is_full))
     return record_of(
-        Draft, draft, **names, saved=draft.updated, over=draft.open and bool(row.has_no_slot), submitted=not draft.open
+        Draft,
+        draft,
+        item=place.item.public_id,
+        project=place.project.public_id,
+        question=place.question.text,
+        annotator=place.person.name,
+        saved=draft.updated,
+        over=over,
+        submitted=not draft.open,
     )
 
 
@@ -108,16 +109,16 @@ class Drafts(engine.Part):
             row = place.draft
             is_unchanged = row is not None and (row.body, row.open) == (plain, True)
             if not is_unchanged and expected_version is not None and expected_version != (row.version if row else 0):
-                raise DraftConflictError(plain, _load(session, row) if row else None, expected_version)
+                raise DraftConflictError(plain, _record(session, place, row) if row else None, expected_version)
             renew(session, place)
-            return _load(session, put_draft(session, task, row, plain, open=True))
+            return _record(session, place, put_draft(session, task, row, plain, open=True))
 
     @allowed_to("annotate")
     def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
         """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
-            return _load(session, place.draft) if place.draft else None
+            return _record(session, place, place.draft) if place.draft else None
 
     # ---------------------------------------------------------------- searches and opened passages
 

@@ -50,7 +50,7 @@ def lease_end(project: workbench.Project, moment: datetime) -> datetime:
     return moment + timedelta(minutes=project.lease_minutes)
 
 
-def with_names(model: type[workbench.Task | workbench.Draft | workbench.Submission]) -> Any:
+def with_names(model: type[workbench.Task | workbench.Submission]) -> Any:
     """Rows of people's work on items, with what `names_of` needs."""
     item = workbench.ProjectItem
     return (

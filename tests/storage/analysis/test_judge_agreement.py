@@ -13,6 +13,7 @@ from core import types as t
 from storage.analysis import judges
 from storage.analysis.judges import NOBODY
 from storage.results.standing import chunked
+from storage.schema import engine
 from storage.store import Store
 
 QUESTION = "Who played Maria in West Side Story?"
@@ -88,6 +89,14 @@ def test_people_have_a_majority_and_drafts_do_not_count(store: Store) -> None:
     assert row.kappa.why
     store.labels.judge(one, 1, "Ada", "correct")
     assert found(store, key).row.kappa.value == 1.0
+
+
+def test_of_two_labels_of_one_time_the_first_prediction_s_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = engine.now()
+    monkeypatch.setattr("storage.results.labels.now", lambda: moment)  # as on one judging sheet with two systems
+    for system, verdict in (("rac", "wrong"), ("fid", "correct")):
+        store.labels.judge(store.predictions.save_prediction(prediction(system=system)), 0, "Ada", verdict)  # type: ignore[arg-type]
+    assert found(store, run(store, said("Natalie Wood", False))).row.table == (0, 0, 0, 1)
 
 
 def test_another_corpus_is_another_thing(store: Store) -> None:
