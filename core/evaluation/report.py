@@ -83,7 +83,7 @@ class Report:
         ):
             if count:
                 first = next((row[name] for row in self.rows if row.get(name) is not None), "")
-                messages.append(f"{count} of {listed(self.n, 'question')} {problem}; the first one: {first}")
+                messages.append(f"{count:,} of {listed(self.n, 'question')} {problem}; the first one: {first}")
         return messages + failed_calls(self.summary)
 
     def demand(self) -> None:
