@@ -19,9 +19,8 @@ from core.settings import ROOT
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Load = Callable[
-    [], tuple[Callable[[Item], Result], Facts]
-]  # (function of one item, facts about what it loaded); run on each worker
+# (function of one item, facts about what it loaded); run on each worker
+Load = Callable[[], tuple[Callable[[Item], Result], Facts]]
 
 TRIES = 3  # workers that may be lost with one item
 RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up

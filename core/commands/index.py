@@ -54,7 +54,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    from core.cluster.jobs import encoding
     from core.retrieval.library import CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
     from core.retrieval.vectors import VectorFiles
@@ -69,7 +68,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     vectors = VectorFiles(vector_files(args.vectors), args.ids) if args.vectors else None
     library = CorpusLibrary(settings)
     with shown_progress() as progress, connected(args.ray, settings) as cluster:
-        encode = None if cluster is None else encoding(cluster, library.encoder())
+        encode = None
+        if cluster is not None:
+            from core.cluster.jobs import encoding  # imports every system
+
+            encode = encoding(cluster, library.encoder())
         report = library.create(
             name,
             args.passages,

@@ -86,7 +86,7 @@ def call_problems(events: Iterable[Event]) -> list[str]:
     failed = [(c.role, c.error) for c in calls if c.error]
     doubtful = [(c.role, c.warning) for c in calls if c.warning and not c.error]
     return [
-        f"{len(problems)} of {listed(len(calls), 'call')} of the model {verb}; the first one at '{problems[0][0]}': {problems[0][1]}"
+        f"{len(problems):,} of {listed(len(calls), 'call')} of the model {verb}; the first one at '{problems[0][0]}': {problems[0][1]}"
         for problems, verb in ((failed, "failed"), (doubtful, "is doubtful" if len(doubtful) == 1 else "are doubtful"))
         if problems
     ]

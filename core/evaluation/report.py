@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
@@ -82,7 +83,7 @@ class Report:
         ):
             if count:
                 first = next((row[name] for row in self.rows if row.get(name) is not None), "")
-                messages.append(f"{count} of {listed(self.n, 'question')} {problem}; the first one: {first}")
+                messages.append(f"{count:,} of {listed(self.n, 'question')} {problem}; the first one: {first}")
         return messages + failed_calls(self.summary)
 
     def demand(self) -> None:
@@ -106,17 +107,17 @@ def build_report(
     clarifies = any(answer["question"] for row in fine for answer in row["answers"])
     ks = {row["k"] for row in fine if row["k"] is not None}
     k = ks.pop() if len(ks) == 1 else None
-    reported = [dict(row) if row["error"] is not None else _reported(row, clarifies, k) for row in rows]
-    fine = [row for row in reported if row["error"] is None]
+    report_rows = [dict(row) if row["error"] is not None else _report_row(row, clarifies, k) for row in rows]
+    fine = [row for row in report_rows if row["error"] is None]
     names = _names(fine)
     return Report(
         n=len(rows),
         failed=len(rows) - len(fine),
-        rows=reported,
+        rows=report_rows,
         scores=_scores(fine, names),
         intervals=intervals_of(fine, names, seed, bootstrap),
-        by_source=_groups(reported, "source", names),
-        by_ambiguity=_groups(reported, "ambiguity", names),
+        by_source=_groups(report_rows, "source", names),
+        by_ambiguity=_groups(report_rows, "ambiguity", names),
         timings={
             "seconds_median": percentile([r["seconds"] for r in fine], 0.5),
             "seconds_p95": percentile([r["seconds"] for r in fine], 0.95),
@@ -137,7 +138,7 @@ def counts_of(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, 
     return {name: {"all": len(kinds), "multi": sum(map(bool, kinds))} for name, kinds in defined.items()}
 
 
-def _reported(row: Row, clarifies: bool, k: int | None) -> Row:
+def _report_row(row: Row, clarifies: bool, k: int | None) -> Row:
     """A row with its metrics as reported: R@10 for R@k if all used k = 10, no question metrics for a system without questions."""
     metrics = {
         name if k is None else name.replace("@k", f"@{k}"): value if clarifies or name not in QUESTION_METRICS else None
@@ -188,9 +189,12 @@ def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, 
     """One group per value of the field, sorted; empty if no question has it, "(none)" for those without."""
     if not any(row[field] for row in rows):
         return {}
+    rows_by_name: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        rows_by_name[row[field] or "(none)"].append(row)
     groups = {}
-    for name in sorted({row[field] or "(none)" for row in rows}):
-        group = [row for row in rows if (row[field] or "(none)") == name]
+    for name in sorted(rows_by_name):
+        group = rows_by_name[name]
         fine = [row for row in group if row["error"] is None]
         groups[name] = {
             "n": len(group),

@@ -228,7 +228,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
         questions=tuple(c.question if c and c.question else question.question for c in clarifications),
         passed=tuple(c.passed if c else None for c in clarifications),
         passages=None if brings_passages else tuple(p.passage.text for p in sorted(prediction.passages, key=lambda p: p.rank)),
-        k=None if brings_passages else _requested(prediction),
+        k=None if brings_passages else _top_k(prediction),
         wrong_answers=tuple(wrong) if wrong is not None else None,
         long_answers=tuple(long_answers) if long_answers else None,
         probabilities=tuple(_number(a.probability) for a in prediction.answers),
@@ -236,7 +236,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
     )
 
 
-def _requested(prediction: t.Prediction) -> int | None:
+def _top_k(prediction: t.Prediction) -> int | None:
     """The number of passages requested: the system's setting, else the number retrieved; None if nothing was retrieved."""
     if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
         return None

@@ -15,9 +15,8 @@ from core.metrics.answers import is_match
 from core.metrics.base import Example, Value
 from core.text import has_answer, normalize_answer
 
-IsGiven = Callable[
-    [Sequence[str], str], bool
-]  # (aliases of an answer, an item of the prediction) -> whether the item gives the answer
+# (aliases of an answer, an item of the prediction) -> whether the item gives the answer
+IsGiven = Callable[[Sequence[str], str], bool]
 
 
 def is_within(aliases: Sequence[str], answer: str) -> bool:
@@ -44,9 +43,10 @@ def all_and_no_wrong(
 
 
 def _ramdocs(example: Example, is_given: IsGiven) -> Value:
-    wrong = example.wrong_answers
-    values = [all_and_no_wrong(answers, wrong or (), example.answers, is_given) for answers in example.answer_sets]
-    return None if wrong is None else max(values, default=None)
+    sets = example.answer_sets
+    if example.wrong_answers is None or not sets:
+        return None
+    return max(all_and_no_wrong(answers, example.wrong_answers, example.answers, is_given) for answers in sets)
 
 
 ramdocs, ramdocs_in_text = (partial(_ramdocs, is_given=test) for test in (is_match, is_within))

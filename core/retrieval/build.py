@@ -324,7 +324,7 @@ def _warnings(files: Sequence[Tally], passages: int, other_letters: int, encoder
     ]
     if other_letters > MAX_OTHER_LETTERS * passages and is_english(encoder):
         out.append(
-            f"{other_letters} of {listed(passages, 'passage')} are not in Latin letters, and the encoder '{encoder}' is English: search by "
+            f"{other_letters:,} of {listed(passages, 'passage')} are not in Latin letters, and the encoder '{encoder}' is English: search by "
             "words finds them (AMBISCOPE_RETRIEVER=bm25); for search by vectors, set AMBISCOPE_ENCODER to a multilingual one and build again"
         )
     return tuple(out)

@@ -62,8 +62,8 @@ def make_server(engine: Engine | RemoteEngine) -> Any:
         stop = threading.Event()  # the client has cancelled the call or disconnected
 
         def work() -> dict[str, Any]:
-            checked = check_question(Question(question), engine.settings.max_question_chars)
-            prediction = answer(engine.system(system, corpus, engine.options(top_k=top_k), stop.is_set), checked)
+            prompt = check_question(Question(question), engine.settings.max_question_chars)
+            prediction = answer(engine.system(system, corpus, engine.options(top_k=top_k), stop.is_set), prompt)
             if stop.is_set():
                 raise CancelledError("the client has left")
             reply = prediction_json(prediction)

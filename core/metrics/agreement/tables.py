@@ -197,7 +197,7 @@ def pair_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES) 
     for unit in _latest(opinions):
         for a, b in combinations(unit, 2):
             shared[a.person, b.person] += [a, b]
-    rows = [PairRow(*people, len(pairs) // 2, figures(pairs, samples=samples)) for people, pairs in shared.items()]
+    rows = [PairRow(*people, len(both) // 2, figures(both, samples=samples)) for people, both in shared.items()]
     return sorted(rows, key=lambda r: (-r.n, r.first, r.second))
 
 
