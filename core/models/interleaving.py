@@ -201,7 +201,7 @@ def interleaved_attention(
     if query.device.type == "cpu" and not torch.is_grad_enabled() and not dropout_rate:
         lengths = _row_lengths(real)
         if lengths is not None:
-            if rows is not None and prompt_tokens is not None:
+            if rows is not None and rows > 1 and prompt_tokens is not None:
                 lengths = [n if index % rows else min(n, prompt_tokens) for index, n in enumerate(lengths)]
             out = _without_padding(query, key, value, Packing(tuple(lengths), rows, alone), scaling, position_bias)
             return out.transpose(1, 2).contiguous(), None

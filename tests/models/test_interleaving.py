@@ -354,6 +354,14 @@ def test_rows_that_do_not_divide_the_batch_are_refused() -> None:
         interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=3, prompt_tokens=2)
 
 
+def test_a_prompt_without_passages_is_read_alike_with_and_without_gradients() -> None:
+    q = torch.randn(2, 1, 4, 4)
+    padded, _ = interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=1, prompt_tokens=2)
+    with torch.no_grad():
+        packed, _ = interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=1, prompt_tokens=2)
+    torch.testing.assert_close(packed, padded)
+
+
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("rows", [None, 3])
 def test_padding_for_the_attention_alone_changes_nothing(rows: int | None, alone: bool) -> None:

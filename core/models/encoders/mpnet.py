@@ -86,7 +86,7 @@ def load_mpnet(folder: str | Path) -> MPNet:
 
     config = read_config(Path(folder))
     if config.get("model_type") != "mpnet":
-        raise ValueError(f"{folder} holds a {config.get('model_type')} model, not of MPNet")
+        raise ValueError(f"the weights in {folder} are of a {config.get('model_type')} model, not of MPNet")
     network = MPNet(SimpleNamespace(**config | {"type_vocab_size": 1}))
     path = Path(folder) / WEIGHTS
     with safe_open(path, "pt") as file:

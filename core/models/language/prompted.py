@@ -285,7 +285,7 @@ def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretati
     for passage in [*cited, *passages]:
         if place := _place(answer, passage):
             return Interpretation(passage.id, question, place.text, evidence=place)
-    # no passage has the words yes and no, which count in each: only the citation tells
+    # yes and no count as being in every passage: only the citation tells
     possible = cited if content_words(answer) in (["yes"], ["no"]) else [*cited, *passages]
     passage_id = next((p.id for p in possible if _made_of(answer, p.text)), "")
     return Interpretation(passage_id, question, answer)

@@ -19,7 +19,7 @@ from core.errors import CheckpointError
 from core.types import Candidate
 
 FILE = "calibration.json"
-MIN_PROBABILITY = 1e-6  # of a probability, so that its log odds are finite
+MIN_PROBABILITY = 1e-6  # so that log odds are finite
 # signals of a calibration: the candidate's log odds, those of [EOI] at that step, and whether there are answers already
 SIGNALS = ("odds", "end", "later")
 

@@ -86,14 +86,14 @@ def verify(verifier: AnswererEvidence, question: str, recalled: Sequence[Recalle
     the reader's over all passages (weight `mix`; 1: the reader's alone)."""
     if mix == 1:
         return [Verified(r, r.candidate.probability) for r in recalled]
-    verified = verifier.judge(question, recalled)
-    return [Verified(r, mixed(g, r.candidate.probability, mix)) for r, g in zip(recalled, verified)]
+    judgments = verifier.judge(question, recalled)
+    return [Verified(r, mixed(p, r.candidate.probability, mix)) for r, p in zip(recalled, judgments)]
 
 
-def mixed(verified: float, recalled: float, mix: float) -> float:
+def mixed(verifier: float, reader: float, mix: float) -> float:
     """
     >>> round(mixed(0.64, 0.25, 0.5), 6), mixed(0.64, 0.25, 0.0)
     (0.4, 0.64)
     """
-    logs = (1 - mix) * math.log(max(MIN_PROBABILITY, verified)) + mix * math.log(max(MIN_PROBABILITY, recalled))
+    logs = (1 - mix) * math.log(max(MIN_PROBABILITY, verifier)) + mix * math.log(max(MIN_PROBABILITY, reader))
     return min(1.0, math.exp(logs))

@@ -146,14 +146,14 @@ class FidAnswerer:
 
 def add_eoi(model: Any, tokenizer: Any) -> int:
     """The id of [EOI]; added to tokenizer and embeddings if missing, with the mean of all vectors."""
-    has_eoi = tokenizer.get_vocab().get(EOI)
-    if has_eoi is None:
+    is_new = EOI not in tokenizer.get_vocab()
+    if is_new:
         tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
     eoi = int(tokenizer.convert_tokens_to_ids(EOI))
     size = model.get_input_embeddings().weight.shape[0]
     if eoi >= size:  # t5-base has spare rows: 32,128 for 32,100 tokens
         model.resize_token_embeddings(eoi + 1, mean_resizing=False)
-    if has_eoi is None:
+    if is_new:
         with torch.no_grad():
             for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
                 if layer is not None:

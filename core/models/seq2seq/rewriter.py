@@ -69,12 +69,12 @@ class Seq2SeqRewriter:
         texts = [rewriting_job(q, answer, others, [(p.title, p.text) for p in top]) for q, answer, others, top in jobs]
         with encoding(self.answerer, texts) as (states, mask):
             beams = write(network, tokenizer, states, mask, self.writing, [q for q, *_ in jobs])
+            candidates = [[tokenizer.decode(sequence.ids, skip_special_tokens=True) for sequence in beam] for beam in beams]
         out = []
-        for sequences, (question, answer, others, passages) in zip(beams, jobs):
+        for decoded, (question, answer, others, passages) in zip(candidates, jobs):
             sources = [question, answer, *others, *(f"{p.title}. {p.text}" for p in passages)]
             distinct: dict[str, str] = {}
-            for sequence in sequences:
-                text = " ".join(tokenizer.decode(sequence.ids, skip_special_tokens=True).split())
+            for text in (" ".join(candidate.split()) for candidate in decoded):
                 if key := question_key(text):
                     distinct.setdefault(key, truecase(text, sources) if network.uncased else text)
             out.append([text if text.endswith("?") else f"{text}?" for text in distinct.values()])

@@ -355,7 +355,8 @@ def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = 
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
-    """`config`: replaces the stored one.  Raises OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
+    """`config`: replaces the stored one.  Raises CheckpointError, OSError, ValueError, KeyError, TypeError or SafetensorError
+    for what does not fit."""
     stored_config = SmallConfig(**read_config(folder)["config"])
     network, tokenizer = make_small(config or stored_config, _shared_encoder(stored_config) if stored_config.encoder else None)
     missing, unexpected = network.load_state_dict(read_weights(folder), strict=False)

@@ -97,11 +97,11 @@ class PassageReader(SpanModel):
             spans, nothing, states = (x.float().cpu() for x in (*outputs, states))
             by_job = states.view(len(jobs), batch.rows, *states.shape[1:])
             for g, (job, passage) in enumerate(zip(jobs, part)):
-                row_spans = spans[g, : len(job)]
-                readouts.append(self._readout(row_spans, nothing[g, : len(job)], job, passage, candidates))
-                row, remainder = divmod(int(row_spans.argmax()), row_spans.shape[1] * row_spans.shape[2])
-                start, length = divmod(remainder, row_spans.shape[2])
-                end = min(start + length, row_spans.shape[1] - 1)
+                job_spans = spans[g, : len(job)]
+                readouts.append(self._readout(job_spans, nothing[g, : len(job)], job, passage, candidates))
+                row, remainder = divmod(int(job_spans.argmax()), job_spans.shape[1] * job_spans.shape[2])
+                start, length = divmod(remainder, job_spans.shape[2])
+                end = min(start + length, job_spans.shape[1] - 1)
                 vectors.append(torch.cat([by_job[g, row, i] for i in (0, start, end)]))
         return readouts, torch.stack(vectors) if vectors else torch.zeros(0, 0)
 

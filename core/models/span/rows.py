@@ -7,7 +7,7 @@ several overlapping rows.  Spans start and end only at word boundaries of the pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ class Rows:
 
     def first(self, count: int) -> Rows:
         """The first `count` rows, or all of them."""
-        return Rows(*(getattr(self, f.name)[:count] for f in fields(self)))
+        return self.select(range(min(count, len(self))))
 
     def edges(self, row: int) -> tuple[dict[int, int], dict[int, int]]:
         """The tokens at which a span may start and end: (by its first character, by its end)."""

@@ -25,6 +25,7 @@ from core.models.seq2seq.decoding import (
 )
 from core.models.seq2seq.fid import FidAnswerer, load_fid, make_fid
 from core.models.seq2seq.network import IGNORED, FidConfig
+from core.models.seq2seq.rewriter import Seq2SeqRewriter
 from core.models.seq2seq.small import SmallConfig, SmallSeq2Seq, load_small, make_small, save_small
 from core.training import seq2seq
 from core.training.freezing import freeze
@@ -301,6 +302,21 @@ def answers(writing: SequenceDecoding | None = None) -> list[tuple[str, float]]:
 
 def test_greedy_writes_the_set_with_each_answers_probability() -> None:
     assert answers() == [("red", 0.6), ("green", 0.7)]
+
+
+def test_a_rewriter_decodes_while_it_holds_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokenizer is not thread-safe."""
+    answerer, locked = writer().answerer, list[bool]()
+    decode = answerer.tokenizer.decode
+
+    def watched(*args: Any, **options: Any) -> str:
+        locked.append(answerer.lock.locked())
+        return str(decode(*args, **options))
+
+    monkeypatch.setattr(answerer.tokenizer, "decode", watched)
+    (candidates,) = Seq2SeqRewriter(answerer, 1).rewrite_many([(QUESTION, "red", [], [])])
+    assert len(candidates) == 1
+    assert locked == [True]
 
 
 def test_a_bias_against_the_end_writes_more() -> None:
