@@ -1,8 +1,8 @@
 """AmbigPrompt with its trained models, and the default system: the same loop with what we add.
 
 Source: Sun et al. 2023, section 3.  `ambigprompt` is the paper's method over the bundled SpanAnswerer, `ambigprompt-seq2seq` over a FidAnswerer with
-encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds a retrieval prior and
-a filter of answers that share words with earlier ones.  The loop itself is core.systems.base.loop; `loop: fast` is core.models.span.fast_loop.
+encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds the answers that the
+reader of single passages alone is sure of, and a filter of answers that share words with earlier ones.  The loop itself is core.systems.base.loop; `loop: fast` is core.models.span.fast_loop.
 Zero-shot (appendix B) is a checkpoint after post-pretraining alone, from a reader that has seen single-answer data only: name it in
 AMBISCOPE_ANSWERER; a prediction stores its stage.
 """
