@@ -2,7 +2,7 @@
 
     python -m benchmarks.manuals compile --mirrors FOLDER --draft DRAFT.jsonl --out data/manuals/PROJECT.jsonl
     python -m benchmarks.manuals check   --mirrors FOLDER
-    python -m benchmarks.manuals cut     --mirrors FOLDER --out FOLDER
+    python -m benchmarks.manuals cut     --mirrors FOLDER --out FOLDER [--projects NAME ...]
     python -m benchmarks.manuals corpora --mirrors FOLDER --out FOLDER [--projects NAME ...]
 
 The documentation is not in this repository: a row of `data/manuals/PROJECT.jsonl` names files and character offsets, and `data/manuals/sources.json`
@@ -33,8 +33,8 @@ from typing import Any
 import bm25s
 import Stemmer
 
-from core import json_io
-from core.errors import FormatError
+from core import disk, json_io
+from core.errors import AmbiscopeError, FormatError, InputError
 from core.settings import ROOT
 from core.text import find_spans, normalize_answer
 
@@ -63,13 +63,14 @@ class Source:
         return subprocess.run(["git", "-C", str(self.place(mirrors)), *words], check=True, capture_output=True).stdout
 
     def place(self, mirrors: Path) -> Path:
-        """The repository, cloned if it is missing.  Raises CalledProcessError."""
+        """The repository, cloned if it is missing.  Raises InputError where that fails."""
         folder = mirrors / self.repository.replace("/", "+")
         if (folder / "repo").exists():
             return folder / "repo"
         if not folder.exists():
             address = f"https://github.com/{self.repository}"
-            subprocess.run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", address, str(folder)], check=True)
+            if subprocess.run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", address, str(folder)]).returncode:
+                raise InputError(f"{address} could not be cloned into {folder}: put a clone there, or leave {self.project} out")
         return folder
 
 
@@ -280,9 +281,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--draft", type=Path)
     parser.add_argument("--mirrors", type=Path, required=True)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--projects", nargs="+", metavar="NAME")
+    parser.add_argument("--projects", nargs="+", choices=sorted(projects := sources()), metavar="NAME")
     args = parser.parse_args(argv)
-    projects = sources()
+    try:
+        return run(args, projects)
+    except AmbiscopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def run(args: argparse.Namespace, projects: dict[str, Source]) -> int:
+    """The exit code: 1 where answers are not where they should be.  Raises AmbiscopeError, and CalledProcessError of git."""
     if args.what == "compile":
         rows, problems = compile_draft(projects[args.out.stem], args.mirrors, args.draft)
         args.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
@@ -290,26 +299,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         summary = f"{len(rows)} questions, {several} with several answers, {none} without; {len(problems)} problems"
         print(*problems, summary, sep="\n")
         return 1 if problems else 0
+    files = [(source, path) for source, path in question_files(projects) if source.project in (args.projects or projects)]
     if args.what == "check":
-        problems = [problem for source, path in question_files(projects) for problem in check(source, args.mirrors, path)]
+        problems = [problem for source, path in files for problem in check(source, args.mirrors, path)]
         print("\n".join(problems) or "all answers are where they are said to be")
         return 1 if problems else 0
     args.out.mkdir(parents=True, exist_ok=True)
     if args.what == "corpora":
-        for source, path in question_files(projects):
-            if source.project in args.projects if args.projects else source.dev:
+        for source, path in files:
+            if args.projects or source.dev:
                 write_corpus(source, args.mirrors, path, args.out)
         return 0
     for name, held_out in (("train", False), ("dev", True)):
-        with gzip.open(args.out / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
-            rows = (
-                row
-                for source, path in question_files(projects)
-                if source.dev == held_out
-                for row in cut(source, args.mirrors, path)
-            )
-            count = sum(file.write(json.dumps(row, ensure_ascii=False) + "\n") > 0 for row in rows)
-        print(f"{name}: {count} questions")
+        if chosen := [(source, path) for source, path in files if source.dev == held_out]:
+            rows = [row for source, path in chosen for row in cut(source, args.mirrors, path)]
+            with disk.replacing(args.out / f"{name}.jsonl.gz") as draft, gzip.open(draft, "wt", encoding="utf-8") as file:
+                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            print(f"{name}: {len(rows)} questions")
     return 0
 
 
