@@ -1,8 +1,8 @@
 """BERT's encoder (Devlin et al. 2019) with transformers' parameter names and numbers, and without its imports.
 
-There is no dropout: on CPUs it costs a third of a training step.  `from transformers import BertModel` also imports torch's compiler and distributed tensors, about half of the start-up import time, and the bundled
-base needs neither.  tests/models/encoders/test_bert.py compares the states with transformers' own.  Only bare encoders with absolute positions are
-supported (`fits`); every other base is loaded by transformers.
+There is no dropout: on CPUs it costs a third of a training step.  `from transformers import BertModel` also imports torch's compiler and distributed
+tensors, about half of the start-up import time, and the bundled base needs neither.  tests/models/encoders/test_bert.py compares the states with
+transformers' own.  Only bare encoders with absolute positions are supported (`fits`); every other base is loaded by transformers.
 
 Legend: B rows, L tokens a row, d model width, H heads, D width of a head.
 """
