@@ -78,11 +78,11 @@ class OnePassOptions(ReadingOptions):
 
 @dataclass(frozen=True)
 class DprThresholdOptions(OnePassOptions):
-    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03 (with `scoring=passage`: 0.15)")
+    threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03 (with `scoring=passage`: 0.25)")
     scoring: Scoring = option("dpr", "as in `one-pass`", in_menu=True)
 
     def usual(self) -> dict[str, Any]:
-        return {"threshold": 0.03 if self.scoring == "dpr" else 0.15}
+        return {"threshold": 0.03 if self.scoring == "dpr" else 0.25}
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,10 @@ def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
     [
         ("one-pass", {}, 0.5),
         ("dpr-threshold", {}, 0.03),
-        ("dpr-threshold", {"scoring": "passage"}, 0.15),
+        ("dpr-threshold", {"scoring": "passage"}, 0.25),
         ("dpr-threshold", {"scoring": "passage", "threshold": 0.7}, 0.7),
         ("jpr", {"threshold": 0.2}, 0.2),
-        ("dpr-threshold", {"scoring": "passage", "threshold": None}, 0.15),
+        ("dpr-threshold", {"scoring": "passage", "threshold": None}, 0.25),
     ],
 )
 def test_a_default_may_depend_on_other_options(system: str, given: dict[str, Any], threshold: float) -> None:
