@@ -245,7 +245,7 @@ class _RowAssignment:
             return
         ids = ", ".join(f"'{self._store[int(i)].id[:80]}'" for i in missing[:3])
         raise InputError(
-            f"{', '.join(files[:3])}: {self.count} vectors for {self._passage_count()}; {len(missing)} have none, first {ids}: "
+            f"{', '.join(files[:3])}: {self.count} vectors for {self._passage_count()}; {listed(len(missing), 'passage')} without one, first {ids}: "
             f"is a shard missing?  {_WITH_IDS}"
         )
 

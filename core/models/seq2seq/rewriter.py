@@ -16,7 +16,7 @@ from core.errors import CheckpointError
 from core.models.seq2seq.decoding import SequenceDecoding, write
 from core.models.seq2seq.fid import load_fid
 from core.models.seq2seq.network import encoding
-from core.text import question_key
+from core.text import STOPWORDS, question_key
 from core.types import Passage
 
 Job = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
@@ -38,11 +38,15 @@ def truecase(text: str, sources: Sequence[str]) -> str:
 
     >>> truecase("who played maria in west side story?", ["Who played Maria?", "West Side Story is a film."])
     'Who played Maria in West Side Story?'
+    >>> truecase("when did the u.s. win?", ["The U.S. won."])  # a capital that only begins a sentence
+    'When did the U.S. win?'
     """
     forms: dict[str, Counter[str]] = {}
     for source in sources:
         for word in _WORD.findall(source):
-            forms.setdefault(word.lower(), Counter())[word] += 1
+            lower = word.lower()
+            form = lower if lower in STOPWORDS and word.istitle() else word
+            forms.setdefault(lower, Counter())[form] += 1
 
     def cased(match: re.Match[str]) -> str:
         counts = forms.get(match.group().lower())
