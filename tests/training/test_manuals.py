@@ -42,10 +42,7 @@ def answer(quote: str, **more: object) -> dict[str, object]:
 
 
 def test_a_draft_becomes_offsets_and_passages(source: manuals.Source, tmp_path: Path, jsonl: Callable[..., Path]) -> None:
-    ports = [
-        answer("| development | «8080» |", when="development"),
-        answer("| production | «80» |", when="production"),
-    ]
+    ports = [answer("| development | «8080» |", when="development"), answer("| production | «80» |", when="production")]
     draft = jsonl(
         "draft.jsonl",
         {"question": "default port?", "answers": ports},
