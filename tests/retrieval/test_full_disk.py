@@ -88,7 +88,7 @@ def test_the_last_bytes_of_an_index_are_written_or_it_fails(tmp_path: Path) -> N
 
 def test_bm25_takes_away_what_it_began(tmp_path: Path) -> None:
     texts = [f"topic {i} and basalt {i % 7}" for i in range(20_000)]
-    for most in (10_000, 100_000):
-        with small_files(most), pytest.raises((OSError, StorageError)):
+    for size in (10_000, 100_000):
+        with small_files(size), pytest.raises((OSError, StorageError)):
             words.build(texts, len(texts), tmp_path / "words", lambda *_: None)
         assert list(tmp_path.iterdir()) == []

@@ -162,8 +162,8 @@ def test_parquet_cut_short_and_rows_without_text(tmp_path: Path, limits: Limits)
     with pytest.raises(FormatError, match=r"train-1\.parquet: not a complete Parquet file .*; copy it again"):
         read(folder, limits)
     pq.write_table(pa.table({"id": [1, 2], "text": [None, "words"]}), tmp_path / "one.parquet")
-    found, rejected = read(tmp_path / "one.parquet", limits)
-    assert [p.id for p in found] == ["2"]
+    accepted, rejected = read(tmp_path / "one.parquet", limits)
+    assert [p.id for p in accepted] == ["2"]
     assert [(r.file, r.number, r.unit) for r in rejected] == [("one.parquet", 1, "row")]
 
 
@@ -293,15 +293,15 @@ def test_nested_and_repeated_columns_are_refused(
 def test_a_text_that_is_not_utf8_is_rejected_alone(tmp_path: Path, limits: Limits) -> None:
     wrong = pa.array([b"one", b"\xff", b"three"]).view(pa.string())
     pq.write_table(pa.table({"text": wrong}), tmp_path / "a.parquet")
-    found, rejected = read(tmp_path / "a.parquet", limits)
-    assert [p.text for p in found] == ["one", "three"]
+    accepted, rejected = read(tmp_path / "a.parquet", limits)
+    assert [p.text for p in accepted] == ["one", "three"]
     assert [row.number for row in rejected] == [2]
 
 
 def test_a_wrong_title_is_named_as_the_file_names_it(tmp_path: Path, limits: Limits) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "Words.", "headline": [3]}\n{"text": "Words.", "docid": 1.5}\n')
-    found, rejected = read(tmp_path / "a.jsonl", limits, Columns(title=("headline",)))
-    assert found == []
+    accepted, rejected = read(tmp_path / "a.jsonl", limits, Columns(title=("headline",)))
+    assert accepted == []
     assert [r.reason for r in rejected] == [
         "field 'headline' is a list; expected text",
         "field 'docid' is a float; expected text or a whole number",

@@ -172,8 +172,8 @@ def test_whole_blocks_are_held_out(tmp_path: Path) -> None:
     train, dev = annotated_examples(annotated(tmp_path / "mine", 90), held_out=0.2)
     assert (len(train), len(dev)) == (75, 15)
     assert not {e.question for e in train} & {e.question for e in dev}
-    own = {i for e in dev for i in e.extra["supporting"]}
-    assert not own & {i for e in train for i in e.extra["supporting"]}
+    held_out = {i for e in dev for i in e.extra["supporting"]}
+    assert not held_out & {i for e in train for i in e.extra["supporting"]}
     assert all(len(e.passages) > len(e.extra["supporting"]) for e in train)  # context was mined
     assert all(len(set(e.extra["context"])) == len(e.passages) for e in train)
 
@@ -278,16 +278,16 @@ def test_mining(tmp_path: Path) -> None:
         ("Tea", "Tea is a drink."),
     ]
     miner = Miner(passages, tmp_path)
-    found = miner.neighbours(["What is the capital of Norway?"], 5)
-    assert found.shape == (1, 3)
-    assert list(found[0][:2]) == [0, 1]
-    assert (miner.neighbours(["What is the capital of Norway?"], 5) == found).all()  # from the cache
+    neighbours = miner.neighbours(["What is the capital of Norway?"], 5)
+    assert neighbours.shape == (1, 3)
+    assert list(neighbours[0][:2]) == [0, 1]
+    assert (miner.neighbours(["What is the capital of Norway?"], 5) == neighbours).all()  # from the cache
     assert len(list(tmp_path.iterdir())) == 1
     later = Miner([*passages[:2], ("Tea", "Tea is what the capital of Norway drinks: capital tea of Norway.")], tmp_path)
     later.neighbours(["What is the capital of Norway?"], 5)
     assert len(list(tmp_path.iterdir())) == 2
-    assert miner.without(found[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
-    assert miner.without(found[0], [], [passages[0][1]], 1) == [passages[1]]
+    assert miner.without(neighbours[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
+    assert miner.without(neighbours[0], [], [passages[0][1]], 1) == [passages[1]]
     assert Miner([]).neighbours(["a", "b"], 3).shape == (2, 0)
     assert miner.neighbours([], 3).shape == (0, 0)
 
@@ -333,13 +333,13 @@ def test_questions_to_be_evaluated_on_are_left_out(tmp_path: Path, jsonl: Jsonl)
     light.write_text(json.dumps([{"question": "Who played Ada?", "annotations": [{"type": "multipleQAs", "qaPairs": pairs}]}]))
     rows = jsonl("dev.jsonl", {"question": "where  is THE harbour", "answers": ["x"]})
     excluded = excluded_questions([light, rows])
-    kept = MultiExample("Who played Bo?", (), (), "s")
-    gone = [
+    other = MultiExample("Who played Bo?", (), (), "s")
+    same = [
         ReadingExample("Where is the harbour?", "", "p", ("x",), "s"),
         MultiExample("who played ada", (), (), "s"),
         MultiExample("Who was Ada?", (), (), "s", extra={"questions": ["who played Ada in 1960"]}),
     ]
-    assert excluded.without([*gone, kept]) == [kept]
+    assert excluded.without([*same, other]) == [other]
     light.write_text("[1]")
     with pytest.raises(FormatError, match=r"dev\.json"):
         excluded_questions([light])

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def test_ctrl_c_in_a_step_or_in_the_figures(tmp_path: Path, where: str, at: int)
 class Steps:
     """Weights of some size; `hook` is called before each step."""
 
-    def __init__(self, hook: object = None) -> None:
+    def __init__(self, hook: Callable[[int], object] = lambda step: None) -> None:
         self.hook, self.count = hook, 0
 
     def groups(self, seed: int, chunk: int) -> list[int]:
@@ -78,8 +79,7 @@ class Steps:
 
     def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
         self.count += 1
-        if callable(self.hook):
-            self.hook(self.count)
+        self.hook(self.count)
         return network(batch).square().mean()  # type: ignore[no-any-return]
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:

@@ -200,9 +200,9 @@ def test_a_kill_between_the_renames_loses_nothing(span_config: SpanConfig, netwo
     fit(network, task(span_config), quiet(steps=2), out, store, log=lambda _: None)
     (out / "state").rename(out / "state-before")
     (out / "state-new").mkdir()
-    said: list[str] = []
-    fit(network, task(span_config), quiet(steps=2), out, store, log=said.append)
-    assert said[0].startswith("resumed at step 2 of 2, after ")
+    lines: list[str] = []
+    fit(network, task(span_config), quiet(steps=2), out, store, log=lines.append)
+    assert lines[0].startswith("resumed at step 2 of 2, after ")
 
 
 def test_the_clock_ends_a_run(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:

@@ -104,13 +104,13 @@ def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any])
     pairs = [(Item("colour ?", PASSAGES, ("red",), ()), "blue"), (Item("colour ?", PASSAGES[:2], (), ()), "the red ball")]
     loss = task.loss(network, task.batch(((0, 0), False, pairs)), torch.device("cpu"))
     loss.backward()
-    want = 0.0
+    expected = 0.0
     with torch.no_grad():
         for pair in pairs:
             rows, labels = task.batch(((0, 0), False, [pair]))
             p = network(rows, labels).softmax(-1)[0]
-            want -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
-    assert loss.item() == pytest.approx(want, rel=1e-4)
+            expected -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
+    assert loss.item() == pytest.approx(expected, rel=1e-4)
     assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
 
 
@@ -144,13 +144,13 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     seen = []
     for (position, batch), (_, same) in zip(itertools.islice(batches(task, 0, 0), 40), batches(plain, 0, 0)):
         if position < 10_000:
-            got, want = task.loss(network, batch, torch.device("cpu")), plain.loss(network, same, torch.device("cpu"))
-            assert got.item() == pytest.approx(want.item(), rel=2e-2)  # states are kept in half precision
+            loss, expected = task.loss(network, batch, torch.device("cpu")), plain.loss(network, same, torch.device("cpu"))
+            assert loss.item() == pytest.approx(expected.item(), rel=2e-2)  # states are kept in half precision
         seen.append(batch[0].key)
     n = len(set(seen))
     assert seen[n : 2 * n] == seen[:n]  # the chunk comes again
     assert len(task.kept) <= n
-    got.backward()
+    loss.backward()
     assert network.layers[0].feed[1].weight.grad is not None
     with pytest.raises(InputError, match="must be frozen"):
         check_repeat(make_small(SmallConfig(base=str(tiny_bert_folder), inner=16))[0], 2)
