@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from core.annotating.aliases import distinct, join_aliases, parse_aliases
-from core.annotating.checks import doubts, errors, question_word
+from core.annotating.aliases import parse_aliases
+from core.annotating.checks import doubts, errors
 from core.types import Annotation, QAPair
 
 PROMPT = "Who played Maria in West Side Story?"
@@ -75,14 +75,14 @@ def test_something_must_be_read() -> None:
     ],
 )
 def test_doubts(question: str, answer: str, expected: str) -> None:
-    found = doubts(several((STAGE, "Carol Lawrence"), (question, answer)), PROMPT, reference_date=REFERENCE)
-    assert [(f.code, f.pair) for f in found] == [(expected, 1)]
-    assert str(found[0]).startswith("Pair 2: ")
+    (doubt,) = doubts(several((STAGE, "Carol Lawrence"), (question, answer)), PROMPT, reference_date=REFERENCE)
+    assert (doubt.code, doubt.pair, str(doubt)[:8]) == (expected, 1, "Pair 2: ")
 
 
 def test_what_is_no_doubt() -> None:
     assert doubt_codes(several((FILM, "1/2"), (STAGE, "3 / 4 of it"))) == []
-    assert doubt_codes(several(("Whom did Maria play in 1961?", "a"), (STAGE, "b"))) == []
+    for question in ("Whom did Maria play in 1961?", "Whose Maria was it in 1961?", "Name the Maria of 1961."):
+        assert doubt_codes(several((question, "a"), (STAGE, "b"))) == []
     assert doubt_codes(several(("Who played Maria last?", "a"), (STAGE, "b")), reference=None) == []
 
 
@@ -90,11 +90,3 @@ def test_a_list_of_years_is_a_doubt() -> None:
     pairs = [(f"Who played Maria in West Side Story in {year}?", f"p{year}") for year in range(2013, 2018)]
     assert doubt_codes(several(*pairs)) == [("time-dependent", None)]
     assert doubt_codes(several(*pairs[-3:])) == []
-
-
-def test_aliases_round_trip() -> None:
-    assert parse_aliases(join_aliases(["a", "b c", "a"])) == distinct(["a", "b c", "a"]) == ("a", "b c")
-
-
-def test_question_word() -> None:
-    assert [question_word(q) for q in ("Whose song is it?", "Name the singer.", "By whom?")] == ["who", "", "who"]

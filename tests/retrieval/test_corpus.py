@@ -15,7 +15,7 @@ from core.types import Passage
 ROWS = [Passage("a", "Tïtle", "text one"), Passage("b", "", "東京 🎬"), Passage("c#1", "T", "x")]
 
 
-def made(folder: Path, rows: list[Passage]) -> PassageStore:
+def new_store(folder: Path, rows: list[Passage]) -> PassageStore:
     with PassageWriter(folder) as writer:
         for row in rows:
             writer.add(row)
@@ -24,27 +24,24 @@ def made(folder: Path, rows: list[Passage]) -> PassageStore:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    store = made(tmp_path / "s", ROWS)
+    store = new_store(tmp_path / "s", ROWS)
     assert len(store) == 3
     assert list(store) == ROWS
-    assert store.passages(1, 1) == ROWS[1:2]
-    assert store.passages(2, 50) == ROWS[2:]
-    assert store.passages(9, 5) == []
+    assert [store.passages(*part) for part in ((1, 1), (2, 50), (9, 5))] == [ROWS[1:2], ROWS[2:], []]
     assert store.get("b") == ROWS[1]
-    assert store.row_of("c#1") == 2
-    assert store.row_of("nope") is None
+    assert (store.row_of("c#1"), store.row_of("nope")) == (2, None)
     assert store.facts["source"] == "test"
     store.verify()
 
 
 def test_digest_is_that_of_id_title_and_text(tmp_path: Path) -> None:
     expected = hashlib.sha256("".join(f"{p.id}\t{p.title}\t{p.text}\n" for p in ROWS).encode()).hexdigest()
-    assert made(tmp_path / "s", ROWS).digest == expected
-    assert made(tmp_path / "t", ROWS[::-1]).digest != expected
+    assert new_store(tmp_path / "s", ROWS).digest == expected
+    assert new_store(tmp_path / "t", ROWS[::-1]).digest != expected
 
 
 def test_minus_one_is_no_passage(tmp_path: Path) -> None:
-    store = made(tmp_path / "s", ROWS)
+    store = new_store(tmp_path / "s", ROWS)
     for row in (-1, 3):
         with pytest.raises(IndexError, match=f"row {row} of a corpus of 3"):
             store[row]
@@ -60,10 +57,9 @@ def test_duplicates_and_separators_are_refused(tmp_path: Path) -> None:
         for title, text in ("t", "x\ty"), ("t\nu", "x"):
             with pytest.raises(FormatError, match="must not contain a tab"):
                 writer.add(Passage("q", title, text))
-        several = Passage("q", "t", "two\n  lines")
-        writer.add(several)
+        writer.add(two_lines := Passage("q", "t", "two\n  lines"))
         writer.finish()
-    assert PassageStore(tmp_path / "s").get("q") == several
+    assert PassageStore(tmp_path / "s").get("q") == two_lines
 
 
 def test_an_unfinished_store_does_not_open(tmp_path: Path) -> None:
@@ -71,12 +67,12 @@ def test_an_unfinished_store_does_not_open(tmp_path: Path) -> None:
         writer.add(ROWS[0])
     with pytest.raises(NotFoundError, match="no finished passage store"):
         PassageStore(tmp_path / "s")
-    assert list(made(tmp_path / "s", ROWS)) == ROWS  # and is written anew
+    assert list(new_store(tmp_path / "s", ROWS)) == ROWS  # and is written again
 
 
 @pytest.mark.parametrize("name", [PASSAGES, FACTS])
 def test_a_truncated_file_is_noticed(tmp_path: Path, name: str) -> None:
-    made(tmp_path / "s", ROWS)
+    new_store(tmp_path / "s", ROWS)
     path = tmp_path / "s" / name
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(IndexMismatchError, match="build it again"):
@@ -84,7 +80,7 @@ def test_a_truncated_file_is_noticed(tmp_path: Path, name: str) -> None:
 
 
 def test_changed_text_fails_verification_and_damage_is_named(tmp_path: Path) -> None:
-    made(tmp_path / "s", ROWS)
+    new_store(tmp_path / "s", ROWS)
     path = tmp_path / "s" / PASSAGES
     path.write_bytes(path.read_bytes().replace(b"text one", b"text two"))
     with pytest.raises(IndexMismatchError, match="changed after the index was built"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import stat
 import zipfile
 from collections.abc import Callable
@@ -60,8 +59,7 @@ def test_a_folder_and_its_zip_are_the_same_corpus(tmp_path: Path, library: Corpu
     for top in ("", "docs/"):
         packed = zip_of(tmp_path / f"docs{len(top)}.zip", {top + name: text for name, text in FILES.items()})
         again = library.create("docs", [packed])
-        assert again.already_built
-        assert again.others_total == 2
+        assert (again.already_built, again.others_total) == (True, 2)
 
 
 def test_links_in_a_folder_are_listed_and_not_followed(tmp_path: Path, library: CorpusLibrary) -> None:
@@ -180,10 +178,8 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, library: CorpusLib
     assert [p.text for p in stored(library, "docs")] == ["Words, and more.", "Words."]
 
 
-def test_an_upload_unpacks_to_what_the_settings_allow(tmp_path: Path, limits: Limits) -> None:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as packed:  # stored, not compressed
+def test_an_upload_unpacks_to_what_the_settings_allow(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:  # stored, not compressed
         packed.writestr("a.txt", "words " * 400_000)
-    (tmp_path / "a.zip").write_bytes(content.getvalue())
     with pytest.raises(InputError, match="at most 1 MB"):
-        zips.unpacked(tmp_path / "a.zip", tmp_path / "out", limits.__class__(10**6, 2**20, 9, 9, 9), lambda row: None)
+        zips.unpacked(tmp_path / "a.zip", tmp_path / "out", Limits(10**6, 2**20, 9, 9, 9), lambda row: None)

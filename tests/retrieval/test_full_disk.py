@@ -23,10 +23,8 @@ Write = Callable[[str, str | bytes], Path]
 
 def passages(write: Write, count: int = 2000, length: int = 60) -> Path:
     words = [f"word{i}" for i in range(400)]
-    return write(
-        "many.tsv",
-        "".join(f"{i}\t{' '.join(words[(i * 7 + k * k) % 400] for k in range(length))}\tTitle {i}\n" for i in range(count)),
-    )
+    texts = (" ".join(words[(i * 7 + k * k) % 400] for k in range(length)) for i in range(count))
+    return write("many.tsv", "".join(f"{i}\t{text}\tTitle {i}\n" for i, text in enumerate(texts)))
 
 
 def handles() -> int:
@@ -38,7 +36,7 @@ def test_a_build_fails_at_each_size_and_goes_on_at_the_next(tmp_path: Path, writ
     source = passages(write, 1000)
     whole = CorpusLibrary(Settings(home=tmp_path / "whole", encoder="hashing", index_kind="hnsw"))
     whole.create("c", [source])
-    refused: list[str] = []
+    errors: list[str] = []
     with small_disk(tmp_path / "small", 128) as home:
         library = CorpusLibrary(Settings(home=home, encoder="hashing", index_kind="hnsw"))
         before = handles()
@@ -48,16 +46,16 @@ def test_a_build_fails_at_each_size_and_goes_on_at_the_next(tmp_path: Path, writ
                 library.create("c", [source])
                 break
             except StorageError as error:
-                refused.append(str(error))
+                errors.append(str(error))
             part = home / "corpora" / ".building-c"
-            assert ("what was done is kept" in refused[-1]) == part.exists()
+            assert ("what was done is kept" in errors[-1]) == part.exists()
             assert not any(".part" in p.name for p in part.glob("*"))
             until(lambda: handles() == before)  # the word index closes its files in threads of its own
-        assert len(refused) > 5
-        assert "nothing was left behind" in refused[0]
-        assert all(" are free in " in line or "full" in line for line in refused)
-        same = [(p / "corpora" / "c" / ix.VECTORS).read_bytes() for p in (home, tmp_path / "whole")]
-        assert same[0] == same[1]
+        assert len(errors) > 5
+        assert "nothing was left behind" in errors[0]
+        assert all(" are free in " in line or "full" in line for line in errors)
+        resumed, undisturbed = ((p / "corpora" / "c" / ix.VECTORS).read_bytes() for p in (home, tmp_path / "whole"))
+        assert resumed == undisturbed
         assert library.open("c").search("word7 word12", 5) == whole.open("c").search("word7 word12", 5)
 
 
@@ -90,7 +88,7 @@ def test_the_last_bytes_of_an_index_are_written_or_it_fails(tmp_path: Path) -> N
 
 def test_bm25_takes_away_what_it_began(tmp_path: Path) -> None:
     texts = [f"topic {i} and basalt {i % 7}" for i in range(20_000)]
-    for most in (10_000, 100_000):
-        with small_files(most), pytest.raises((OSError, StorageError)):
+    for size in (10_000, 100_000):
+        with small_files(size), pytest.raises((OSError, StorageError)):
             words.build(texts, len(texts), tmp_path / "words", lambda *_: None)
         assert list(tmp_path.iterdir()) == []

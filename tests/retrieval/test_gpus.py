@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,28 +39,28 @@ class Device:
         self.busy = True
         time.sleep(0.005)
         self.batches.append(len(queries))
-        found = self.index.search(queries, k)
+        results = self.index.search(queries, k)
         self.busy = False
-        return found
+        return results
 
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Two GPUs; `made` lists the indexes copied to them, `room` is the memory of the next."""
-    seen: dict[str, Any] = {"made": [], "room": 10**6}
+    """Two GPUs; `copies` lists the indexes on them, `room` is the memory of the next."""
+    state: dict[str, Any] = {"copies": [], "room": 10**6}
 
     def copy(resources: list[Any], index: Any, options: Options, numbers: list[int]) -> Device:
         assert len(resources) == len(numbers)
-        if seen["room"] == 0:
+        if state["room"] == 0:
             raise RuntimeError("Error: out of memory")
-        seen["made"].append(Device(index, options, numbers, seen["room"]))
-        return seen["made"][-1]
+        state["copies"].append(Device(index, options, numbers, state["room"]))
+        return state["copies"][-1]
 
     monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
     monkeypatch.setattr(faiss, "GpuMultipleClonerOptions", Options, raising=False)
     monkeypatch.setattr(faiss, "index_cpu_to_gpu_multiple_py", copy, raising=False)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
-    return seen
+    return state
 
 
 def unit(count: int, dimension: int = 64) -> Vectors:
@@ -110,18 +110,13 @@ def test_a_code_has_a_length_that_a_gpu_can_search(dimension: int, size: int) ->
 def test_two_threads_never_search_a_gpu_at_once(tmp_path: Path, gpus: dict[str, Any], kind: str) -> None:
     index = opened(tmp_path, kind)
     queries = unit(8)
-    alone = [index.search(queries[i : i + 1], 5)[0] for i in range(8)]
-    found: dict[int, Any] = {}
-    threads = [threading.Thread(target=lambda i=i: found.update({i: index.search(queries[i : i + 1], 5)[0]})) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    one_by_one = [index.search(queries[i : i + 1], 5)[0] for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        at_once = list(pool.map(lambda i: index.search(queries[i : i + 1], 5)[0], range(8)))
     assert index.gpus == (0, 1)
-    assert len(found) == 8
-    for i, (rows, scores) in enumerate(alone):
-        assert np.array_equal(found[i][0], rows)
-        assert np.allclose(found[i][1], scores)
+    for (rows, scores), (same_rows, same_scores) in zip(one_by_one, at_once, strict=True):
+        assert np.array_equal(rows, same_rows)
+        assert np.allclose(scores, same_scores)
 
 
 @pytest.mark.parametrize(
@@ -131,13 +126,13 @@ def test_an_index_is_spread_as_asked(
     tmp_path: Path, gpus: dict[str, Any], spread: str, numbers: list[int], sharded: bool
 ) -> None:
     opened(tmp_path, "ivfpq", spread=spread)
-    made = gpus["made"][0]
-    assert (made.gpus, made.options.shard, made.options.useFloat16) == (numbers, sharded, True)
+    (copy,) = gpus["copies"]
+    assert (copy.gpus, copy.options.shard, copy.options.useFloat16) == (numbers, sharded, True)
 
 
 def test_without_room_the_cpu_goes_on(tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     index = opened(tmp_path, "ivfpq")
-    gpus["made"][0].room = 0
+    gpus["copies"][0].room = 0
     with caplog.at_level(logging.WARNING):
         rows, _ = index.search(unit(1), 5)[0]
         index.search(unit(2), 5)
@@ -156,11 +151,13 @@ def test_an_index_that_does_not_fit_stays_on_the_cpu(
     assert "it cannot be copied to the GPUs (their memory is too small)" in caplog.text
 
 
-@pytest.mark.parametrize(("kind", "why"), [("hnsw", "FAISS has no HNSW index for GPUs"), ("codes", "its codes have 128 bytes")])
+@pytest.mark.parametrize(
+    ("kind", "says"), [("hnsw", "FAISS has no HNSW index for GPUs"), ("codes", "its codes have 128 bytes")]
+)
 def test_what_gpus_do_not_know_stays_on_the_cpu(
-    kind: str, why: str, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
+    kind: str, says: str, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    made: Any = faiss.IndexHNSWFlat(8, 4) if kind == "hnsw" else faiss.IndexIVFPQ(faiss.IndexFlatIP(1024), 1024, 1, 128, 8)
+    index: Any = faiss.IndexHNSWFlat(8, 4) if kind == "hnsw" else faiss.IndexIVFPQ(faiss.IndexFlatIP(1024), 1024, 1, 128, 8)
     with caplog.at_level(logging.WARNING):
-        assert on_gpus(made, (0,), "replicate") is None
-    assert why in caplog.text
+        assert on_gpus(index, (0,), "replicate") is None
+    assert says in caplog.text

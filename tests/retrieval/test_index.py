@@ -53,19 +53,11 @@ def test_scores_are_the_true_cosines_best_first(tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", ix.KINDS)
-@pytest.mark.parametrize("count", [1, 2, 40, 257])
+@pytest.mark.parametrize("count", [0, 1, 2, 40, 257])
 def test_k_larger_than_the_corpus(tmp_path: Path, kind: str, count: int) -> None:
     rows, scores = opened(tmp_path, kind, count).search(HashingEncoder().encode(["topic 3"], "query"), 1000)[0]
-    assert len(rows) == len(scores) <= count
-    assert len(set(rows.tolist())) == len(rows)
-    assert rows.min(initial=0) >= 0  # FAISS's padding is no passage
-    assert len(rows) == count
-
-
-@pytest.mark.parametrize("kind", ix.KINDS)
-def test_an_empty_index_finds_nothing(tmp_path: Path, kind: str) -> None:
-    rows, scores = opened(tmp_path, kind, 0).search(HashingEncoder().encode(["x"], "query"), 3)[0]
-    assert len(rows) == len(scores) == 0
+    assert sorted(rows.tolist()) == list(range(count))  # each once: FAISS's padding is no passage
+    assert len(scores) == count
 
 
 def test_unknown_kind(tmp_path: Path) -> None:
@@ -126,8 +118,8 @@ def test_vectors_of_something_else_are_not_resumed(tmp_path: Path, change: str) 
 # ------------------------------------------------------------ manifests
 
 
-def check(found: ix.Manifest) -> None:
-    ix.check_manifest(found, encoder="hashing", dimension=64, count=300, digest="d" * 64, name="mine")
+def check(manifest: ix.Manifest) -> None:
+    ix.check_manifest(manifest, encoder="hashing", dimension=64, count=300, digest="d" * 64, name="mine")
 
 
 def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
@@ -169,16 +161,16 @@ def test_vectors_of_the_wrong_size(tmp_path: Path) -> None:
 
 
 def test_index_file_missing_damaged_or_of_another_kind_or_count(tmp_path: Path) -> None:
+    def refused(kind: str, says: str) -> None:
+        with pytest.raises(IndexMismatchError, match=says):
+            ix.VectorIndex(tmp_path, manifest(kind))
+
     opened(tmp_path, "hnsw")
-    with pytest.raises(IndexMismatchError, match="the manifest says ivfpq, 300 and 64"):
-        ix.VectorIndex(tmp_path, manifest("ivfpq"))
+    refused("ivfpq", "the manifest says ivfpq, 300 and 64")
     path = tmp_path / ix.INDEX
     ix.build_index("hnsw", ix.open_vectors(tmp_path, 300, 64)[:260], path)
-    with pytest.raises(IndexMismatchError, match="IndexHNSWFlat of 260 vectors"):
-        ix.VectorIndex(tmp_path, manifest("hnsw"))
+    refused("hnsw", "IndexHNSWFlat of 260 vectors")
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(IndexMismatchError, match="missing or damaged"):
-        ix.VectorIndex(tmp_path, manifest("hnsw"))
+    refused("hnsw", "missing or damaged")
     path.unlink()
-    with pytest.raises(IndexMismatchError, match="missing or damaged"):
-        ix.VectorIndex(tmp_path, manifest("hnsw"))
+    refused("hnsw", "missing or damaged")

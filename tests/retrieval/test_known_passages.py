@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +24,9 @@ FILES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    (tmp_path / "docs" / "c").mkdir(parents=True)
     for name, text in FILES.items():
-        path = tmp_path / "docs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
     return tmp_path / "docs"
 
 
@@ -77,52 +75,30 @@ def test_only_changed_files_are_read(
     assert len(corpus) == 3
 
 
-def change_limits(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    return replace(settings, max_line_chars=20_000)
-
-
-def change_readers(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(build, "reading_digest", lambda *_: "of other readers")
-    return settings
-
-
-def change_store(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    (settings.home / "corpora" / "docs" / "passages.json").write_text("{}")
-    return settings
-
-
-def change_text(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Of a passage, in a file of the same size."""
-    with closing(sqlite3.connect(settings.home / "corpora" / "docs" / PASSAGES)) as database, database:
-        database.execute("UPDATE passages SET text = 'They sink.' WHERE text = 'They sail.'")
-    return settings
-
-
-def change_bound(settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(known_passages, "MAX_PASSAGES", 0)
-    return settings
-
-
-@pytest.mark.parametrize("change", [change_limits, change_readers, change_store, change_text, change_bound])
+@pytest.mark.parametrize("change", ["limits", "readers", "store", "text", "bound"])
 def test_all_are_read_where_they_would_be_read_differently(
-    change: Callable[[Settings, Path, pytest.MonkeyPatch], Settings],
-    folder: Path,
-    read: list[str],
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
+    change: str, folder: Path, read: list[str], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     CorpusLibrary(settings).create("docs", [folder])
     (folder / "b.txt").write_text("Cars drive fast.")
     read.clear()
-    library = CorpusLibrary(change(settings, folder, monkeypatch))
+    corpus = settings.corpora_dir / "docs"
+    if change == "limits":
+        settings = replace(settings, max_line_chars=20_000)
+    elif change == "readers":
+        monkeypatch.setattr(build, "reading_digest", lambda *_: "of other readers")
+    elif change == "store":
+        (corpus / "passages.json").write_text("{}")
+    elif change == "text":  # of a passage, in a file of the same size
+        with closing(sqlite3.connect(corpus / PASSAGES)) as database, database:
+            database.execute("UPDATE passages SET text = 'They sink.' WHERE text = 'They sail.'")
+    else:
+        monkeypatch.setattr(known_passages, "MAX_PASSAGES", 0)
+    library = CorpusLibrary(settings)
     library.create("docs", [folder], replace=True)
     assert read == sorted(FILES)
-    assert {p.text for p in library.open("docs").passages()} == {
-        "They sail.",
-        "Of cloth.",
-        "Cars drive fast.",
-        "Steam ships, too.",
-    }
+    texts = {p.text for p in library.open("docs").passages()}
+    assert texts == {"They sail.", "Of cloth.", "Cars drive fast.", "Steam ships, too."}
 
 
 def test_what_depends_on_other_files_is_read_again(

@@ -31,10 +31,10 @@ class Refusing:
 def test_known_passages_are_looked_up_and_others_encoded(tmp_path: Path) -> None:
     inner = HashingEncoder()
     write_precomputed(tmp_path, PASSAGES, inner)
-    found = load_precomputed(tmp_path, inner.name, Refusing)
+    known = load_precomputed(tmp_path, inner.name, Refusing)
     texts = [passage_text(p) for p in PASSAGES]
-    assert np.allclose(found.encode(texts), inner.encode(texts), atol=1e-3)
-    assert np.allclose(np.linalg.norm(found.encode(texts), axis=1), 1.0, atol=1e-6)
+    assert np.allclose(known.encode(texts), inner.encode(texts), atol=1e-3)
+    assert np.allclose(np.linalg.norm(known.encode(texts), axis=1), 1.0, atol=1e-6)
     mixed = load_precomputed(tmp_path, inner.name, lambda: inner)
     assert np.allclose(mixed.encode(["something else"]), inner.encode(["something else"]))
     assert np.allclose(mixed.encode(texts[:1], "query"), inner.encode(texts[:1], "query"))

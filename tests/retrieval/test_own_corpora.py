@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from core.models.encoders.sentence_encoder import HashingEncoder, passage_text
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.folders import files_of
-from core.retrieval.readers.lines import Columns, Limits
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
 from core.retrieval.vectors import VectorFiles
 from core.retrieval.vectors import files_of as vector_files
 from core.settings import Settings
@@ -69,17 +71,15 @@ def parquet(folder: Path, **renamed: str) -> Path:
     return folder
 
 
-def read(folder: Path, limits: Limits, columns: Columns | None = None) -> list[Passage]:
-    rejected: list[Any] = []
-    options = {"columns": columns} if columns else {}
-    found = [p for file in files_of([folder]) for p in read_passages(file.path, limits, rejected.append, **options)]  # type: ignore[arg-type]
-    assert not rejected
-    return found
+def read(path: Path, limits: Limits, columns: Columns = DEFAULT_COLUMNS) -> tuple[list[Passage], list[Rejected]]:
+    rejected: list[Rejected] = []
+    files = (read_passages(file.path, limits, rejected.append, columns=columns) for file in files_of([path]))
+    return list(chain.from_iterable(files)), rejected
 
 
 @pytest.mark.parametrize("make", [beir, saved_set, parquet])
 def test_a_folder_gives_its_passages(tmp_path: Path, limits: Limits, make: Callable[[Path], Path]) -> None:
-    assert read(make(tmp_path / "data"), limits) == PASSAGES
+    assert read(make(tmp_path / "data"), limits) == (PASSAGES, [])
 
 
 def nested(folder: Path, texts: dict[str, str]) -> Path:
@@ -90,31 +90,23 @@ def nested(folder: Path, texts: dict[str, str]) -> Path:
 
 
 def test_a_folder_of_repeated_names_loses_nothing(tmp_path: Path, library: CorpusLibrary) -> None:
-    names = [
-        f"{part}/{chapter}/{name}.md"
-        for part in ("api", "guide", "deploy")
-        for chapter in range(5)
-        for name in ("_index", "button", "index", "a b")
-    ]
+    chapters = product(("api", "guide", "deploy"), range(5), ("_index", "button", "index", "a b"))
+    names = [f"{part}/{chapter}/{name}.md" for part, chapter, name in chapters]
     texts = {
         name: f"---\nslug: /x\n---\nThe start of {n} here.\n# Title {n}\nWords{n} below.\n## More\nFurther{n} text.\n"
         for n, name in enumerate(names)
     }
     folder = nested(tmp_path / "docs", texts)
-    assert len(names) == 60
     report = library.create("docs", [folder])
     assert (report.passages, report.rejected_total, [f.passages for f in report.files]) == (120, 0, [2] * 60)
     passages = library.open("docs").passages(0, 1000)
     by_id = {p.id: p for p in passages}
     assert len(by_id) == 120
     for n, name in enumerate(names):
-        own = [p for p in passages if p.id.split("#")[0] == name.replace(" ", "-")]
-        assert " ".join(p.text for p in own) == f"The start of {n} here. Words{n} below. Further{n} text."
-        assert (own[0].title, own[-1].id, own[-1].title) == (
-            f"Title {n}",
-            f"{name.replace(' ', '-')}#more",
-            f"Title {n} > More",
-        )
+        file = name.replace(" ", "-")
+        first, second = (p for p in passages if p.id.split("#")[0] == file)
+        assert (first.title, first.text) == (f"Title {n}", f"The start of {n} here. Words{n} below.")
+        assert second == Passage(f"{file}#more", f"Title {n} > More", f"Further{n} text.")
     nested(folder, {"api/0/also.md": "# New\nText.\n", "zebra.md": "# Last\nText.\n"})
     library.create("docs", [folder], replace=True)
     assert {p.id: p for p in library.open("docs").passages(0, 1000)}.items() >= by_id.items()  # the ids are stable
@@ -128,22 +120,16 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
     assert [f.name for f in files_of([tmp_path / "b"])] == ["c/y.md", "x.md"]
 
 
-def test_a_folder_written_from_a_data_frame(tmp_path: Path, limits: Limits) -> None:
-    """As BEIR's, with whole numbers as ids, and NaN where there is no title."""
-    rows = ['{"_id": 0, "title": "Zero", "text": "a"}', '{"_id": 1, "title": NaN, "text": "b"}', '{"_id": 2.0, "text": "c"}']
-    nested(tmp_path / "jsonl", {"corpus.jsonl": "\n".join(rows), "queries.jsonl": '{"_id": 7, "text": "not a passage"}'})
-    expected = [Passage("0", "Zero", "a"), Passage("1", "", "b"), Passage("2", "", "c")]
-    assert read(tmp_path / "jsonl", limits) == expected
-    (tmp_path / "parquet").mkdir()
-    columns = {"_id": [0.0, 1.0, 2.0], "title": ["Zero", None, None], "text": ["a", "b", "c"]}
-    pq.write_table(pa.table(columns), tmp_path / "parquet" / "corpus.parquet")
-    assert read(tmp_path / "parquet", limits) == expected
+def test_whole_numbers_that_a_data_frame_wrote_as_floats_are_ids(tmp_path: Path, limits: Limits) -> None:
+    columns = {"_id": [0.0, 1.0], "title": ["Zero", None], "text": ["a", "b"]}
+    pq.write_table(pa.table(columns), tmp_path / "corpus.parquet")
+    assert read(tmp_path / "corpus.parquet", limits) == ([Passage("0", "Zero", "a"), Passage("1", "", "b")], [])
 
 
 def test_a_saved_data_set_of_one_split_is_read_and_of_several_asks_which(tmp_path: Path, limits: Limits) -> None:
     saved_set(tmp_path / "all" / "train")
     (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    assert read(tmp_path / "all", limits) == PASSAGES
+    assert read(tmp_path / "all", limits) == (PASSAGES, [])
     saved_set(tmp_path / "all" / "test")
     with pytest.raises(InputError, match=r"has these splits: test, train; give the folder of one, such as .*all/train"):
         files_of([tmp_path / "all"])
@@ -151,11 +137,10 @@ def test_a_saved_data_set_of_one_split_is_read_and_of_several_asks_which(tmp_pat
 
 def test_columns_are_named(tmp_path: Path, limits: Limits) -> None:
     folder = parquet(tmp_path / "data", text="paragraph", title="heading")
-    with pytest.raises(
-        FormatError, match=r"train-0\.parquet: no column text, .*; it has id, paragraph, heading: .* --text-column"
-    ):
+    message = r"train-0\.parquet: no column text, .*; it has id, paragraph, heading: .* --text-column"
+    with pytest.raises(FormatError, match=message):
         read(folder, limits)
-    assert read(folder, limits, Columns(text=("paragraph",), title=("heading",))) == PASSAGES
+    assert read(folder, limits, Columns(text=("paragraph",), title=("heading",))) == (PASSAGES, [])
 
 
 def test_shards_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
@@ -166,9 +151,8 @@ def test_shards_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8, 200])
 def test_arrow_cut_short(tmp_path: Path, limits: Limits, cut: int) -> None:
-    with pytest.raises(
-        FormatError, match=r"data-00001-of-00002\.arrow: not an Arrow file, or one that was cut short; copy it again"
-    ):
+    message = r"data-00001-of-00002\.arrow: not an Arrow file, or one that was cut short; copy it again"
+    with pytest.raises(FormatError, match=message):
         read(saved_set(tmp_path / "data", cut=cut), limits)
 
 
@@ -178,8 +162,8 @@ def test_parquet_cut_short_and_rows_without_text(tmp_path: Path, limits: Limits)
     with pytest.raises(FormatError, match=r"train-1\.parquet: not a complete Parquet file .*; copy it again"):
         read(folder, limits)
     pq.write_table(pa.table({"id": [1, 2], "text": [None, "words"]}), tmp_path / "one.parquet")
-    rejected: list[Any] = []
-    assert [p.id for p in read_passages(tmp_path / "one.parquet", limits, rejected.append)] == ["2"]
+    accepted, rejected = read(tmp_path / "one.parquet", limits)
+    assert [p.id for p in accepted] == ["2"]
     assert [(r.file, r.number, r.unit) for r in rejected] == [("one.parquet", 1, "row")]
 
 
@@ -194,18 +178,15 @@ def test_a_file_of_a_saved_set_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def passages(tmp_path: Path) -> Path:
-    path = tmp_path / "things.tsv"
-    path.write_text("id\ttext\ttitle\n" + "".join(f"{p.id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
-    return path
+def passages(write: Callable[[str, str], Path]) -> Path:
+    return write("things.tsv", "id\ttext\ttitle\n" + "".join(f"{p.id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
 
 
 @pytest.fixture
-def numbered(tmp_path: Path) -> Path:
+def numbered(passages: Path) -> Path:
     """The same with whole numbers as ids."""
-    path = tmp_path / "numbered.tsv"
-    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{p.text}\t{p.title}\n" for i, p in enumerate(PASSAGES)))
-    return path
+    passages.write_text(re.sub(r"(?m)^p", "", passages.read_text()))
+    return passages
 
 
 class Questions(HashingEncoder):
@@ -255,8 +236,8 @@ def numbered_index(folder: Path, rows: slice = slice(None)) -> Path:
 
 @pytest.mark.parametrize("make", [npy, shards, flat_index, numbered_index])
 def test_vectors_of_every_kind_are_those_of_the_corpus(tmp_path: Path, numbered: Path, make: Callable[[Path], Any]) -> None:
-    found = make(tmp_path)
-    corpus = built(tmp_path / "home", numbered, *(found if isinstance(found, list) else [found]))
+    files = make(tmp_path)
+    corpus = built(tmp_path / "home", numbered, *(files if isinstance(files, list) else [files]))
     assert np.allclose(corpus.vectors, VECTORS, atol=1e-3)
     assert corpus.search("thing number 33", 1, "dense")[0].passage.id == "33"
 
@@ -277,7 +258,7 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
         pq.write_table(table, path, compression="zstd", **options)
         assert path.stat().st_size < 100_000
         with pytest.raises(FormatError, match=r"^small\.parquet: \d+ bytes unpack to \d+ MB"):
-            list(read_passages(path, limits, lambda row: None))
+            read(path, limits)
     pq.write_table(one_value("text", "word " * 160_000, 10_000), path, compression="zstd")
     before = pa.default_memory_pool().max_memory()
     wide = replace(limits, max_line_chars=1_000_000)
@@ -287,7 +268,7 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 @pytest.mark.parametrize(
-    ("columns", "names", "why"),
+    ("columns", "names", "says"),
     [
         (([{"a": "x"}],), ("text",), r"the column 'text' is nested \(struct<a: .*\)"),
         ((["x"], [["T"]]), ("text", "title"), r"the column 'title' is nested \(list<"),
@@ -297,7 +278,7 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
     ],
 )
 def test_nested_and_repeated_columns_are_refused(
-    tmp_path: Path, limits: Limits, suffix: str, columns: tuple[Any, ...], names: tuple[str, ...], why: str
+    tmp_path: Path, limits: Limits, suffix: str, columns: tuple[Any, ...], names: tuple[str, ...], says: str
 ) -> None:
     table, path = pa.Table.from_arrays([pa.array(c) for c in columns], names=list(names)), tmp_path / f"a.{suffix}"
     if suffix == "parquet":
@@ -305,41 +286,35 @@ def test_nested_and_repeated_columns_are_refused(
     else:
         with pa.ipc.new_stream(path, table.schema) as out:
             out.write_table(table)
-    with pytest.raises(FormatError, match=rf"^a\.{suffix}: {why}"):
-        list(read_passages(path, limits, lambda row: None))
+    with pytest.raises(FormatError, match=rf"^a\.{suffix}: {says}"):
+        read(path, limits)
 
 
 def test_a_text_that_is_not_utf8_is_rejected_alone(tmp_path: Path, limits: Limits) -> None:
     wrong = pa.array([b"one", b"\xff", b"three"]).view(pa.string())
     pq.write_table(pa.table({"text": wrong}), tmp_path / "a.parquet")
-    rejected: list[Any] = []
-    assert [p.text for p in read_passages(tmp_path / "a.parquet", limits, rejected.append)] == ["one", "three"]
+    accepted, rejected = read(tmp_path / "a.parquet", limits)
+    assert [p.text for p in accepted] == ["one", "three"]
     assert [row.number for row in rejected] == [2]
 
 
 def test_a_wrong_title_is_named_as_the_file_names_it(tmp_path: Path, limits: Limits) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "Words.", "headline": [3]}\n{"text": "Words.", "docid": 1.5}\n')
-    rejected: list[Any] = []
-    columns = Columns(title=("headline",))
-    assert list(read_passages(tmp_path / "a.jsonl", limits, rejected.append, columns=columns)) == []
+    accepted, rejected = read(tmp_path / "a.jsonl", limits, Columns(title=("headline",)))
+    assert accepted == []
     assert [r.reason for r in rejected] == [
         "field 'headline' is a list; expected text",
         "field 'docid' is a float; expected text or a whole number",
     ]
 
 
-def test_ids_beside_the_vectors(tmp_path: Path, passages: Path) -> None:
-    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in reversed(IDS)))
-    assert np.allclose(built(tmp_path / "a", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / "ids.txt").vectors, VECTORS)
-    (tmp_path / "ids.json").write_text(json.dumps(IDS))
-    assert np.allclose(built(tmp_path / "b", passages, npy(tmp_path), ids=tmp_path / "ids.json").vectors, VECTORS)
-
-
-def test_ids_over_several_blocks(tmp_path: Path, passages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.retrieval.vectors.ROWS", 7)
-    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in reversed(IDS)))
-    found = built(tmp_path / "home", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / "ids.txt")
-    assert np.allclose(found.vectors, VECTORS)
+@pytest.mark.parametrize("rows", [7, 8192])  # of a block
+def test_ids_beside_the_vectors(tmp_path: Path, passages: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr("core.retrieval.vectors.ROWS", rows)
+    for file, text in (("ids.txt", "".join(f"{i}\n" for i in reversed(IDS))), ("ids.json", json.dumps(IDS[::-1]))):
+        (tmp_path / file).write_text(text)
+        corpus = built(tmp_path / f"of-{file}", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / file)
+        assert np.allclose(corpus.vectors, VECTORS)
 
 
 def test_a_row_with_vectors_is_a_passage_however_long(tmp_path: Path) -> None:
@@ -364,7 +339,7 @@ def test_a_finished_index_is_kept(tmp_path: Path, kind: str) -> None:
     corpus = built(tmp_path / "home", path, tmp_path / "v.faiss")
     assert (corpus.manifest.kind, corpus.manifest.given) == (kind, 1)
     assert (tmp_path / "home/corpora/things/index.faiss").read_bytes() == (tmp_path / "v.faiss").read_bytes()
-    assert "123" in [found.passage.id for found in corpus.search(many[123], 5, "dense")]
+    assert "123" in [result.passage.id for result in corpus.search(many[123], 5, "dense")]
 
 
 # ---------------------------------------------------------------- what is wrong
@@ -397,19 +372,15 @@ def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) 
     assert CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).names() == ["starter"]
     rows = tmp_path / "home/corpora/.building-things/passages.sqlite"
     before = rows.stat().st_ino
-    assert np.allclose(
-        built(tmp_path / "home", passages, npy(tmp_path)).vectors, VECTORS, atol=1e-6
-    )  # right ones go on from there
+    corpus = built(tmp_path / "home", passages, npy(tmp_path))  # right ones go on from there
+    assert np.allclose(corpus.vectors, VECTORS, atol=1e-6)
     assert (tmp_path / "home/corpora/things/passages.sqlite").stat().st_ino == before
 
 
 @pytest.mark.parametrize(
     ("ids", "says"),
     [
-        (
-            [*IDS[:59], "p999"],
-            r"v\.npy, row 60: no passage has the id 'p999'; give the passages that these vectors were made of",
-        ),
+        ([*IDS[:59], "p999"], r"v\.npy, row 60: no passage has the id 'p999'; give the passages that these .* were made of"),
         ([*IDS[:59], "p3"], r"v\.npy, row 60: id 'p3' is there twice; leave one of its vectors out"),
         (IDS[:50], r"ids\.txt has fewer ids than the vectors have rows: it ends within v\.npy; give one id a row"),
         ([*IDS, "p60"], r"ids\.txt has more ids than the 60 rows of the vectors"),

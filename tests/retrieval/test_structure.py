@@ -84,38 +84,39 @@ SAME = [
 NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
+def zip_of(files: dict[str, str | bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return out.getvalue()
+
+
+def relation(kind: str, target: str) -> str:
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    item = f'<Relationship Id="r1" Type="{office}/{kind}" Target="{target}"/>'
+    return f'<Relationships xmlns="{package}">{item}</Relationships>'
+
+
 def docx(body: str, **parts: bytes) -> bytes:
     """A Word document of paragraphs and tables; `parts`: further files."""
     kinds = '<Default Extension="xml" ContentType="application/xml"/><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
     main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    document = f'<Override PartName="/word/document.xml" ContentType="{main}"/>'
+    types = f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{kinds}{document}</Types>'
     styles = "".join(
         f'<w:style w:type="paragraph" w:styleId="{name.replace(" ", "")}"><w:name w:val="{name}"/></w:style>'
         for name in ("Title", "heading 1", "heading 2", "Code")
     )
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr(
-            "[Content_Types].xml",
-            f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{kinds}'
-            f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
-        )
-        packed.writestr(
-            "_rels/.rels",
-            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-            f'<Relationship Id="r1" Type="{relation}" Target="word/document.xml"/></Relationships>',
-        )
-        packed.writestr("word/document.xml", f"<w:document {NAMESPACE}><w:body>{body}</w:body></w:document>")
-        packed.writestr(
-            "word/_rels/document.xml.rels",
-            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-            f'<Relationship Id="r1" Type="{relation.replace("officeDocument", "styles", 2).replace("styles/2006", "officeDocument/2006")}" '
-            'Target="styles.xml"/></Relationships>',
-        )
-        packed.writestr("word/styles.xml", f"<w:styles {NAMESPACE}>{styles}</w:styles>")
-        for name, content in parts.items():
-            packed.writestr(name, content)
-    return out.getvalue()
+    files = {
+        "[Content_Types].xml": types,
+        "_rels/.rels": relation("officeDocument", "word/document.xml"),
+        "word/document.xml": f"<w:document {NAMESPACE}><w:body>{body}</w:body></w:document>",
+        "word/_rels/document.xml.rels": relation("styles", "styles.xml"),
+        "word/styles.xml": f"<w:styles {NAMESPACE}>{styles}</w:styles>",
+    }
+    return zip_of(files | parts)
 
 
 def paragraph(text: str, style: str = "") -> str:
@@ -180,24 +181,17 @@ import of data: use <Key>Enter</Key> if a < B.
 def test_components_of_mdx_are_read_by_their_titles_and_contents(write: Write, limits: Limits) -> None:
     (passage,) = read(write("a.mdx", MDX), limits)
     assert passage.title == "Use it > Set the host"
-    for kept in (
-        "Python:",
-        'Client(host="a")',
-        'import ollama from "ollama"\n<Kept />',
-        "Others:",
-        "Enter",
-        "a < B",
-        "<Unfinished",
-    ):
-        assert kept in passage.text
-    for left_out in ("components", "version", "major", "Tab", "href", "authors"):
-        assert left_out not in passage.text
+    code = 'import ollama from "ollama"\n<Kept />'
+    for content in ("Python:", 'Client(host="a")', code, "Others:", "Enter", "a < B", "<Unfinished"):
+        assert content in passage.text
+    for markup in ("components", "version", "major", "Tab", "href", "authors"):
+        assert markup not in passage.text
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.md", MARKDOWN), ("a.rst", RST), ("a.html", HTML), ("a.docx", docx(WORD))])
 def test_every_format_gives_the_same_passages(write: Write, limits: Limits, name: str, content: str | bytes) -> None:
-    found = read(write(name, content), limits, f"guide/{name}")
-    assert [(p.id.removeprefix(f"guide/{name}"), p.title, p.text) for p in found] == SAME
+    documents = read(write(name, content), limits, f"guide/{name}")
+    assert [(p.id.removeprefix(f"guide/{name}"), p.title, p.text) for p in documents] == SAME
 
 
 def test_ids_stay_when_sections_come(write: Write, limits: Limits) -> None:
@@ -219,10 +213,10 @@ def test_titles_and_slugs_are_bounded() -> None:
 
 def test_listings_are_cut_between_lines_and_keep_comments() -> None:
     lines = [line for n in range(60) for line in (f"# what setting {n} is for, in a few words", f"setting_{n}: value of {n}")]
-    found = list(passages([("prose", ["Some words before."]), ("listing", lines)]))
-    assert all(len(text.split()) <= MAX_LISTING_WORDS for text in found)
-    assert " ".join(found).split() == ["Some", "words", "before.", *" ".join(lines).split()]
-    for text in found:
+    texts = list(passages([("prose", ["Some words before."]), ("listing", lines)]))
+    assert all(len(text.split()) <= MAX_LISTING_WORDS for text in texts)
+    assert " ".join(texts).split() == ["Some", "words", "before.", *" ".join(lines).split()]
+    for text in texts:
         assert text.startswith(("Some words", "# what setting"))
         assert "value of" in text.split("# what")[-1]
         assert set(text.split("\n")) <= {"Some words before.", *lines}
@@ -272,20 +266,13 @@ BAD: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
     "encrypted": ("a.docx", lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "encrypted"),
     "no zip": ("a.docx", lambda: b"words", "not a Word document"),
     "cut": ("a.docx", lambda: docx(WORD)[:-40], "not a Word document"),
-    "another zip": ("a.docx", lambda: _zip("x.txt", b"words"), "cannot be read"),
+    "another zip": ("a.docx", lambda: zip_of({"x.txt": "words"}), "cannot be read"),
     "bomb": ("a.docx", lambda: docx("", **{"word/media.xml": b"\0" * 40_000_000}), "200 times"),
     "50 MB": ("a.html", lambda: b"<p>words</p>\n" * 4_200_000, "20 MB"),
     "nested": ("a.html", lambda: "<div>" * 10_000 + "words", "nested more than"),
     "mixed encodings": ("a.html", lambda: "<p>Zürich\n".encode() + "Köln\n".encode("latin-1"), "mixes encodings"),
     "binary": ("a.rst", lambda: bytes(range(256)) * 8, "UTF-8"),
 }
-
-
-def _zip(name: str, content: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as packed:
-        packed.writestr(name, content)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -8,6 +8,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,14 +20,10 @@ from core.errors import DownloadError
 from core.retrieval import wikipedia
 from core.retrieval.library import CorpusLibrary
 
+SITE = "https://simple.wikipedia.org/wiki"
 ARTICLES = [
-    {
-        "id": "1",
-        "url": "https://simple.wikipedia.org/wiki/April",
-        "title": "April",
-        "text": "April is the fourth month.\n\nIt has 30 days.",
-    },
-    {"id": "6", "url": "https://simple.wikipedia.org/wiki/Art", "title": "Art", "text": "Art is a creative activity. " * 60},
+    {"id": "1", "url": f"{SITE}/April", "title": "April", "text": "April is the fourth month.\n\nIt has 30 days."},
+    {"id": "6", "url": f"{SITE}/Art", "title": "Art", "text": "Art is a creative activity. " * 60},
 ]
 
 
@@ -67,10 +64,7 @@ def test_the_command_says_size_and_time_before_it_downloads(
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
 
-    def failing(*_: Any, **__: Any) -> None:
-        raise DownloadError("no connection")
-
-    monkeypatch.setattr(wikipedia, "obtain", failing)
+    monkeypatch.setattr(wikipedia, "obtain", Mock(side_effect=DownloadError("no connection")))
     assert main(["download", "simple-wikipedia"]) != 0
-    said = capsys.readouterr().err
-    assert said.index(wikipedia.COST) < said.index("no connection")
+    errors = capsys.readouterr().err
+    assert errors.index(wikipedia.COST) < errors.index("no connection")

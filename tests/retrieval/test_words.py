@@ -15,23 +15,23 @@ TEXTS = ["Cats chase the mice. Cats sleep.", "Dogs chase cats", "", "The of and"
 UNSPACED = ["東京は日本の首都で、人口が多い。", "京都は古い都です。", "唐朝是中国历史上的王朝", "กรุงเทพเป็นเมืองหลวง", "東京タワー", "दिल्ली भारत की राजधानी है", "basalt"]  # fmt: skip
 
 
-def made(folder: Path, texts: Sequence[str]) -> words.WordIndex:
+def built(folder: Path, texts: Sequence[str]) -> words.WordIndex:
     words.build(texts, len(texts), folder, lambda done, total: None)
     return words.WordIndex(folder, len(texts))
 
 
 def test_scores_are_those_of_bm25(tmp_path: Path) -> None:
     """Against Robertson and Zaragoza 2009, equation 3.15, with Lucene's idf; for short passages the lengths are exact."""
-    index, tokens = made(tmp_path / "w", TEXTS), [words.Tokenizer()(text) for text in TEXTS]
+    index, tokens = built(tmp_path / "w", TEXTS), [words.Tokenizer()(text) for text in TEXTS]
     mean, n = sum(map(len, tokens)) / len(tokens), len(tokens)
     for query in ("cats", "the cats chase a mouse", "cheese 3"):
         expected = np.zeros(n)
         for word in words.Tokenizer()(query):
             holding = sum(word in t for t in tokens)
             idf = np.log(1 + (n - holding + 0.5) / (holding + 0.5))
-            for row, own in enumerate(tokens):
-                times = own.count(word)
-                expected[row] += idf * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(own) / mean))
+            for row, text in enumerate(tokens):
+                times = text.count(word)
+                expected[row] += idf * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(text) / mean))
         matches = index.search(query)
         assert np.allclose(matches.scores(np.arange(n)), expected, rtol=1e-5)
         rows, scores = matches.best(9)
@@ -43,12 +43,12 @@ def test_scores_are_those_of_bm25(tmp_path: Path) -> None:
     ("query", "row"), [("東京の人口", 0), ("京都", 1), ("唐", 2), ("เมืองหลวง", 3), ("ﾀﾜｰ", 4), ("राजधानी", 5)]
 )
 def test_words_of_scripts_without_spaces(tmp_path: Path, query: str, row: int) -> None:
-    matches = made(tmp_path / "w", UNSPACED).search(query)
+    matches = built(tmp_path / "w", UNSPACED).search(query)
     assert matches.best(3)[0][0] == row
 
 
 def test_ties_go_by_row_and_unknown_words_find_nothing(tmp_path: Path) -> None:
-    index = made(tmp_path / "w", ["same words", "other things", "same words", "", "Zürich"])
+    index = built(tmp_path / "w", ["same words", "other things", "same words", "", "Zürich"])
     matches = index.search("same words")
     rows, scores = matches.best(10)
     assert rows.tolist() == [0, 2]
@@ -69,7 +69,7 @@ def test_words_are_stemmed_folded_and_without_stop_words() -> None:
 def test_an_index_missing_damaged_or_of_another_corpus(tmp_path: Path) -> None:
     with pytest.raises(IndexMismatchError):
         words.WordIndex(tmp_path / "none", 3)
-    made(tmp_path / "w", TEXTS)
+    built(tmp_path / "w", TEXTS)
     with pytest.raises(IndexMismatchError, match=r"6 .* 7"):
         words.WordIndex(tmp_path / "w", 7)
     (tmp_path / "w" / "meta.json").write_text("{")
@@ -83,5 +83,5 @@ def test_a_disk_that_refuses_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(words.Tokenizer, "__call__", killed)
     with pytest.raises(StorageError):
-        made(tmp_path / "w", TEXTS)
+        built(tmp_path / "w", TEXTS)
     assert list(tmp_path.iterdir()) == []

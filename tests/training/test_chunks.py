@@ -12,12 +12,12 @@ from core.training.data.chunks import GROUPS, batches, draw
 from core.training.data.examples import MultiExample
 
 
-def made(name: str, count: int) -> list[MultiExample]:
+def examples(name: str, count: int) -> list[MultiExample]:
     return [MultiExample(f"{name}{i}", (), (), name) for i in range(count)]
 
 
 def test_every_example_comes_once_in_an_epoch_also_over_the_edge_of_a_chunk() -> None:
-    sources = [(made("a", 7), 0.5), (made("b", 3), 0.5)]
+    sources = [(examples("a", 7), 0.5), (examples("b", 3), 0.5)]
     for start in range(3):
         drawn = [e.question for chunk in range(7) for e in draw(sources, start, chunk, size=10)]
         assert Counter(q for q in drawn if q[0] == "a") == {f"a{i}": 5 for i in range(7)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from core.training.data.mixtures import (
 )
 from core.training.data.statements import insert, statement
 
+Jsonl = Callable[..., Path]
 READING = {"question": "Who?", "title": "T", "passage": "Ada  wrote it.", "answers": ["Ada", "Bob"], "source": "made"}
 MULTI = {
     "question": "Which colour?",
@@ -45,31 +47,26 @@ MULTI = {
     "negatives": ["green", ["pink", "rose"]],
     "wrong_answers": None,
 }
-
-
-def jsonl(path: Path, *rows: Any) -> Path:
-    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows)
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(text.encode()))
-    else:
-        path.write_text(text, encoding="utf-8")
-    return path
+SINGLE = {"type": "singleAnswer", "answer": ["x"]}
 
 
 @pytest.mark.parametrize("name", ["reading.jsonl", "reading.jsonl.gz"])
-def test_reading_rows(tmp_path: Path, name: str) -> None:
+def test_reading_rows(jsonl: Jsonl, name: str) -> None:
     nowhere = {**READING, "answers": ["Bob"]}
     joined = {**READING, "passage": "Ada [PAR] Bob"}
-    (only,) = read_reading(jsonl(tmp_path / name, READING, "", nowhere, joined))
+    (only,) = read_reading(jsonl(name, READING, "", nowhere, joined))
     assert (only.passage, only.answers, only.source) == ("Ada wrote it.", ("Ada",), "made")
 
 
-def test_multi_rows(tmp_path: Path) -> None:
-    (only,) = read_multi(jsonl(tmp_path / "m.jsonl.gz", MULTI))
-    assert only.passages == (("A", "Red here."), ("", "Blue there."))
-    assert only.gold == (("Red", "crimson"), ("Blue",))  # "red" again is the same answer
-    assert only.bad == ("green", "pink")
-    assert only.source == "m.jsonl"
+def test_multi_rows(jsonl: Jsonl) -> None:
+    (only,) = read_multi(jsonl("m.jsonl.gz", MULTI))
+    assert only == MultiExample(
+        "Which colour?",
+        (("A", "Red here."), ("", "Blue there.")),
+        (("Red", "crimson"), ("Blue",)),  # "red" again is the same answer
+        "m.jsonl",
+        bad=("green", "pink"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,26 +82,22 @@ def test_multi_rows(tmp_path: Path) -> None:
         (read_multi, {"question": "q"}, "line 2, field 'passages'"),
     ],
 )
-def test_bad_lines_are_named(tmp_path: Path, read: Callable[[Path], Any], row: Any, says: str) -> None:
-    path = jsonl(tmp_path / "bad.jsonl", READING if read is read_reading else MULTI, row)
-    with pytest.raises(FormatError) as caught:
+def test_bad_lines_are_named(jsonl: Jsonl, read: Callable[[Path], Any], row: Any, says: str) -> None:
+    path = jsonl("bad.jsonl", READING if read is read_reading else MULTI, row)
+    with pytest.raises(FormatError, match=rf"bad\.jsonl.*{re.escape(says)}"):
         list(read(path))
-    assert path.name in str(caught.value)
-    assert says in str(caught.value)
 
 
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
-    bad = tmp_path / "bad.jsonl"
-    bad.write_bytes(b'{"a": "\xff"}\n')
-    with pytest.raises(FormatError, match="not UTF-8"):
-        list(read_reading(bad))
-    whole = jsonl(tmp_path / "cut.jsonl.gz", *[READING] * 50).read_bytes()
-    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-12])
-    with pytest.raises(FormatError, match="gzip"):
-        list(read_reading(tmp_path / "cut.jsonl.gz"))
-    (tmp_path / "no.jsonl.gz").write_bytes(b"plain text\n")
-    with pytest.raises(FormatError, match="gzip"):
-        list(read_reading(tmp_path / "no.jsonl.gz"))
+def test_bytes_that_are_no_text(tmp_path: Path, jsonl: Jsonl) -> None:
+    whole = jsonl("whole.jsonl.gz", *[READING] * 50).read_bytes()
+    for name, content, says in (
+        ("bad.jsonl", b'{"a": "\xff"}\n', "not UTF-8"),
+        ("cut.jsonl.gz", whole[:-12], "gzip"),
+        ("no.jsonl.gz", b"plain text\n", "gzip"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(FormatError, match=says):
+            list(read_reading(tmp_path / name))
 
 
 def test_passage_files(tmp_path: Path) -> None:
@@ -123,7 +116,7 @@ def test_passage_files(tmp_path: Path) -> None:
 
 def annotated(folder: Path, count: int = 60) -> Path:
     """A folder in the layout of data/starter: every question has its own two passages."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
     lines, rows = ["id\ttext\ttitle"], []
     for i in range(count):
         for part in "ab":
@@ -141,9 +134,9 @@ def test_annotated_folders(tmp_path: Path) -> None:
     examples, passages = read_annotated(annotated(tmp_path / "mine", 4))
     assert len(passages) == 8
     assert [len(e.gold) for e in examples] == [1, 2, 2, 1]
-    assert examples[1].passages == (passages["p1a"], passages["p1b"])
-    assert examples[1].extra["supporting"] == ["p1a", "p1b"]
-    assert examples[1].source == "mine"
+    second = examples[1]
+    assert (second.passages, second.source) == ((passages["p1a"], passages["p1b"]), "mine")
+    assert second.extra["supporting"] == ["p1a", "p1b"]
 
 
 @pytest.mark.parametrize(
@@ -153,20 +146,15 @@ def test_annotated_folders(tmp_path: Path) -> None:
         ("{}", "must be a list"),
         ('[{"question": "q"}]', "question 1 lacks 'annotations'"),
         ('[{"question": "q", "annotations": []}]', "question 1"),
-        (
-            '[{"question": "q", "annotations": [{"type": "singleAnswer", "answer": ["x"], "passages": ["p9"]}]}]',
-            "question 1 lacks 'p9'",
-        ),
+        (json.dumps([{"question": "q", "annotations": [{**SINGLE, "passages": ["p9"]}]}]), "question 1 lacks 'p9'"),
         ("[3]", "question 1"),
     ],
 )
 def test_bad_annotated_folders(tmp_path: Path, content: str, says: str) -> None:
     folder = annotated(tmp_path / "mine", 2)
     (folder / "questions.json").write_text(content)
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FormatError, match=rf"questions\.json.*{says}"):
         read_annotated(folder)
-    assert says in str(caught.value)
-    assert "questions.json" in str(caught.value)
 
 
 def test_a_packed_folder_is_read_as_a_plain_one(tmp_path: Path) -> None:
@@ -184,8 +172,8 @@ def test_whole_blocks_are_held_out(tmp_path: Path) -> None:
     train, dev = annotated_examples(annotated(tmp_path / "mine", 90), held_out=0.2)
     assert (len(train), len(dev)) == (75, 15)
     assert not {e.question for e in train} & {e.question for e in dev}
-    own = {i for e in dev for i in e.extra["supporting"]}
-    assert not own & {i for e in train for i in e.extra["supporting"]}
+    held_out = {i for e in dev for i in e.extra["supporting"]}
+    assert not held_out & {i for e in train for i in e.extra["supporting"]}
     assert all(len(e.passages) > len(e.extra["supporting"]) for e in train)  # context was mined
     assert all(len(set(e.extra["context"])) == len(e.passages) for e in train)
 
@@ -233,11 +221,8 @@ def test_a_clarified_question_is_supported_by_its_own_passages(tmp_path: Path) -
 def test_pairs_of_ambignq(tmp_path: Path) -> None:
     pairs = [{"question": f"Who played it in {y}?|alias", "answer": [f"Actor {y}"]} for y in (1961, 2021)]
     rows = [
-        {
-            "question": "Who played it?",
-            "annotations": [{"type": "singleAnswer", "answer": ["x"]}, {"type": "multipleQAs", "qaPairs": pairs}],
-        },
-        {"question": "One?", "annotations": [{"type": "singleAnswer", "answer": ["x"]}]},
+        {"question": "Who played it?", "annotations": [SINGLE, {"type": "multipleQAs", "qaPairs": pairs}]},
+        {"question": "One?", "annotations": [SINGLE]},
     ]
     path = tmp_path / "ambig.json"
     path.write_text(json.dumps(rows))
@@ -259,11 +244,7 @@ def test_pairs_of_ambignq(tmp_path: Path) -> None:
     ("question", "answer", "expected"),
     [
         ("Who played Corie on Broadway?", "Elizabeth Ashley", {"Elizabeth Ashley played Corie on Broadway."}),
-        (
-            "What is the capital of Georgia?",
-            "Atlanta",
-            {"The capital of Georgia is Atlanta.", "Atlanta is the capital of Georgia."},
-        ),
+        ("What is the capital of Tuva?", "Kyzyl", {"The capital of Tuva is Kyzyl.", "Kyzyl is the capital of Tuva."}),
         ("Tell me a story", "no", {None}),
         ("Who", "no", {"no ."}),
     ],
@@ -297,38 +278,31 @@ def test_mining(tmp_path: Path) -> None:
         ("Tea", "Tea is a drink."),
     ]
     miner = Miner(passages, tmp_path)
-    found = miner.neighbours(["What is the capital of Norway?"], 5)
-    assert found.shape == (1, 3)
-    assert list(found[0][:2]) == [0, 1]
-    assert (miner.neighbours(["What is the capital of Norway?"], 5) == found).all()  # from the cache
+    neighbours = miner.neighbours(["What is the capital of Norway?"], 5)
+    assert neighbours.shape == (1, 3)
+    assert list(neighbours[0][:2]) == [0, 1]
+    assert (miner.neighbours(["What is the capital of Norway?"], 5) == neighbours).all()  # from the cache
     assert len(list(tmp_path.iterdir())) == 1
     later = Miner([*passages[:2], ("Tea", "Tea is what the capital of Norway drinks: capital tea of Norway.")], tmp_path)
     later.neighbours(["What is the capital of Norway?"], 5)
     assert len(list(tmp_path.iterdir())) == 2
-    assert miner.without(found[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
-    assert miner.without(found[0], [], [passages[0][1]], 1) == [passages[1]]
+    assert miner.without(neighbours[0], ["Oslo"], [], 5) == [passages[1], passages[2]]
+    assert miner.without(neighbours[0], [], [passages[0][1]], 1) == [passages[1]]
     assert Miner([]).neighbours(["a", "b"], 3).shape == (2, 0)
     assert miner.neighbours([], 3).shape == (0, 0)
 
 
-def test_reader_rows(tmp_path: Path) -> None:
-    rows = [
-        {
-            **READING,
-            "question": f"Who wrote book {i}?",
-            "title": f"T{i % 3}",
-            "passage": f"Ada{i} wrote book {i} in the town.",
-            "answers": [f"Ada{i}"],
-        }
-        for i in range(40)
-    ]
-    reading = load_reading([jsonl(tmp_path / "r.jsonl", *rows)])
+def test_reader_rows(jsonl: Jsonl) -> None:
+    def row(i: int) -> dict[str, Any]:
+        text = f"Ada{i} wrote book {i} in the town."
+        return {"question": f"Who wrote book {i}?", "title": f"T{i % 3}", "passage": text, "answers": [f"Ada{i}"]}
+
+    reading = load_reading([jsonl("r.jsonl", *map(row, range(40)))])
     assert context_passages(None, reading)[0] == ("T0", "Ada0 wrote book 0 in the town.")
-    made = reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
-    assert made == reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
-    with_answer = [r for r in made if r.answers]
-    without = [r for r in made if not r.answers]
-    assert len(with_answer) == 40
+    rows = reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
+    assert rows == reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
+    without = [r for r in rows if not r.answers]
+    assert len(rows) - len(without) == 40
     assert 5 < len(without) < 35
     for row in without:
         number = row.question.split()[-1].rstrip("?")
@@ -352,20 +326,20 @@ def test_reader_rows_of_multi_leave_out_what_may_answer_and_take_few_empty_ones(
     assert len(reader_rows_of_multi([example])) == 10, "B may or may not answer"
 
 
-def test_questions_to_be_evaluated_on_are_left_out(tmp_path: Path) -> None:
+def test_questions_to_be_evaluated_on_are_left_out(tmp_path: Path, jsonl: Jsonl) -> None:
     """Also where only a disambiguated question, or its spelling, is the same."""
     light = tmp_path / "dev.json"
     pairs = [{"question": "Who played Ada in 1960?", "answer": ["A"]}]
     light.write_text(json.dumps([{"question": "Who played Ada?", "annotations": [{"type": "multipleQAs", "qaPairs": pairs}]}]))
-    rows = jsonl(tmp_path / "dev.jsonl", {"question": "where  is THE harbour", "answers": ["x"]})
+    rows = jsonl("dev.jsonl", {"question": "where  is THE harbour", "answers": ["x"]})
     excluded = excluded_questions([light, rows])
-    kept = MultiExample("Who played Bo?", (), (), "s")
-    gone = [
+    other = MultiExample("Who played Bo?", (), (), "s")
+    same = [
         ReadingExample("Where is the harbour?", "", "p", ("x",), "s"),
         MultiExample("who played ada", (), (), "s"),
         MultiExample("Who was Ada?", (), (), "s", extra={"questions": ["who played Ada in 1960"]}),
     ]
-    assert excluded.without([*gone, kept]) == [kept]
+    assert excluded.without([*same, other]) == [other]
     light.write_text("[1]")
     with pytest.raises(FormatError, match=r"dev\.json"):
         excluded_questions([light])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
+import random
 
 import pytest
 import torch
@@ -18,24 +19,20 @@ from core.training.data.mixtures import in_shares
 from core.training.reader import ReaderTask
 
 
-def test_batches_of_both_kinds_resume_and_train_one_network(tiny_bert_folder: Path) -> None:
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
+def test_batches_of_both_kinds_resume_and_train_one_network(span_config: SpanConfig) -> None:
     passages = (("ball", "the ball in the north is red ."), ("ball", "the ball in the south is blue ."))
     example = MultiExample("colour of the ball", passages, (("red",), ("blue",)), "made")
     rows = [Reading(example.question, passages[0], ("red",)), Reading("the film", passages[1], ())]
-    answerer = AnswererTask([([example] * 8, 1.0)], [("dev", [example])], config, "tune", 2, 0.3, 256)
-    task = JointTask(answerer, ReaderTask(rows * 8, rows, config, 256))
-    made = batches(task, 0, 0)
-    seen = [next(made) for _ in range(60)]
+    answerer = AnswererTask([([example] * 8, 1.0)], [("dev", [example])], span_config, "tune", 2, 0.3, 256)
+    task = JointTask(answerer, ReaderTask(rows * 8, rows, span_config, 256))
+    seen = list(itertools.islice(batches(task, 0, 0), 60))
     assert {name for _, (name, _) in seen} == {"answer", "read"}
     position, (name, _) = next(batches(task, 0, seen[3][0]))
     assert (position, name) == (seen[4][0], seen[4][1][0])
-    network = SpanNetwork(load_base(config.base), config)
+    network = SpanNetwork(load_base(span_config.base), span_config)
     for _, batch in seen[::6]:
-        loss = task.loss(network, batch, torch.device("cpu"))
-        assert loss.isfinite()
-    figures = task.evaluate(network)
-    assert {"dev", "exact_match", "abstains", "figure"} <= set(figures)
+        assert task.loss(network, batch, torch.device("cpu")).isfinite()
+    assert {"dev", "exact_match", "abstains", "figure"} <= set(task.evaluate(network))
 
 
 @pytest.mark.parametrize(
@@ -60,20 +57,16 @@ def test_every_occurrence_of_an_answer_is_replaced() -> None:
 
 
 def test_documents_that_disagree() -> None:
-    filler = (
-        "It was long and slow and nobody who saw the whole of it at the time had much good to say about what came next. " * 2
-    )
+    filler = "It was long and slow and nobody who saw the whole of it had much good to say about what came next. " * 2
     people = ["Ann Lee", "Bo Dahl", "Cy Young", "Di Moss"]
-    reading = [
-        ReadingExample(
-            f"Who directed the film number {i} of all?", f"Film {i}", f"Film {i} was directed by {p}. {filler}", (p,), "made"
-        )
-        for i, p in enumerate(people)
-    ]
+    reading = []
+    for i, person in enumerate(people):
+        text = f"Film {i} was directed by {person}. {filler}"
+        reading.append(ReadingExample(f"Who directed the film number {i} of all?", f"Film {i}", text, (person,), "made"))
     noise = [(f"Other {i}", "A film of that number, of all films, that nobody directed.") for i in range(6)]
-    found = conflicting_examples(reading, Miner(noise), 4, 10, 0)
-    assert len(found) == 4
-    for e in found:
+    examples = conflicting_examples(reading, Miner(noise), 4, 10, 0)
+    assert len(examples) == 4
+    for e in examples:
         assert len(e.gold) in (2, 3)
         assert len(e.passages) >= len(e.gold)
         for names, (_, text) in zip(e.gold, e.passages):
@@ -82,17 +75,15 @@ def test_documents_that_disagree() -> None:
 
 
 def test_namesakes_are_asked_about_by_one_name() -> None:
-    facts = {"Alder Press": "1901", "Beech Motors": "1922", "Cedar Bank (Ohio)": "1954"}
-    reading = [
-        ReadingExample(
-            f"When was {t.split(' (')[0]} founded?", t, f"{t.split(' (')[0]} was founded in {y} by two brothers.", (y,), "made"
-        )
-        for t, y in facts.items()
-    ]
+    reading = []
+    for title, year in {"Alder Press": "1901", "Beech Motors": "1922", "Cedar Bank (Ohio)": "1954"}.items():
+        name = title.split(" (")[0]
+        text = f"{name} was founded in {year} by two brothers."
+        reading.append(ReadingExample(f"When was {name} founded?", title, text, (year,), "made"))
     noise = [("Other", "A company was founded, nobody knows when.")] * 4
-    found = namesake_examples(reading, Miner(noise), 5, 10, 0)
-    assert found
-    for e in found:
+    examples = namesake_examples(reading, Miner(noise), 5, 10, 0)
+    assert examples
+    for e in examples:
         name = e.passages[0][0]
         assert name in e.question
         assert 2 <= len(e.gold) <= 3
@@ -102,8 +93,6 @@ def test_namesakes_are_asked_about_by_one_name() -> None:
 
 
 def test_an_epoch_has_its_shares() -> None:
-    import random
-
     def rows(name: str, count: int) -> list[Reading]:
         return [Reading(f"{name}{i}", ("t", "x"), ()) for i in range(count)]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,36 +37,21 @@ def source(tmp_path: Path) -> manuals.Source:
     return manuals.Source("app", "acme/app", commit, "MIT", ("docs",))
 
 
-def draft(tmp_path: Path, *rows: dict[str, object]) -> Path:
-    path = tmp_path / "draft.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def answer(quote: str, **more: object) -> dict[str, object]:
     return {"file": "docs/server.md", "quote": quote, **more}
 
 
-def test_a_draft_becomes_offsets_and_passages(source: manuals.Source, tmp_path: Path) -> None:
-    rows, problems = manuals.compile_draft(
-        source,
-        tmp_path / "mirrors",
-        draft(
-            tmp_path,
-            {
-                "question": "default port?",
-                "answers": [
-                    answer("| development | «8080» |", when="development"),
-                    answer("| production | «80» |", when="production"),
-                ],
-            },
-            {"question": "licence fee?", "answers": [], "near": answer("| «production» |")},
-        ),
+def test_a_draft_becomes_offsets_and_passages(source: manuals.Source, tmp_path: Path, jsonl: Callable[..., Path]) -> None:
+    ports = [answer("| development | «8080» |", when="development"), answer("| production | «80» |", when="production")]
+    draft = jsonl(
+        "draft.jsonl",
+        {"question": "default port?", "answers": ports},
+        {"question": "licence fee?", "answers": [], "near": answer("| «production» |")},
     )
+    rows, problems = manuals.compile_draft(source, tmp_path / "mirrors", draft)
     assert problems == []
     assert [[PAGE[a["start"] : a["end"]] for a in row["answers"]] for row in rows] == [["8080", "80"], []]
-    file = tmp_path / "app.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = jsonl("app.jsonl", *rows)
     assert manuals.check(source, tmp_path / "mirrors", file) == []
     several, none = manuals.cut(source, tmp_path / "mirrors", file)
     assert several["answers"] == [["8080"], ["80"]]

@@ -63,34 +63,28 @@ def write(network: nn.Module, folder: Path, row: dict[str, Any]) -> None:
 
 
 def go(out: Path, task: Numbers, identity: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "steps": 9,
-        "warmup": 1,
-        "evaluate_every": 3,
-        "save_minutes": 4.0,
-        "precision": "fp32",
-        "device": "cpu",
-    }
+    values: dict[str, Any] = {"steps": 9, "warmup": 1, "evaluate_every": 3, "save_minutes": 4.0, **changes}
+    config = TrainConfig(precision="fp32", device="cpu", **values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("core.training.trainer.monotonic", lambda: task.clock)
-        return fit(OneWeight(), task, TrainConfig(**{**values, **changes}), out, write, lambda _: None, identity)
+        return fit(OneWeight(), task, config, out, write, lambda _: None, identity)
 
 
-def of(out: Path, name: str) -> dict[str, Any]:
+def weights(out: Path, name: str) -> dict[str, Any]:
     return json.loads((out / name / "weight.json").read_text())  # type: ignore[no-any-return]
 
 
-def steps_logged(out: Path) -> list[int]:
-    return [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
+def logged(out: Path, field: str) -> list[float]:
+    return [json.loads(line)[field] for line in (out / "log.jsonl").read_text().splitlines()]
 
 
 def test_without_held_out_questions_the_best_weights_are_the_last(tmp_path: Path) -> None:
     go(tmp_path / "none", Numbers())
-    assert of(tmp_path / "none", "best") == of(tmp_path / "none", "last")
+    assert weights(tmp_path / "none", "best") == weights(tmp_path / "none", "last")
     figures = [{"figure": f} for f in (0.1, 0.3, 0.2, 0.3)]
     go(tmp_path / "some", Numbers(figures=figures))
-    assert of(tmp_path / "some", "best")["step"] == 6  # as good again is no better
-    assert of(tmp_path / "some", "last")["step"] == 9
+    steps = [weights(tmp_path / "some", name)["step"] for name in ("best", "last")]
+    assert steps == [6, 9]  # as good again is no better
 
 
 def test_a_resumed_run_is_the_run_that_was_not_killed(tmp_path: Path) -> None:
@@ -102,25 +96,24 @@ def test_a_resumed_run_is_the_run_that_was_not_killed(tmp_path: Path) -> None:
         go(tmp_path / "killed", rest, save_minutes=2.0)
     with pytest.raises(Killed):
         go(tmp_path / "cut", Numbers(die_at=8), save_minutes=5.0)
-    assert steps_logged(tmp_path / "cut") == [3, 6]
+    assert logged(tmp_path / "cut", "step") == [3, 6]
     with (tmp_path / "cut" / "log.jsonl").open("a") as file:
         file.write('{"step": 7, "mi')  # cut by the kill
     go(tmp_path / "cut", rest, save_minutes=5.0)
     assert killed.seen == list(range(7))
     assert rest.seen == list(range(5, 9))  # in the middle of a chunk
-    assert steps_logged(tmp_path / "cut") == [3, 6, 9, 9]
-    straight = [json.loads(r) for r in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
-    resumed = [json.loads(r) for r in (tmp_path / "cut" / "log.jsonl").read_text().splitlines()]
-    assert [r["loss"] for r in resumed] == [r["loss"] for r in straight]
-    assert of(tmp_path / "cut", "last") == of(tmp_path / "whole", "last")
+    assert logged(tmp_path / "cut", "step") == [3, 6, 9, 9]
+    assert logged(tmp_path / "cut", "loss") == logged(tmp_path / "whole", "loss")
+    assert weights(tmp_path / "cut", "last") == weights(tmp_path / "whole", "last")
 
 
 def test_a_run_of_other_inputs_is_refused(tmp_path: Path) -> None:
-    go(tmp_path, Numbers(), {"multi": [{"size": 3, "sha256": "ab"}], "context": 6})
+    identity = {"multi": [{"size": 3, "sha256": "ab"}], "context": 6}
+    go(tmp_path, Numbers(), identity)
     assert json.loads((tmp_path / "config.json").read_text())["identity"]["context"] == 6
-    go(tmp_path, Numbers(), {"multi": [{"size": 3, "sha256": "ab"}], "context": 6})
+    go(tmp_path, Numbers(), identity)
     with pytest.raises(InputError, match=r"holds a run with other settings \(multi\)"):
-        go(tmp_path, Numbers(), {"multi": [{"size": 3, "sha256": "cd"}], "context": 6})
+        go(tmp_path, Numbers(), {**identity, "multi": [{"size": 3, "sha256": "cd"}]})
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.bin", "position.json"])
@@ -138,10 +131,10 @@ def test_a_damaged_state_is_a_checkpoint_error(tmp_path: Path, name: str, how: s
 
 def test_freed_memory_is_given_back_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it a run over rows of ever new sizes grew by 1 MB a step."""
-    given: list[int] = []
-    monkeypatch.setattr(memory, "trim", lambda: given.append(1))
+    trims: list[int] = []
+    monkeypatch.setattr(memory, "trim", lambda: trims.append(1))
     go(tmp_path, Numbers(), steps=2 * memory.TRIM_STEPS + 1, evaluate_every=500, save_minutes=500.0)
-    assert len(given) == 2
+    assert len(trims) == 2
 
 
 def test_the_heap_is_trimmed_where_the_c_library_can() -> None:

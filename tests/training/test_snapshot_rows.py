@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from core.training.data.mixtures import load_multi
 from core.training.fid import FidTask
 from core.types import EOI
 
+Jsonl = Callable[..., Path]
 ROW = {
     "question": "Which colour?",
     "passages": [
@@ -31,14 +32,12 @@ ROW = {
 }
 
 
-def examples(tmp_path: Path, *rows: dict[str, Any]) -> list[MultiExample]:
-    path = tmp_path / "m.jsonl"
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    return list(read_multi(path))
+def examples(jsonl: Jsonl, *rows: dict[str, Any]) -> list[MultiExample]:
+    return list(read_multi(jsonl("m.jsonl", *rows)))
 
 
-def test_a_rejected_answer_is_no_target(tmp_path: Path) -> None:
-    (e,) = examples(tmp_path, ROW)
+def test_a_rejected_answer_is_no_target(jsonl: Jsonl) -> None:
+    (e,) = examples(jsonl, ROW)
     assert (e.gold, e.bad) == ((("Red", "crimson"),), ("green", "grey"))
     rng = random.Random(0)
     for _ in range(60):
@@ -47,8 +46,8 @@ def test_a_rejected_answer_is_no_target(tmp_path: Path) -> None:
             assert {a for aliases, _ in item.targets for a in aliases} <= {"Red", "crimson"}
 
 
-def test_a_passage_with_a_wrong_answer_is_among_those_that_are_read(tmp_path: Path) -> None:
-    (e,) = examples(tmp_path, {**ROW, "negatives": ["grey"], "supporting": ["p0"]})
+def test_a_passage_with_a_wrong_answer_is_among_those_that_are_read(jsonl: Jsonl) -> None:
+    (e,) = examples(jsonl, {**ROW, "negatives": ["grey"], "supporting": ["p0"]})
     assert e.extra["supporting"] == ["p0"]
     rng = random.Random(0)
     read = [item.passages for _ in range(200) if (item := sample_item(e, 2, 0.0, rng)) is not None]
@@ -56,49 +55,49 @@ def test_a_passage_with_a_wrong_answer_is_among_those_that_are_read(tmp_path: Pa
     assert with_grey > 0.9 * len(read)  # 1/3 without the exchange
 
 
-def test_supporting_passages_come_first(tmp_path: Path) -> None:
-    (e,) = examples(tmp_path, {**ROW, "supporting": ["p2", "p1", "elsewhere"]})
+def test_supporting_passages_come_first(jsonl: Jsonl) -> None:
+    (e,) = examples(jsonl, {**ROW, "supporting": ["p2", "p1", "elsewhere"]})
     assert [text for _, text in e.passages] == ["Green there.", "Blue.", "Red here.", "Grey."]
     assert e.extra["supporting"] == ["p1", "p2"]
     with pytest.raises(FormatError, match="supporting"):
-        examples(tmp_path, {**ROW, "supporting": "p1"})
+        examples(jsonl, {**ROW, "supporting": "p1"})
 
 
-def test_questions_without_an_answer(tmp_path: Path) -> None:
+def test_questions_without_an_answer(jsonl: Jsonl) -> None:
     nothing = {**ROW, "answers": [], "no_answer": True}
-    path = tmp_path / "m.jsonl"
-    path.write_text("".join(json.dumps(r) + "\n" for r in (nothing, {**ROW, "answers": []}, {**ROW, "no_answer": True})))
-    kept = load_multi([path])
-    assert [e.extra.get("no_answer") for e in kept] == [True, None]  # unknown answers are no lesson, answers overrule the flag
-    item = sample_item(kept[0], 3, 0.3, random.Random(0))
+    path = jsonl("m.jsonl", nothing, {**ROW, "answers": []}, {**ROW, "no_answer": True})
+    loaded = load_multi([path])
+    assert [e.extra.get("no_answer") for e in loaded] == [
+        True,
+        None,
+    ]  # unknown answers are no lesson, answers overrule the flag
+    item = sample_item(loaded[0], 3, 0.3, random.Random(0))
     assert (item.previous, item.targets) == ((), ())  # [EOI] at once
 
 
 WRONG = {**ROW, "answers": [], "negatives": ["green", "grey", "purple"], "answers_known": False}
 
 
-def test_wrong_answers_alone_are_for_who_asks_for_them(tmp_path: Path) -> None:
-    path = tmp_path / "m.jsonl"
+def test_wrong_answers_alone_are_for_who_asks_for_them(jsonl: Jsonl) -> None:
     unknown = {**ROW, "answers": []}  # not said that the right ones are unknown: perhaps a damaged row
-    path.write_text("".join(json.dumps(r) + "\n" for r in (WRONG, unknown, {**ROW, "answers_known": False})))
+    path = jsonl("m.jsonl", WRONG, unknown, {**ROW, "answers_known": False})
     assert [bool(e.gold) for e in load_multi([path])] == [True]  # a reader would take every passage for silent
-    kept = load_multi([path], negatives=True)
-    assert [e.extra.get("negatives_only") for e in kept] == [True, None]
+    loaded = load_multi([path], negatives=True)
+    assert [e.extra.get("negatives_only") for e in loaded] == [True, None]
     rng = random.Random(0)
-    items = [sample_item(kept[0], 2, 1.0, rng) for _ in range(50)]
+    items = [sample_item(loaded[0], 2, 1.0, rng) for _ in range(50)]
     assert all(i is not None and i.avoid and not i.previous and not i.targets for i in items)
     assert {a for i in items if i is not None for a in i.avoid} == {"green", "grey"}  # purple stands nowhere
 
 
-def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_bert_folder: Path) -> None:
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
+def test_a_wrong_answer_loses_and_stopping_is_not_learned(jsonl: Jsonl, span_config: SpanConfig) -> None:
     texts = ["the ball in the north is red .", "the ball in the south is blue ."]
     passages = [{"id": f"p{n}", "title": "", "text": text} for n, text in enumerate(texts)]
     row = {"question": "colour of the ball", "passages": passages, "answers": [], "negatives": ["red"], "answers_known": False}
-    (example,) = examples(tmp_path, row)
-    task = AnswererTask([([example], 1.0)], [], config, "tune", 2, 0.5, 1024)
+    (example,) = examples(jsonl, row)
+    task = AnswererTask([([example], 1.0)], [], span_config, "tune", 2, 0.5, 1024)
     torch.manual_seed(0)
-    network = SpanNetwork(load_base(config.base), config)
+    network = SpanNetwork(load_base(span_config.base), span_config)
     _, batch = next(batches(task, 0, 0))
     rows, gold, want_eoi, weight, avoiding, unknown = batch
     assert unknown.any()
@@ -134,16 +133,10 @@ def test_a_wrong_answer_loses_and_stopping_is_not_learned(tmp_path: Path, tiny_b
     assert wrong() < before
 
 
-def test_an_encoder_decoder_learns_nothing_from_wrong_answers_alone(tmp_path: Path) -> None:
-    row = {
-        "question": "colour",
-        "passages": [{"text": "red or blue"}],
-        "answers": [],
-        "negatives": ["red"],
-        "answers_known": False,
-    }
-    known = {**row, "answers": [["blue"]], "answers_known": True}
+def test_an_encoder_decoder_learns_nothing_from_wrong_answers_alone(jsonl: Jsonl) -> None:
+    row = {"question": "colour", "passages": [{"text": "red or blue"}], "answers": [], "negatives": ["red"]}
+    known = {**row, "answers": [["blue"]]}
     tokenizer = word_tokenizer("t5")
     tokenizer.add_tokens([EOI])
-    task = FidTask([(examples(tmp_path, row, known), 1.0)], [], tokenizer, None, "tune", 2, 0.0, 1024)
+    task = FidTask([(examples(jsonl, {**row, "answers_known": False}, known), 1.0)], [], tokenizer, None, "tune", 2, 0.0, 1024)
     assert {target for _, target in task.items(0, 0)} == {"blue"}  # and never [EOI]

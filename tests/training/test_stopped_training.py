@@ -8,7 +8,8 @@ import re
 import signal
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +27,19 @@ from core.training.trainer import fit
 
 
 def rows(out: Path) -> list[tuple[int, object]]:
-    found = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    return [(row["step"], row["loss"]) for row in found]
+    lines = map(json.loads, (out / "log.jsonl").read_text().splitlines())
+    return [(row["step"], row["loss"]) for row in lines]
 
 
 def check_the_rest(tmp_path: Path, at: int) -> None:
     """Goes on with tmp_path/cut, which was stopped after `at` steps, and compares with a run that was not."""
     train(tmp_path / "whole", Task())
     assert not (tmp_path / "cut" / "last").exists()
-    said = train(tmp_path / "cut", Task())
-    assert re.fullmatch(rf"resumed at step {at} of 12, after \d+\.\d minutes of training", said[0])
+    first_line, *_ = train(tmp_path / "cut", Task())
+    assert re.fullmatch(rf"resumed at step {at} of 12, after \d+\.\d minutes of training", first_line)
     for name in ("best", "last"):
-        assert (tmp_path / "cut" / name / "weights.json").read_text() == (
-            tmp_path / "whole" / name / "weights.json"
-        ).read_text()
+        cut, whole = ((tmp_path / run / name / "weights.json").read_text() for run in ("cut", "whole"))
+        assert cut == whole
     assert rows(tmp_path / "cut") == rows(tmp_path / "whole")
 
 
@@ -49,12 +49,11 @@ def test_a_process_that_is_told_to_end_saves_and_the_next_goes_on_to_the_same_we
     with subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGTERM)
-        said = process.stdout.read()
-        code = process.wait()
-    assert code == CancelledError.exit_code
-    assert said == (
-        f"error: the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to resume\n"
+        output, code = process.stdout.read(), process.wait()
+    message = (
+        f"the training was stopped (SIGTERM) and saved at step 7 in {tmp_path / 'cut'}: run the same command again to resume"
     )
+    assert (code, output) == (CancelledError.exit_code, f"error: {message}\n")
     check_the_rest(tmp_path, 7)
 
 
@@ -69,7 +68,7 @@ def test_ctrl_c_in_a_step_or_in_the_figures(tmp_path: Path, where: str, at: int)
 class Steps:
     """Weights of some size; `hook` is called before each step."""
 
-    def __init__(self, hook: object = None) -> None:
+    def __init__(self, hook: Callable[[int], object] = lambda step: None) -> None:
         self.hook, self.count = hook, 0
 
     def groups(self, seed: int, chunk: int) -> list[int]:
@@ -80,20 +79,20 @@ class Steps:
 
     def loss(self, network: nn.Module, batch: Tensor, device: torch.device) -> Tensor:
         self.count += 1
-        if callable(self.hook):
-            self.hook(self.count)
+        self.hook(self.count)
         return network(batch).square().mean()  # type: ignore[no-any-return]
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
         return {}
 
 
-def go(out: Path, task: Steps, steps: int = 4, **changes: Any) -> list[str]:
-    said: list[str] = []
+def go(out: Path, task: Steps, **changes: Any) -> list[str]:
+    """What it logs."""
+    lines: list[str] = []
     torch.manual_seed(0)
-    config = TrainConfig(steps=steps, warmup=1, precision="fp32", device="cpu", **changes)
-    fit(nn.Linear(100, 100), task, config, out, lambda *_: None, said.append)  # type: ignore[arg-type]
-    return said
+    config = TrainConfig(steps=4, warmup=1, precision="fp32", device="cpu", **changes)
+    fit(nn.Linear(100, 100), task, config, out, lambda *_: None, lines.append)  # type: ignore[arg-type]
+    return lines
 
 
 def saved(out: Path) -> int:
@@ -108,9 +107,8 @@ def test_a_full_disk_keeps_the_state_saved_before(tmp_path: Path) -> None:
             if count == 3:
                 resize(disk, 200)
 
-        with pytest.raises(
-            StorageError, match=r"the state of step 3 cannot be saved in .* free in .*; the state saved before is kept"
-        ):
+        message = r"the state of step 3 cannot be saved in .* free in .*; the state saved before is kept"
+        with pytest.raises(StorageError, match=message):
             go(out, Steps(fill), save_minutes=0.0)
         assert saved(out) == 2
         assert not (out / "state-new").exists()
@@ -120,23 +118,17 @@ def test_a_full_disk_keeps_the_state_saved_before(tmp_path: Path) -> None:
 
 
 def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
-    refused: list[str] = []
-
-    def second() -> None:
-        try:
-            go(tmp_path, Steps())
-        except ConflictError as error:
-            refused.append(str(error))
+    refusals: list[BaseException | None] = []
 
     def hook(count: int) -> None:
         if count == 2:
-            thread = threading.Thread(target=second)
-            thread.start()
-            thread.join()
+            with ThreadPoolExecutor() as pool:
+                refusals.append(pool.submit(go, tmp_path, Steps()).exception())
 
     go(tmp_path, Steps(hook))
-    assert len(refused) == 1
-    assert f"{tmp_path} is in use: a training in process {os.getpid()} on " in refused[0]
+    (refusal,) = refusals
+    assert isinstance(refusal, ConflictError)
+    assert f"{tmp_path} is in use: a training in process {os.getpid()} on " in str(refusal)
     assert go(tmp_path, Steps())[0].startswith("resumed at step 4")
 
 
@@ -144,7 +136,7 @@ def test_an_earlier_run_without_a_state_is_told(tmp_path: Path) -> None:
     with locked(tmp_path, "a training"):
         (tmp_path / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"st')
     assert go(tmp_path, Steps())[0] == f"{tmp_path}: an earlier run ended before its state was saved; starting again"
-    assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [4]
+    assert [step for step, _ in rows(tmp_path)] == [4]
 
 
 def test_how_often_the_state_is_saved_and_where_it_is_logged_is_no_other_run(tmp_path: Path) -> None:

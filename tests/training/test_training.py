@@ -8,6 +8,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import pytest
 import torch
 from torch import nn
 
+from core.cli import main
 from core.errors import InputError
 from core.models.encoders.base import load_base
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.checkpoints import load_span_network, save_span_network
 from core.models.span.network import SpanConfig, SpanNetwork
+from core.settings import ROOT
 from core.text import find_spans, normalize_answer
 from core.training.answerer import AnswererTask, add_pseudo_answers, sample_item
 from core.training.data.chunks import batches
@@ -29,6 +32,7 @@ from core.training.objectives import marginal_loss
 from core.training.options import TrainConfig
 from core.training.reader import ReaderTask
 from core.training.trainer import fit
+from core.types import Candidate, Proposal
 
 COLOURS = ["red", "blue", "green", "black", "white"]
 THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
@@ -41,24 +45,16 @@ def examples(count: int, seed: int = 0) -> list[MultiExample]:
     for _ in range(count):
         thing, other = rng.sample(THINGS, 2)
         a, b, c = rng.sample(COLOURS, 3)
-        passages = (
-            (thing, f"the {thing} in the north is {a} ."),
-            (thing, f"the {thing} in the south is {b} ."),
-            (other, f"the {other} is {c} ."),
-        )
+        texts = (thing, f"the {thing} in the north is {a} ."), (thing, f"the {thing} in the south is {b} .")
+        passages = (*texts, (other, f"the {other} is {c} ."))
         out.append(MultiExample(f"colour of the {thing}", passages, ((a,), (b,)), "made"))
     return out
 
 
-@pytest.fixture(scope="module")
-def config(tiny_bert_folder: Path) -> SpanConfig:
-    return SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32, max_answer_tokens=3, span_width=8)
-
-
 @pytest.fixture
-def network(config: SpanConfig) -> SpanNetwork:
+def network(span_config: SpanConfig) -> SpanNetwork:
     torch.manual_seed(0)
-    return SpanNetwork(load_base(config.base), config)
+    return SpanNetwork(load_base(span_config.base), span_config)
 
 
 # ---------------------------------------------------------------- objectives
@@ -119,15 +115,14 @@ def test_answers_whose_passage_is_left_out_are_no_targets() -> None:
 def test_nothing_to_find() -> None:
     nowhere = MultiExample("q", (("t", "the ball ."),), (("red",),), "x")
     assert sample_item(nowhere, 3, 0.0, random.Random(0)) is None
-    unanswerable = MultiExample("q", (("t", "the ball ."),), (), "x")
-    item = sample_item(unanswerable, 3, 0.0, random.Random(0))
+    item = sample_item(replace(nowhere, gold=()), 3, 0.0, random.Random(0))
     assert (item.previous, item.targets) == ((), ())
 
 
 def test_known_wrong_answers_come_among_the_previous() -> None:
-    base = examples(1)[0]
+    (base,) = examples(1)
     right = base.gold[0][0]
-    example = MultiExample(base.question, base.passages, base.gold, "x", bad=("the wrong film", right))
+    example = replace(base, bad=("the wrong film", right))
     items = [sample_item(example, 3, 0.35, random.Random(s)) for s in range(100)]
     wrong = [i for i in items if i is not None and "the wrong film" in i.previous]
     assert 8 < len(wrong) < 40
@@ -139,52 +134,35 @@ def test_known_wrong_answers_come_among_the_previous() -> None:
 # ---------------------------------------------------------------- tasks and the loop
 
 
-def task(config: SpanConfig, count: int = 40) -> AnswererTask:
-    return AnswererTask([(examples(count), 1.0)], [("dev", examples(4, seed=9))], config, "tune", 3, 0.3, 1024)
+def task(span_config: SpanConfig, count: int = 40) -> AnswererTask:
+    return AnswererTask([(examples(count), 1.0)], [("dev", examples(4, seed=9))], span_config, "tune", 3, 0.3, 1024)
 
 
-def test_batches_depend_on_seed_and_position_only(config: SpanConfig) -> None:
-    made = task(config)
-    first, again = batches(made, 3, 0), batches(made, 3, 0)
-    one = [next(first) for _ in range(4)]
-    for (p, (rows, gold, eoi, weight, *_)), (q, (rows2, gold2, eoi2, weight2, *_)) in zip(one, [next(again) for _ in range(4)]):
+def test_batches_depend_on_seed_and_position_only(span_config: SpanConfig) -> None:
+    answerer_task = task(span_config)
+    first, again = (list(itertools.islice(batches(answerer_task, 3, 0), 12)) for _ in range(2))
+    assert any(b - a > 1 for (a, _), (b, _) in itertools.pairwise(first))  # over the edge of a chunk
+    for (p, (rows, gold, eoi, weight, *_)), (q, (same_rows, *same)) in zip(first, again):
         assert p == q
-        assert torch.equal(rows.input_ids, rows2.input_ids)
-        assert torch.equal(gold, gold2)
-        assert torch.equal(eoi, eoi2)
-        assert torch.equal(weight, weight2)
+        assert torch.equal(rows.input_ids, same_rows.input_ids)
+        assert all(torch.equal(one, other) for one, other in zip((gold, eoi, weight), same))
         assert weight.all()  # every made question has its answers in its rows
         assert torch.equal(gold.flatten(1).any(1), ~eoi)
         assert rows.input_ids.numel() <= 2 * 1024
-    many = [next(stream) for stream in [batches(made, 3, 0)] for _ in range(12)]  # over the edge of a chunk
-    assert any(b - a > 1 for (a, _), (b, _) in itertools.pairwise(many))
-    for i in range(11):  # the position after any batch leads to the next one
-        position, (rows, *_) = next(batches(made, 3, many[i][0]))
-        assert position == many[i + 1][0]
-        assert torch.equal(rows.input_ids, many[i + 1][1][0].input_ids)
 
 
-def test_no_usable_examples(config: SpanConfig) -> None:
+def test_no_usable_examples(span_config: SpanConfig) -> None:
     with pytest.raises(InputError, match="no training question"):
-        AnswererTask([([], 1.0)], [], config, "tune", 3, 0.3, 1024)
+        AnswererTask([([], 1.0)], [], span_config, "tune", 3, 0.3, 1024)
     with pytest.raises(InputError, match="no training row"):
-        ReaderTask([], [], config)
-    nowhere = MultiExample("q", (("t", "the ball ."),), (("red",),), "x")
-    hopeless = AnswererTask([([nowhere], 1.0)], [], config, "tune", 3, 0.3, 1024)
-    with pytest.raises(InputError, match="no training question has an answer"):
-        next(batches(hopeless, 0, 0))
+        ReaderTask([], [], span_config)
 
 
 def test_run_f1_by_hand() -> None:
     class Says:
-        def propose_many(self, jobs: list[Any]) -> list[Any]:
-            from core.types import Candidate, Proposal
-
-            out = []
-            for _, _, previous in jobs:
-                left = [a for a in ("red", "pink") if a not in previous]
-                out.append(Proposal(tuple(Candidate(a, 0.6) for a in left), 0.1 if left else 1.0))
-            return out
+        def propose_many(self, jobs: list[Any]) -> list[Proposal]:
+            lists = [[Candidate(a, 0.6) for a in ("red", "pink") if a not in previous] for _, _, previous in jobs]
+            return [Proposal(tuple(candidates), 0.1 if candidates else 1.0) for candidates in lists]
 
     example = MultiExample("q", (("t", "x"),), (("crimson", "Red"), ("blue",)), "x")
     assert run_f1(Says(), [example]) == pytest.approx(0.5)  # type: ignore[arg-type]  # 1 right of 2 said and 2 wanted
@@ -193,30 +171,18 @@ def test_run_f1_by_hand() -> None:
 
 
 def quiet(**changes: Any) -> TrainConfig:
-    values: dict[str, Any] = {
-        "steps": 6,
-        "lr": 1e-3,
-        "head_lr": 1e-2,
-        "warmup": 2,
-        "evaluate_every": 100,
-        "precision": "fp32",
-        "device": "cpu",
-    }
-    return TrainConfig(**{**values, **changes})
+    values: dict[str, Any] = {"lr": 1e-3, "head_lr": 1e-2, "warmup": 2, "evaluate_every": 100, **changes}
+    return TrainConfig(precision="fp32", device="cpu", **values)
 
 
 def store(network: nn.Module, folder: Path, row: dict[str, Any]) -> None:
     save_span_network(network, folder, {"figures": row})
 
 
-def rows_of(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-
-
-def test_the_loss_falls_and_the_run_folder_is_whole(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+def test_the_loss_falls_and_the_run_folder_is_whole(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
     frozen = {n: p.clone() for n, p in network.named_parameters() if ".embeddings." in n}
-    row = fit(network, task(config), quiet(steps=60, evaluate_every=30), tmp_path / "run", store, log=lambda _: None)
-    rows = rows_of(tmp_path / "run")
+    row = fit(network, task(span_config), quiet(steps=60, evaluate_every=30), tmp_path / "run", store, log=lambda _: None)
+    rows = list(map(json.loads, (tmp_path / "run" / "log.jsonl").read_text().splitlines()))
     assert [r["step"] for r in rows] == [30, 50, 60, 60]
     assert rows[1]["loss"] < rows[0]["loss"]
     assert row["step"] == 60
@@ -224,76 +190,69 @@ def test_the_loss_falls_and_the_run_folder_is_whole(config: SpanConfig, network:
     assert all(torch.equal(p, dict(network.named_parameters())[n]) for n, p in frozen.items())
     for name in ("best", "last"):
         loaded = load_span_network(tmp_path / "run" / name)
-        assert SpanAnswerer(loaded, "cpu").config == config
+        assert SpanAnswerer(loaded, "cpu").config == span_config
     assert json.loads((tmp_path / "run" / "last" / "config.json").read_text())["about"]["figures"]["step"] == 60
     assert not (tmp_path / "run" / "state-new").exists()
 
 
-def test_a_kill_between_the_renames_loses_nothing(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+def test_a_kill_between_the_renames_loses_nothing(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    fit(network, task(config), quiet(steps=2), out, store, log=lambda _: None)
+    fit(network, task(span_config), quiet(steps=2), out, store, log=lambda _: None)
     (out / "state").rename(out / "state-before")
     (out / "state-new").mkdir()
-    said: list[str] = []
-    fit(network, task(config), quiet(steps=2), out, store, log=said.append)
-    assert said[0].startswith("resumed at step 2 of 2, after ")
+    lines: list[str] = []
+    fit(network, task(span_config), quiet(steps=2), out, store, log=lines.append)
+    assert lines[0].startswith("resumed at step 2 of 2, after ")
 
 
-def test_the_clock_ends_a_run(config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
-    row = fit(network, task(config), quiet(steps=10_000, minutes=0.001), tmp_path / "run", store, log=lambda _: None)
+def test_the_clock_ends_a_run(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
+    row = fit(network, task(span_config), quiet(steps=10_000, minutes=0.001), tmp_path / "run", store, log=lambda _: None)
     assert 0 < row["step"] < 10_000
 
 
+NUMBERS = [("steps", 0), ("lr", 0.0), ("head_lr", -1.0), ("lr", math.nan), ("evaluate_every", 0), ("minutes", -1.0)]
+
+
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"steps": 0},
-        {"lr": 0.0},
-        {"head_lr": -1.0},
-        {"lr": math.nan},
-        {"evaluate_every": 0},
-        {"save_minutes": -1.0},
-        {"save_minutes": math.nan},
-        {"minutes": -1.0},
-        {"precision": "fp8"},
-    ],
+    ("name", "value"), [*NUMBERS, ("save_minutes", -1.0), ("save_minutes", math.nan), ("precision", "fp8")]
 )
-def test_bad_training_settings(wrong: dict[str, Any]) -> None:
+def test_bad_training_settings(name: str, value: Any) -> None:
     with pytest.raises(InputError):
-        TrainConfig(**wrong)
+        TrainConfig(**{name: value})
 
 
-def test_a_readers_rows_have_their_answers_or_none(config: SpanConfig, network: SpanNetwork) -> None:
+def test_a_readers_rows_have_their_answers_or_none(span_config: SpanConfig, network: SpanNetwork) -> None:
     rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
-    made = ReaderTask(rows, rows[:24], config, 1024)
-    batch, gold, empty, weight = next(batches(made, 0, 0))[1]
+    reader_task = ReaderTask(rows, rows[:24], span_config, 1024)
+    batch, gold, empty, weight = next(batches(reader_task, 0, 0))[1]
     assert torch.equal(gold.flatten(1).any(1), ~empty)
     assert weight.all()
     assert not batch.prompted
-    figures = made.evaluate(network)
+    figures = reader_task.evaluate(network)
     assert figures["figure"] == figures["exact_match"] + 0.5 * figures["abstains"]
 
 
-def test_an_answer_that_cannot_be_marked_is_no_reason_to_abstain(config: SpanConfig) -> None:
+def test_an_answer_that_cannot_be_marked_is_no_reason_to_abstain(span_config: SpanConfig) -> None:
     long = "north south east west"  # 4 tokens; a span has 3 at most
     rows = [Reading("who", ("t", f"the {long} ."), (long,)), Reading("who", ("t", "the ball ."), ())]
-    _, gold, silent, weight = ReaderTask(rows, [], config).batch(rows)
+    _, gold, silent, weight = ReaderTask(rows, [], span_config).batch(rows)
     assert not gold.any()
     assert silent.tolist() == [False, True]
     assert weight.tolist() == [0.0, 1.0]
 
 
-def test_pseudo_answers_are_cached(
-    config: SpanConfig, network: SpanNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pseudo_answers_are_cached(network: SpanNetwork, tmp_path: Path) -> None:
     save_span_network(network, tmp_path / "reader")
-    said: list[str] = []
-    made = add_pseudo_answers(examples(3), str(tmp_path / "reader"), "cpu", tmp_path / "cache", said.append)
-    assert all("pseudo" in e.extra for e in made)
-    assert said == ["pseudo answers 3 of 3"]
-    again = add_pseudo_answers(examples(3), str(tmp_path / "reader"), "cpu", tmp_path / "cache", said.append)
-    assert [e.extra["pseudo"] for e in again] == [e.extra["pseudo"] for e in made]
-    assert len(said) == 1
+    lines: list[str] = []
+    first, again = (
+        [
+            e.extra["pseudo"]
+            for e in add_pseudo_answers(examples(3), str(tmp_path / "reader"), "cpu", tmp_path / "cache", lines.append)
+        ]
+        for _ in range(2)
+    )
+    assert first == again
+    assert lines == ["pseudo answers 3 of 3"]
 
 
 # ---------------------------------------------------------------- the command
@@ -301,8 +260,6 @@ def test_pseudo_answers_are_cached(
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    from core.cli import main
-
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AMBISCOPE_DEVICE", "cpu")
     return lambda *words: main(["train", *map(str, words)])
@@ -312,18 +269,17 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
 def test_what_is_kept_for_judging_is_never_trained_on(
     command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    from core.settings import ROOT
-
     starter = ROOT / "data" / name
-    link, copy = tmp_path / "link", tmp_path / "copy"
+    link, copy, packed = (tmp_path / kind for kind in ("link", "copy", "packed"))
     link.symlink_to(starter)
     copy.mkdir()
-    (copy / "questions.json").write_bytes((starter / "questions.json").read_bytes())
-    (copy / "passages.tsv").write_text("id\ttext\ttitle\n")
-    packed = tmp_path / "packed"
     packed.mkdir()
-    (packed / "questions.json.gz").write_bytes(gzip.compress((starter / "questions.json").read_bytes()))
-    (packed / "passages.tsv.gz").write_bytes(gzip.compress(b"id\ttext\ttitle\n"))
+    for file, content in (
+        ("questions.json", (starter / "questions.json").read_bytes()),
+        ("passages.tsv", b"id\ttext\ttitle\n"),
+    ):
+        (copy / file).write_bytes(content)
+        (packed / f"{file}.gz").write_bytes(gzip.compress(content))
     for words in (
         ("--annotated", starter),
         ("--annotated", link),
@@ -349,55 +305,42 @@ def test_what_the_command_refuses(command: Callable[..., int], tmp_path: Path, c
 
 
 def test_the_command_trains_from_files(
-    command: Callable[..., int], config: SpanConfig, network: SpanNetwork, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Callable[..., int],
+    span_config: SpanConfig,
+    network: SpanNetwork,
+    tmp_path: Path,
+    jsonl: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Both models, from the documented layouts to a checkpoint that loads."""
     save_span_network(network, tmp_path / "init")
-    multi = tmp_path / "multi.jsonl"
-    multi.write_text(
-        "".join(
-            json.dumps(
-                {
-                    "question": e.question,
-                    "passages": [{"title": t, "text": x} for t, x in e.passages],
-                    "answers": [list(g) for g in e.gold],
-                }
-            )
-            + "\n"
-            for e in examples(20)
-        )
-    )
-    reading = tmp_path / "reading.jsonl"
-    reading.write_text(
-        "".join(
-            json.dumps(
-                {"question": e.question, "title": e.passages[0][0], "passage": e.passages[0][1], "answers": list(e.gold[0])}
-            )
-            + "\n"
-            for e in examples(30, seed=5)
-        )
-    )
-    reading_as_multi = tmp_path / "more.jsonl"
-    reading_as_multi.write_text(multi.read_text() * 2)
+    several, single = [], []
+    for e in examples(20):
+        passages = [{"title": title, "text": text} for title, text in e.passages]
+        several.append({"question": e.question, "passages": passages, "answers": e.gold})
+        title, text = e.passages[0]
+        single.append({"question": e.question, "title": title, "passage": text, "answers": e.gold[0]})
+    multi, more, reading = jsonl("multi.jsonl", *several), jsonl("more.jsonl", *several * 2), jsonl("reading.jsonl", *single)
     short = ("--init", tmp_path / "init", "--steps", 2, "--precision", "fp32", "--batch-tokens", 512)
-    assert command("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a") == 0
-    out = capsys.readouterr().out.splitlines()
-    assert json.loads(out[-1])["step"] == 2
-    again = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
-    assert command(*again) == 0  # the same run: nothing is left to do
-    assert command(*again, "--rank", 2) == 2
+    answerer = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
+    assert command(*answerer) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["step"] == 2
+    assert command(*answerer) == 0  # the same run: nothing is left to do
+    assert command(*answerer, "--rank", 2) == 2
     assert "other settings (rank)" in capsys.readouterr().err
     low = ("answerer", "--multi", multi, *short, "--rank", 2, "--out", tmp_path / "low")
     assert command(*low) == command(*low) == 0  # goes on with the differences
-    assert SpanAnswerer(load_span_network(tmp_path / "low" / "last"), "cpu").config == config  # merged: a checkpoint as any
+    assert (
+        SpanAnswerer(load_span_network(tmp_path / "low" / "last"), "cpu").config == span_config
+    )  # merged: a checkpoint as any
     capsys.readouterr()
-    assert command(*again, "--eoi-share", 0.5) == 2
+    assert command(*answerer, "--eoi-share", 0.5) == 2
     assert "other settings (eoi_share)" in capsys.readouterr().err
-    assert command("answerer", "--multi", reading_as_multi, *short, "--out", tmp_path / "a") == 2
+    assert command("answerer", "--multi", more, *short, "--out", tmp_path / "a") == 2
     assert "other settings (multi, multi_dev)" in capsys.readouterr().err
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
     assert about["arguments"]["multi"] == [f"{tmp_path.name}/multi.jsonl"]
-    assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == config
+    assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == span_config
     assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
     assert (tmp_path / "r" / "best" / "model.safetensors").exists()
     assert command("answerer", "--stage", "pretrain", "--reading", reading, *short, "--out", tmp_path / "p") == 2

@@ -15,34 +15,33 @@ from core.settings import ROOT
 PROGRAM = ROOT / "tests" / "fakes" / "two_processes.py"
 
 
-def run(base: Path, out: Path, steps: int, processes: int = 2) -> list[dict[str, Any]]:
-    """What each process says, by rank."""
+def run(base: Path, out: Path, steps: int) -> list[dict[str, Any]]:
+    """The reports of two processes, by rank."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     shared = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    shared["WORLD_SIZE"] = str(processes)
-    started = [
+    processes = [
         subprocess.Popen(
             [sys.executable, str(PROGRAM), str(base), str(out), str(steps)],
-            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**os.environ, **shared, "WORLD_SIZE": "2", "RANK": rank, "LOCAL_RANK": rank},
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(processes)
+        for rank in ("0", "1")
     ]
-    said = []
+    reports = []
     try:
-        for process in started:
-            told, errors = process.communicate(timeout=240)
+        for process in processes:
+            output, errors = process.communicate(timeout=240)
             assert process.returncode == 0, errors[-2000:]
-            said.append(json.loads(told.splitlines()[-1]))
+            reports.append(json.loads(output.splitlines()[-1]))
     finally:
-        for process in started:
+        for process in processes:
             process.kill()
-    return sorted(said, key=lambda one: one["rank"])
+    return sorted(reports, key=lambda report: report["rank"])
 
 
 def test_two_processes_train_one_network_with_kept_states(tiny_bert_folder: Path, tmp_path: Path) -> None:

@@ -26,16 +26,12 @@ GOLD = ((("Anna", "Anne"), ("Bert",)),)
 
 
 def test_a_candidate_is_right_until_its_answer_was_given_and_eoi_where_nothing_is_left() -> None:
-    run = RecordedRun(
-        "1",
-        "who",
-        GOLD,
-        (
-            RecordedStep((("Anne", 0.6), ("Anne Brown", 0.3), ("Carl", 0.1)), 0.1, "Anne"),
-            RecordedStep((("Anna", 0.5), ("Bert", 0.4)), 0.2, "Bert"),
-            RecordedStep((("Carl", 0.2),), 0.8, None),
-        ),
+    turns = (
+        RecordedStep((("Anne", 0.6), ("Anne Brown", 0.3), ("Carl", 0.1)), 0.1, "Anne"),
+        RecordedStep((("Anna", 0.5), ("Bert", 0.4)), 0.2, "Bert"),
+        RecordedStep((("Carl", 0.2),), 0.8, None),
     )
+    run = RecordedRun("1", "who", GOLD, turns)
     answers, ends = labelled(run)
     assert [so for _, so in answers] == [True, False, False, True, False]  # of "Anne Brown" only the better reading counts
     assert [so for _, so in ends] == [False, False, True]
@@ -58,15 +54,13 @@ def boastful(count: int, loops: bool = True, seed: int = 3) -> list[RecordedRun]
 
 def test_who_promises_twice_too_much_is_calibrated() -> None:
     runs = boastful(600)
-    found = reliable(runs, cross_fitted(runs))
-    before, after = found["answer"]["before"], found["answer"]["after"]
-    assert before > 0.1  # half of the candidates are the second step's, of which nothing was promised
-    assert after < 0.05
+    error = reliable(runs, cross_fitted(runs))["answer"]
+    assert error["before"] > 0.1  # half of the candidates are the second step's, of which nothing was promised
+    assert error["after"] < 0.05
     once = fit_calibration(boastful(600, loops=False), "600 questions", "digest")
     assert (once.end, once.fitted_on, once.weights) == (None, "600 questions", "digest")
     assert set(once.answer.weights) == {"odds"}
-    said = once.candidates([t.Candidate("Anna", 0.8)])[0].probability
-    assert said == pytest.approx(0.4, abs=0.08)
+    assert once.candidates([t.Candidate("Anna", 0.8)])[0].probability == pytest.approx(0.4, abs=0.08)
 
 
 def test_where_everything_is_wrong_there_is_nothing_to_fit() -> None:
@@ -92,17 +86,15 @@ class Table:
 
 def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path: Path) -> None:
     questions = [CalibrationQuestion(name, t.Question(name), GOLD) for name in ("one", "nowhere", "two")]
-    system, file, said = Table(), tmp_path / "deep" / "runs.jsonl", list[str]()
-    runs = record_runs(system, questions, file, said.append)
+    system, file, lines = Table(), tmp_path / "deep" / "runs.jsonl", list[str]()
+    runs = record_runs(system, questions, file, lines.append)
     assert [run.id for run in runs] == ["one", "two"]
-    assert said == ["nowhere: no passage matches"]
-    assert runs[0].turns == (
-        RecordedStep((("Anna", 0.6), ("Bert", 0.2)), 0.1, "Anna"),
-        RecordedStep((("Bert", 0.2),), 0.9, None),
-    )
+    assert lines == ["nowhere: no passage matches"]
+    first = RecordedStep((("Anna", 0.6), ("Bert", 0.2)), 0.1, "Anna")
+    assert runs[0].turns == (first, RecordedStep((("Bert", 0.2),), 0.9, None))
     with file.open("a") as cut:
         cut.write('{"id": "cut by a k')
-    assert record_runs(system, questions, file, said.append) == runs == read(file)
+    assert record_runs(system, questions, file) == runs == read(file)
     assert system.asked == ["one", "nowhere", "two", "nowhere"]
 
 
@@ -110,9 +102,9 @@ def test_a_kept_run_of_another_question_with_the_same_id_is_not_taken(tmp_path: 
     """Ids count the questions that were drawn: another file or another --limit gives the same ids to others."""
     file = tmp_path / "runs.jsonl"
     record_runs(Table(), [CalibrationQuestion("0", t.Question("one"), GOLD)], file)
-    (found,) = record_runs(Table(), [CalibrationQuestion("0", t.Question("two"), GOLD)], file)
-    assert found.question == "two"
-    assert read(file) == [found]
+    (run,) = record_runs(Table(), [CalibrationQuestion("0", t.Question("two"), GOLD)], file)
+    assert run.question == "two"
+    assert read(file) == [run]
 
 
 def test_of_a_system_that_reads_once_all_candidates_are_one_turn(tmp_path: Path) -> None:

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
+from core.models.span.checkpoints import save_span_network
+from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.cotraining import CoTraining, agreed, cotrain, ensemble_f1, label
+from core.training.cotraining_run import TrainSpan
 from core.training.data.examples import MultiExample
+from core.training.options import TrainConfig
 from core.types import Candidate, Job, Proposal
 
 PASSAGES = (("north", "the ball is red"), ("south", "the ball is blue"), ("east", "the ball is green"))
@@ -58,9 +62,10 @@ def test_labels_follow_the_algorithm() -> None:
     assert labels.several == {0: ("blue",)}
     assert labels.single == (1,)  # nobody says anything else, even asked from nothing; somebody does of the third
     assert models[0].jobs[0][2] == ["red"]  # the known answer is the first previous answer
-    made = labels.examples(partial)
-    assert [(e.question, [names[0] for names in e.gold]) for e in made] == [("several ?", ["red", "blue"]), ("one ?", ["red"])]
-    assert {e.source for e in made} == {"made-cotrained"}
+    assert [(e.question, [names[0] for names in e.gold], e.source) for e in labels.examples(partial)] == [
+        ("several ?", ["red", "blue"], "made-cotrained"),
+        ("one ?", ["red"], "made-cotrained"),
+    ]
 
 
 class Training:
@@ -106,12 +111,12 @@ def test_the_models_vote_on_the_held_out_questions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("killed_after", [0, 1, 2, 3, 5])
 def test_a_killed_run_ends_as_an_undisturbed_one(killed_after: int, tmp_path: Path) -> None:
-    want = go(tmp_path / "whole", Training())
+    report = go(tmp_path / "whole", Training())
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "killed", Training(killed_after))
-    assert go(tmp_path / "killed", Training()) == want
-    labels = [(tmp_path / name / "round-0" / "labels.json").read_text() for name in ("whole", "killed")]
-    assert labels[0] == labels[1]
+    assert go(tmp_path / "killed", Training()) == report
+    whole, killed = ((tmp_path / name / "round-0" / "labels.json").read_text() for name in ("whole", "killed"))
+    assert whole == killed
 
 
 def test_labels_that_are_written_are_not_made_again(tmp_path: Path) -> None:
@@ -132,24 +137,16 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
         cotrain(FULL, FULL, Training(), CoTraining(), tmp_path / "c")
 
 
-def test_tiny_models_are_trained_and_resumed(tiny_bert_folder: Path, make_tiny: Any, tmp_path: Path) -> None:
-    from core.models.span.checkpoints import save_span_network
-    from core.models.span.network import SpanConfig, SpanNetwork
-    from core.training.cotraining_run import TrainSpan
-    from core.training.options import TrainConfig
-
-    save_span_network(
-        SpanNetwork(make_tiny("bert"), SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_answer_tokens=4)),
-        tmp_path / "init",
-    )
+def test_tiny_models_are_trained_and_resumed(span_config: SpanConfig, make_tiny: Any, tmp_path: Path) -> None:
+    save_span_network(SpanNetwork(make_tiny("bert"), span_config), tmp_path / "init")
     config = TrainConfig(steps=1, warmup=1, evaluate_every=5, precision="fp32", device="cpu")
-    said: list[str] = []
-    train = TrainSpan(tmp_path / "init", config, [("made", FULL)], 4, 0.3, 2000, said.append)
-    out = tmp_path / "run"
+    lines: list[str] = []
+    train = TrainSpan(tmp_path / "init", config, [("made", FULL)], 4, 0.3, 2000, lines.append)
     partial = [single("colour of the ball ?"), single("colour of the car ?", "blue")]
-    report = cotrain(FULL, partial, train, CoTraining(models=2, rounds=1), out, said.append)
+    rounds = CoTraining(models=2, rounds=1)
+    report = cotrain(FULL, partial, train, rounds, tmp_path / "run", lines.append)
     assert len(report["rounds"]) == 2
-    assert (out / report["best"] / "last" / "model.safetensors").exists()
-    trained = sum("step 1" in line for line in said)
-    assert cotrain(FULL, partial, train, CoTraining(models=2, rounds=1), out, said.append) == report
-    assert sum("step 1" in line for line in said) == trained  # nothing was trained again
+    assert (tmp_path / "run" / report["best"] / "last" / "model.safetensors").exists()
+    count = sum("step 1" in line for line in lines)
+    assert cotrain(FULL, partial, train, rounds, tmp_path / "run", lines.append) == report
+    assert sum("step 1" in line for line in lines) == count  # nothing was trained again

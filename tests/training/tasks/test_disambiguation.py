@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,10 @@ def parts(make_tiny: Any) -> tuple[Any, Any]:
     return make_fid(make_tiny("t5"), tokenizer, FidConfig(target="question")), tokenizer
 
 
-def task_of(parts: tuple[Any, Any], examples: list[MultiExample] | None = None, **changes: Any) -> DisambiguationTask:
+def task_of(parts: tuple[Any, Any], *examples: MultiExample) -> DisambiguationTask:
     network, tokenizer = parts
-    values: dict[str, Any] = {"size": 2, "batch_tokens": 400, "collate": network.collate, **changes}
-    given = [EXAMPLE] if examples is None else examples
-    return DisambiguationTask([(given, 1.0)], [("made", [EXAMPLE])], tokenizer, network.config, **values)
+    options: dict[str, Any] = {"size": 2, "batch_tokens": 400, "collate": network.collate}
+    return DisambiguationTask([(list(examples), 1.0)], [("made", [EXAMPLE])], tokenizer, network.config, **options)
 
 
 def test_an_item_holds_the_target_answer_first_and_its_passage() -> None:
@@ -59,75 +59,60 @@ def test_an_item_holds_the_target_answer_first_and_its_passage() -> None:
 def test_only_questions_with_several_answers_and_rewrites_are_trained_on(parts: tuple[Any, Any]) -> None:
     alone = MultiExample("q", PASSAGES, (("red",),), "made", extra={"questions": ["q"]})
     bare = MultiExample("q", PASSAGES, (("red",), ("blue",)), "made")
-    task = task_of(parts, [alone, EXAMPLE, bare])
-    assert task.sources[0][0] == [EXAMPLE]
+    assert task_of(parts, alone, EXAMPLE, bare).sources[0][0] == [EXAMPLE]
     with pytest.raises(InputError, match="several answers with a disambiguated question each"):
-        task_of(parts, [alone, bare])
+        task_of(parts, alone, bare)
 
 
 def test_the_target_is_not_cut(parts: tuple[Any, Any]) -> None:
-    task = task_of(parts)
-    _, batch = next(batches(task, 0, 0))
-    long = max(row[row >= 0].numel() for row in batch[1])
-    assert long == 7  # which colour is the ball ? and the end
+    task = task_of(parts, EXAMPLE)
+    _, (_, labels) = next(batches(task, 0, 0))
+    assert max(row[row >= 0].numel() for row in labels) == 7  # which colour is the ball ? and the end
     assert task.config.max_answer_tokens == 48
 
 
 def test_edit_f1_of_the_right_question_and_of_a_copy() -> None:
-    class Right:
-        def rewrite_many(self, jobs: Any) -> list[list[str]]:
-            return [
-                ["Which colour is the ball?" if answer == "red" else "Which colour is the boat?"] for _, answer, _, _ in jobs
-            ]
+    class Rewriter:
+        def __init__(self, write: Callable[[str, str], list[str]]) -> None:
+            self.write = write
 
-    class Copy:
         def rewrite_many(self, jobs: Any) -> list[list[str]]:
-            return [[question] for question, *_ in jobs]
+            return [self.write(question, answer) for question, answer, _, _ in jobs]
 
-    class Silent:
-        def rewrite_many(self, jobs: Any) -> list[list[str]]:
-            return [[] for _ in jobs]
-
-    assert rewriting_edit_f1(Right(), [EXAMPLE]) == pytest.approx(1.0)
-    assert rewriting_edit_f1(Copy(), [EXAMPLE]) == rewriting_edit_f1(Silent(), [EXAMPLE]) == 0.0
-    assert rewriting_edit_f1(Copy(), []) == 0.0
+    right = Rewriter(lambda question, answer: [f"Which colour is the {'ball' if answer == 'red' else 'boat'}?"])
+    copy, silent = Rewriter(lambda question, answer: [question]), Rewriter(lambda question, answer: [])
+    assert rewriting_edit_f1(right, [EXAMPLE]) == pytest.approx(1.0)
+    assert rewriting_edit_f1(copy, [EXAMPLE]) == rewriting_edit_f1(silent, [EXAMPLE]) == 0.0
+    assert rewriting_edit_f1(copy, []) == 0.0
 
 
 def test_candidates_are_distinct_questions(parts: tuple[Any, Any]) -> None:
     rewriter = Seq2SeqRewriter(FidAnswerer(*parts, device="cpu"))
     passages = [Passage(str(i), *p) for i, p in enumerate(PASSAGES)]
     jobs = [("which colour ?", "red", ["blue"], passages), ("who ?", "a", [], [])]
-    found = rewriter.rewrite_many(jobs)
-    assert len(found) == 2
-    for candidates in found:
+    first, second = rewriter.rewrite_many(jobs)
+    for candidates in (first, second):
         assert len({c.lower() for c in candidates}) == len(candidates) <= 3
         assert all(c.endswith("?") for c in candidates)
-    assert rewriter.rewrite_many(jobs[:1]) == found[:1]
+    assert rewriter.rewrite_many(jobs[:1]) == [first]
 
 
 @pytest.mark.parametrize(
     ("text", "sources", "want"),
     [
-        (
-            "who played maria in west side story?",
-            ["Who played Maria?", "West Side Story is"],
-            "Who played Maria in West Side Story?",
-        ),
-        ("when did the u.s. win?", ["The U.S. won."], "When did the U.S. win?"),
+        ("when did the u.s. win?", ["Then the U.S. won."], "When did the U.S. win?"),
         ("", ["A"], ""),
         ("o'neill?", ["O'Neill wrote"], "O'Neill?"),
     ],
 )
 def test_case_comes_from_the_sources(text: str, sources: list[str], want: str) -> None:
-    assert truecase(text, sources).lower() == want.lower()
-    if "u.s." not in text:
-        assert truecase(text, sources) == want
+    assert truecase(text, sources) == want
 
 
 def test_a_short_training_learns_and_is_loaded_as_a_rewriter(parts: tuple[Any, Any], tmp_path: Path) -> None:
     network, tokenizer = parts
     config = TrainConfig(steps=25, lr=5e-3, head_lr=5e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
-    task = task_of(parts)
+    task = task_of(parts, EXAMPLE)
     batch = next(batches(task, 0, 0))[1]
     before = float(task.loss(network, batch, torch.device("cpu")).detach())
     row = fit(network, task, config, tmp_path, partial(save_fid, tokenizer=tokenizer), lambda _: None)

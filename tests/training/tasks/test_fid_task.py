@@ -66,19 +66,16 @@ def test_tuning_targets_are_equation_10(parts: tuple[Any, Any]) -> None:
 
 
 def test_post_pretraining_targets_are_equation_9(parts: tuple[Any, Any]) -> None:
-    single = MultiExample(
-        "colour of the ball ?", PASSAGES, (("red",),), "made", extra={"pseudo": ["red", "blue", "green", "white"]}
-    )
+    single = replace(EXAMPLE, gold=(("red",),), extra={"pseudo": ["red", "blue", "green", "white"]})
     task = make_task(parts[1], stage="pretrain")
     task.sources = [([single], 1.0)]
     pairs = [pair for chunk in range(3) for pair in task.items(0, chunk)]
     assert {target for _, target in pairs} == {"red", EOI}
     before = [set(item.previous) for item, target in pairs if target == "red"]
-    assert all(given <= {"blue", "green", "white"} for given in before)  # the true answer is filtered out
-    assert {len(given) for given in before} == {0, 1, 2, 3}
-    assert all(
-        set(item.previous) == {"red", "blue", "green", "white"} for item, target in pairs if target == EOI
-    )  # nothing is left
+    assert all(previous <= {"blue", "green", "white"} for previous in before)  # the true answer is filtered out
+    assert {len(previous) for previous in before} == {0, 1, 2, 3}
+    ends = [set(item.previous) for item, target in pairs if target == EOI]
+    assert all(previous == {"red", "blue", "green", "white"} for previous in ends)  # nothing is left
 
 
 def test_an_answer_that_stands_nowhere_keeps_its_first_name() -> None:
@@ -90,13 +87,8 @@ def test_an_answer_that_stands_nowhere_keeps_its_first_name() -> None:
 def test_labels_end_and_batches_keep_to_their_size(parts: tuple[Any, Any]) -> None:
     network, tokenizer = parts
     task = make_task(tokenizer)
-    rows, labels = task.batch(
-        (
-            (0, 0),
-            False,
-            [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")],
-        )
-    )
+    pairs = [(Item("q", PASSAGES, (), ()), EOI), (Item("q", PASSAGES[:1], ("red",), ()), "the red ball of the boat")]
+    rows, labels = task.batch(((0, 0), False, pairs))
     assert labels.tolist()[0][:2] == [network.eoi, tokenizer.eos_token_id]
     assert (labels[0, 2:] == IGNORED).all()
     assert labels.shape[1] == 4  # cut to max_answer_tokens, the end included
@@ -112,13 +104,13 @@ def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any])
     pairs = [(Item("colour ?", PASSAGES, ("red",), ()), "blue"), (Item("colour ?", PASSAGES[:2], (), ()), "the red ball")]
     loss = task.loss(network, task.batch(((0, 0), False, pairs)), torch.device("cpu"))
     loss.backward()
-    want = 0.0
+    expected = 0.0
     with torch.no_grad():
         for pair in pairs:
             rows, labels = task.batch(((0, 0), False, [pair]))
             p = network(rows, labels).softmax(-1)[0]
-            want -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
-    assert loss.item() == pytest.approx(want, rel=1e-4)
+            expected -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
+    assert loss.item() == pytest.approx(expected, rel=1e-4)
     assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
 
 
@@ -128,10 +120,10 @@ def test_spliced_targets_are_the_whole_set_in_the_order_of_the_passages(parts: t
     assert len(pairs) > 20
     for item, target in pairs:
         texts = " ".join(text for _, text in item.passages)
-        given = target.split(" ; ")
+        answers = target.split(" ; ")
         assert item.previous == ()
-        assert given == sorted(given, key=texts.index)
-        assert set(given) == {"red", "blue", "green"} & set(texts.split())
+        assert answers == sorted(answers, key=texts.index)
+        assert set(answers) == {"red", "blue", "green"} & set(texts.split())
     rows = [batch.rows for _, (batch, _) in itertools.islice(batches(task, 0, 0), 30)]
     assert 2 in rows  # joined: the prompt and one row
     assert max(rows) > 3
@@ -147,18 +139,18 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     network, tokenizer = make_small(SmallConfig(base=str(tiny_bert_folder), inner=16, feed_forward=32))
     freeze(network, 2)
     check_repeat(network, 1)
-    task = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config, repeat=1)
-    plain = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config)
+    options: dict[str, Any] = {"target": "spliced", "collate": network.collate, "config": network.config}
+    task, plain = make_task(tokenizer, **options, repeat=1), make_task(tokenizer, **options)
     seen = []
     for (position, batch), (_, same) in zip(itertools.islice(batches(task, 0, 0), 40), batches(plain, 0, 0)):
         if position < 10_000:
-            got, want = task.loss(network, batch, torch.device("cpu")), plain.loss(network, same, torch.device("cpu"))
-            assert got.item() == pytest.approx(want.item(), rel=2e-2)  # states are kept in half precision
+            loss, expected = task.loss(network, batch, torch.device("cpu")), plain.loss(network, same, torch.device("cpu"))
+            assert loss.item() == pytest.approx(expected.item(), rel=2e-2)  # states are kept in half precision
         seen.append(batch[0].key)
     n = len(set(seen))
     assert seen[n : 2 * n] == seen[:n]  # the chunk comes again
     assert len(task.kept) <= n
-    got.backward()
+    loss.backward()
     assert network.layers[0].feed[1].weight.grad is not None
     with pytest.raises(InputError, match="must be frozen"):
         check_repeat(make_small(SmallConfig(base=str(tiny_bert_folder), inner=16))[0], 2)
@@ -169,11 +161,8 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
 
 
 def test_the_small_network_learns_to_copy_and_is_loaded_by_name(tiny_bert_folder: Path, tmp_path: Path) -> None:
-    network, tokenizer = make_small(
-        SmallConfig(
-            base=str(tiny_bert_folder), inner=16, feed_forward=32, max_tokens=48, max_answer_tokens=12, target="spliced"
-        )
-    )
+    sizes = {"inner": 16, "feed_forward": 32, "max_tokens": 48, "max_answer_tokens": 12}
+    network, tokenizer = make_small(SmallConfig(base=str(tiny_bert_folder), target="spliced", **sizes))
     freeze(network, 2)
     task = make_task(tokenizer, target="spliced", collate=network.collate, config=network.config, repeat=1, size=3)
     config = TrainConfig(steps=30, lr=3e-3, head_lr=3e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
@@ -197,9 +186,8 @@ def test_bad_arguments_are_named(parts: tuple[Any, Any]) -> None:
         make_task(word_tokenizer("t5"))
 
 
-def test_the_reader_and_the_answerer_freeze_too(tiny_bert_folder: Path) -> None:
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32)
-    network = SpanNetwork(load_base(config.base), config)
+def test_the_reader_and_the_answerer_freeze_too(span_config: SpanConfig) -> None:
+    network = SpanNetwork(load_base(span_config.base), span_config)
     freeze(network, 1)
     layers: Any = network.encoder.encoder.layer  # type: ignore[union-attr]
     assert [all(p.requires_grad for p in layer.parameters()) for layer in layers] == [False, True]
@@ -208,12 +196,11 @@ def test_the_reader_and_the_answerer_freeze_too(tiny_bert_folder: Path) -> None:
 
 
 def test_low_rank_differences_are_all_of_the_encoder_that_is_trained_and_are_merged_in_a_checkpoint(
-    tiny_bert_folder: Path,
+    span_config: SpanConfig,
 ) -> None:
-    config = SpanConfig(base=str(tiny_bert_folder), max_tokens=48, max_prompt_tokens=32)
-    network = SpanNetwork(load_base(config.base), config)
+    network = SpanNetwork(load_base(span_config.base), span_config)
     assert merged(network) is network
-    adapted = SpanNetwork(load_base(config.base), replace(config, rank=2))
+    adapted = SpanNetwork(load_base(span_config.base), replace(span_config, rank=2))
     low_rank(adapted, 4)
     assert merged(adapted) is adapted  # its checkpoint holds the differences
     assert {value.shape[0] for name, value in differences(adapted).items() if name.endswith(".down")} == {2}
@@ -227,9 +214,9 @@ def test_low_rank_differences_are_all_of_the_encoder_that_is_trained_and_are_mer
             if name.endswith(".up"):
                 parameter += 0.1
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    made = merged(network)
-    assert set(made.state_dict()) == names
+    states = merged(network).state_dict()
+    assert set(states) == names
     plain = {name.replace(".linear.", "."): value for name, value in before.items()}
-    changed = [name for name, value in made.state_dict().items() if not torch.equal(value, plain[name])]
+    changed = [name for name, value in states.items() if not torch.equal(value, plain[name])]
     assert len(changed) == len(differences(network)) // 2
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())  # it is trained on
