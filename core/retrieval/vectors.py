@@ -22,6 +22,7 @@ from core.retrieval import index
 from core.retrieval.corpus import PassageStore
 from core.retrieval.readers.folders import by_number
 from core.retrieval.readers.lines import plain
+from core.text import listed
 
 ROWS = 8192  # of a block
 COMPARED = 16  # passages encoded again, to see that the vectors are theirs

@@ -358,7 +358,7 @@ def broken(row: int, value: float) -> Any:
         (broken(0, np.inf), r"v\.npy, row 1: the vector has a number that is NaN or infinite"),
         (broken(7, 0), r"v\.npy, row 8: the vector is zero"),
         (VECTORS[:, :32], r"v\.npy: vectors of 32 dimensions, and the encoder 'hashing' .* gives 64; set AMBISCOPE_ENCODER"),
-        (VECTORS[:58], r"v\.npy: 58 vectors for 60 passages; 2 have none, first 'p58', 'p59': is a shard missing\?"),
+        (VECTORS[:58], r"v\.npy: 58 vectors for 60 passages; 2 passages without one, first 'p58', 'p59': is a shard missing\?"),
         (np.concatenate([VECTORS, VECTORS]), r"v\.npy, row 1: more vectors than the 60 passages; rows without ids"),
         (VECTORS[::-1], r"not the vectors of these passages by the encoder 'hashing': of 16 .* check their order"),
         (np.random.default_rng(0).standard_normal((60, 64)), "not the vectors of these passages by the encoder 'hashing'"),
@@ -400,7 +400,7 @@ def test_files_with_and_without_ids(tmp_path: Path, numbered: Path) -> None:
 
 def test_passages_without_a_vector_are_named(tmp_path: Path, passages: Path) -> None:
     (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in IDS[1:]))
-    with pytest.raises(InputError, match=r"59 vectors for 60 passages; 1 have none, first 'p0'"):
+    with pytest.raises(InputError, match=r"59 vectors for 60 passages; 1 passage without one, first 'p0'"):
         built(tmp_path / "home", passages, npy(tmp_path, VECTORS[1:]), ids=tmp_path / "ids.txt")
 
 
