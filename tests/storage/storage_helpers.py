@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
+
+from storage.exchange.filters import Filters
+from storage.store import Store
 
 T = TypeVar("T")
 
@@ -19,6 +24,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def put_lines(path: Path, *rows: Any) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def exported(store: Store, format: Any, path: Path, **filters: Any) -> list[dict[str, Any]]:
+    """The rows of an export."""
+    store.exports.export(format, path, filters=Filters(**filters))
+    if format == "csv":
+        return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    return read_lines(path) if format in ("training", "preferences") else json.loads(path.read_text(encoding="utf-8"))
 
 
 def digest(path: Path) -> dict[str, str]:
