@@ -254,9 +254,13 @@ def test_reads_take_no_writer_lock_and_writes_do(store: Store, path: Path) -> No
 
 
 def test_an_exception_rolls_back(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError), store.database.writing() as session:
-        session.execute(text("INSERT INTO annotator (name, created) VALUES ('x', '2026-01-01T00:00:00+00:00')"))
-        raise ZeroDivisionError
+    def half_a_save() -> None:
+        with store.database.writing() as session:
+            session.execute(text("INSERT INTO annotator (name, created) VALUES ('x', '2026-01-01T00:00:00+00:00')"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        half_a_save()
     assert store.people.annotators() == []
 
 
