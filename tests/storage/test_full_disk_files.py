@@ -15,7 +15,6 @@ from storage_samples import prediction
 from core.datasets.download import unpack
 from core.errors import StorageError
 from core.models.loading.files import save_weights
-from storage.exchange.exports.files import replacing
 from storage.store import Store
 
 
@@ -48,16 +47,6 @@ def test_what_goes_out_is_whole_or_not_there(tmp_path: Path, filled: Store, name
         resize(out, 8192)
         WRITERS[name](filled, out)
         assert list(out.iterdir())
-
-
-def test_a_limit_on_files_leaves_the_earlier_export(tmp_path: Path, filled: Store) -> None:
-    out = tmp_path / "all.jsonl"
-    filled.exports.export("jsonl", out)
-    before, words = out.read_bytes(), r"all\.jsonl cannot be written \(File too large\)"
-    with small_files(2000), pytest.raises(StorageError, match=words), replacing(out) as file:
-        file.write("x" * 9000)
-    assert out.read_bytes() == before
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_checkpoint_is_the_old_one_or_the_new(tmp_path: Path) -> None:

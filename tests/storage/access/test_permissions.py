@@ -274,18 +274,6 @@ def test_an_open_house_stays_as_easy_as_it_was(store: Store) -> None:
         through(store, None).projects.projects()
 
 
-def test_the_tab_that_was_open_before_makes_no_manager(store: Store) -> None:
-    tab = through(store, Visitor("me"))
-    tab.people.add_person("me", "Mia", "manager", SECRET)
-    for call in (
-        lambda: tab.people.add_person("Mia", "Eve", "manager", SECRET),
-        lambda: through(store, Visitor("Mia")).people.add_person("Mia", "Eve", "manager", SECRET),
-    ):
-        with pytest.raises(SignedOutError):
-            call()
-    assert [p.name for p in store.people.people("Mia")] == ["me", "Mia"]
-
-
 def test_the_security_notes_hold_the_table() -> None:
     text = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
     table = [line for line in text.splitlines() if line.endswith((" yes |", " no |"))]

