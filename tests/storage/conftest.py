@@ -9,22 +9,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from annotation_samples import Clock, hash_quickly
 from postgres_databases import database, empty
 
 from storage.schema import engine
 from storage.store import Store
 
+SYNCHRONOUS = engine.SYNCHRONOUS
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
     """Power cuts are not tested; kills of processes lose nothing that the system's cache holds.  Other processes keep FULL."""
-    if "durable" not in request.fixturenames:
-        monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "SYNCHRONOUS", "OFF")
+        yield
 
 
 @pytest.fixture
-def durable() -> None:
+def durable(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that look at the pragmas as they are."""
+    monkeypatch.setattr(engine, "SYNCHRONOUS", SYNCHRONOUS)
 
 
 @pytest.fixture
@@ -55,8 +60,8 @@ def postgres_server() -> str:
 
 @pytest.fixture(scope="session")
 def postgres_database(postgres_server: str) -> Iterator[str]:
-    with database(postgres_server) as found:
-        yield found
+    with database(postgres_server) as url:
+        yield url
 
 
 @pytest.fixture
@@ -70,12 +75,29 @@ def url(backend: str, path: Path, request: pytest.FixtureRequest) -> Iterator[st
         yield f"sqlite:///{path}"
         return
     path.parent.mkdir()  # as with a file: exports go there
-    found = str(request.getfixturevalue("postgres_database"))
-    empty(found)
-    yield found
+    database_url = str(request.getfixturevalue("postgres_database"))
+    empty(database_url)
+    yield database_url
 
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
     with Store(url) as opened:
         yield opened
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Store]:
+    """A second database, without rows."""
+    with Store(f"sqlite:///{tmp_path / 'other' / 'ambiscope.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_quickly(monkeypatch)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)

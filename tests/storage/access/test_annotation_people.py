@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from annotation_samples import Clock, do, hash_quickly, project, take, work
+from annotation_samples import Clock, do, project, take, work
 from sqlalchemy import text
 from storage_samples import known, prediction
 
@@ -16,17 +16,30 @@ from storage.access.people import joined_subject
 from storage.records.annotation import SignInError
 from storage.store import Store
 
+pytestmark = pytest.mark.usefixtures("quick_hashes")
 SECRET = "a long password"
 
 
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_quickly(monkeypatch)
+@pytest.fixture
+def ada(store: Store) -> None:
+    """Ada manages: from here on, people sign in."""
+    store.people.add_person("Ada", "Ada", "manager", SECRET)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+def bob(store: Store, ada: None) -> None:
+    store.people.add_person("Ada", "Bob", "annotator", SECRET)
+
+
+def waits(store: Store, name: str, address: str = "", password: str = "wrong", times: int = 1) -> list[float]:
+    """Seconds that each of these refused attempts was told to wait."""
+    seconds = []
+    for _ in range(times):
+        with pytest.raises(SignInError) as refused:
+            store.people.sign_in(name, password, address)
+        seconds.append(refused.value.seconds)
+        assert seconds[-1] or str(refused.value) == "name or password is wrong"
+    return seconds
 
 
 def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) -> None:
@@ -66,9 +79,7 @@ def test_nobody_is_locked_out_by_the_first_way_to_sign_in(store: Store) -> None:
     assert not store.people.accounts_in_use()
 
 
-def test_what_is_of_others_needs_a_role(store: Store) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
-    store.people.add_person("Ada", "Bob", "annotator", SECRET)
+def test_what_is_of_others_needs_a_role(store: Store, bob: None) -> None:
     store.people.add_person("Ada", "Val", "validator", SECRET)
     made = project(store, 2, by="Ada", stages=("generation", "validation"))
     item = do(store, made, "Bob", "x").item
@@ -98,106 +109,74 @@ def test_what_is_of_others_needs_a_role(store: Store) -> None:
         store.queue.next_item(made.id, "Bob", "generation")
 
 
-def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, clock: Clock) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, ada: None, clock: Clock) -> None:
     assert store.people.sign_in("Ada", SECRET).name == "Ada"
-    said = set()
+    free = throttle.PAIR.free
     for name in ("Ada", "Nobody"):
-        for _ in range(throttle.PAIR.free):
-            with pytest.raises(SignInError) as caught:
-                store.people.sign_in(name, "wrong")
-            said.add(str(caught.value))
-            assert caught.value.seconds == 0
-        with pytest.raises(SignInError) as caught:
-            store.people.sign_in(name, SECRET)  # even the right one
-        assert caught.value.seconds == 5
+        assert waits(store, name, times=free) == [0.0] * free
+        assert waits(store, name, password=SECRET) == [5.0]  # even the right one
         clock.pass_(seconds=5)
-        with pytest.raises(SignInError) as caught:
-            store.people.sign_in(name, "wrong")
-        assert caught.value.seconds == 0
-        with pytest.raises(SignInError) as caught:
-            store.people.sign_in(name, "wrong")
-        assert caught.value.seconds == 10
-    assert said == {"name or password is wrong"}
+        assert waits(store, name, times=2) == [0.0, 10.0]
     clock.pass_(seconds=10)
     assert store.people.sign_in("Ada", SECRET).name == "Ada"
-    with pytest.raises(SignInError) as caught:
-        store.people.sign_in("Ada", "wrong")
-    assert caught.value.seconds == 0  # counted anew
+    assert waits(store, "Ada") == [0.0]  # counted from the start again
     failed = store.people.activity("Ada", action="sign-in failed")
     assert all("Nobody" not in str(a.details) and "wrong" not in str(a.details) for a in failed)
 
 
-def wrong(store: Store, name: str, address: str, times: int = 1) -> list[float]:
-    """Seconds that each of these wrong attempts was told to wait."""
-    found = []
-    for _ in range(times):
-        with pytest.raises(SignInError) as caught:
-            store.people.sign_in(name, "wrong", address)
-        found.append(caught.value.seconds)
-    return found
-
-
-def test_a_stranger_locks_nobody_out(store: Store, clock: Clock) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_a_stranger_locks_nobody_out(store: Store, ada: None, clock: Clock) -> None:
     store.people.sign_in("Ada", SECRET, "192.0.2.1")
     for i in range(80):  # from one address, then from many
-        wrong(store, "Ada", "198.51.100.1" if i < 20 else f"198.51.100.{i}")
+        waits(store, "Ada", "198.51.100.1" if i < 20 else f"198.51.100.{i}")
         clock.pass_(seconds=0 if i % 10 else 1)
-    assert wrong(store, "Ada", "203.0.113.9")[0] > 0  # no address that is not known gets through by now
+    assert waits(store, "Ada", "203.0.113.9") > [0.0]  # no address that is not known gets through by now
     assert store.people.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"
-    with pytest.raises(SignInError) as caught:
-        store.people.sign_in("Ada", SECRET, "203.0.113.9")  # nor the right password from one: slowed
-    assert 0 < caught.value.seconds <= throttle.NAME.longest
+    assert [0.0] < waits(store, "Ada", "203.0.113.9", SECRET) <= [throttle.NAME.longest]  # nor the right password: slowed
     clock.pass_(seconds=throttle.NAME.longest)
     assert store.people.sign_in("Ada", SECRET, "203.0.113.9").name == "Ada"
 
 
-def test_attempts_are_counted_by_name_and_address(store: Store, clock: Clock) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_attempts_are_counted_by_name_and_address(store: Store, ada: None, clock: Clock) -> None:
     free = throttle.PAIR.free
-    assert wrong(store, "Ada", "192.0.2.1", free + 1) == [0.0] * free + [5.0]
-    assert wrong(store, "Ada", "192.0.2.2") == [0.0]  # another address
-    assert wrong(store, "Bob", "192.0.2.1") == [0.0]  # another name
-    assert wrong(store, "ADA", "192.0.2.1") == [5.0]  # case aside
-    assert wrong(store, "Eve", "2001:db8:1:2::1", free) == [0.0] * free
-    assert wrong(store, "Eve", "2001:db8:1:2:ffff::2") == [5.0]  # one customer's addresses of IPv6 are one
-    assert wrong(store, "Eve", "2001:db8:1:3::1") == [0.0]
+    assert waits(store, "Ada", "192.0.2.1", times=free + 1) == [0.0] * free + [5.0]
+    assert waits(store, "Ada", "192.0.2.2") == [0.0]  # another address
+    assert waits(store, "Bob", "192.0.2.1") == [0.0]  # another name
+    assert waits(store, "ADA", "192.0.2.1") == [5.0]  # case aside
+    assert waits(store, "Eve", "2001:db8:1:2::1", times=free) == [0.0] * free
+    assert waits(store, "Eve", "2001:db8:1:2:ffff::2") == [5.0]  # one customer's addresses of IPv6 are one
+    assert waits(store, "Eve", "2001:db8:1:3::1") == [0.0]
 
 
-def test_one_address_cannot_try_many_names(store: Store, clock: Clock) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_one_address_cannot_try_many_names(store: Store, ada: None, clock: Clock) -> None:
     store.people.sign_in("Ada", SECRET, "192.0.2.1")
-    said = [wrong(store, f"name {i}", "192.0.2.1")[0] for i in range(throttle.ADDRESS.free + 1)]
-    assert said == [0.0] * throttle.ADDRESS.free + [5.0]
+    seconds = [waits(store, f"name {i}", "192.0.2.1")[0] for i in range(throttle.ADDRESS.free + 1)]
+    assert seconds == [0.0] * throttle.ADDRESS.free + [5.0]
     assert store.people.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"  # who is known there is not sent away
-    assert wrong(store, "another", "192.0.2.1")[0] > 0  # which gives the others no new attempts
+    assert waits(store, "another", "192.0.2.1") > [0.0]  # which gives the others no new attempts
 
 
-def test_an_address_is_known_for_a_while_and_waits_less(store: Store, clock: Clock) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_an_address_is_known_for_a_while_and_waits_less(store: Store, ada: None, clock: Clock) -> None:
     store.people.sign_in("Ada", SECRET, "192.0.2.1")
     for _ in range(throttle.KNOWN_PAIR.free + 10):
         clock.pass_(seconds=throttle.KNOWN_PAIR.longest)
-        assert wrong(store, "Ada", "192.0.2.1") == [0.0]
-    assert wrong(store, "Ada", "192.0.2.1") == [throttle.KNOWN_PAIR.longest]  # never longer than this
+        assert waits(store, "Ada", "192.0.2.1") == [0.0]
+    assert waits(store, "Ada", "192.0.2.1") == [throttle.KNOWN_PAIR.longest]  # never longer than this
     clock.pass_(days=throttle.KNOWN_FOR.days + 2)
     for i in range(throttle.NAME.free):
-        wrong(store, "Ada", f"198.51.100.{i}")
-    with pytest.raises(SignInError):
-        store.people.sign_in("Ada", SECRET, "192.0.2.1")  # known no more
+        waits(store, "Ada", f"198.51.100.{i}")
+    assert waits(store, "Ada", "192.0.2.1", SECRET)  # known no more
 
 
 def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as allowed are at work before the first one may end; nobody else comes in."""
-    working, most, lock, full, hasher = 0, 0, threading.Lock(), threading.Event(), passwords._hasher()
+    working, highest, lock, full, hasher = 0, 0, threading.Lock(), threading.Event(), passwords._hasher()
 
     class Watched:
         def verify(self, stored: str, password: str) -> bool:
-            nonlocal working, most
+            nonlocal working, highest
             with lock:
                 working += 1
-                most = max(most, working)
+                highest = max(highest, working)
                 if working == passwords.AT_ONCE:
                     full.set()
             assert full.wait(60)
@@ -209,11 +188,10 @@ def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 600.0)
     stored = passwords.hashed(SECRET)
-    watched = Watched()
-    monkeypatch.setattr(passwords, "_hasher", lambda: watched)
+    monkeypatch.setattr(passwords, "_hasher", Watched)
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(lambda _: passwords.is_right(stored, SECRET), range(8)))
-    assert most == passwords.AT_ONCE
+    assert highest == passwords.AT_ONCE
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
     for _ in range(passwords.AT_ONCE):
         assert passwords._semaphore.acquire(timeout=60)
@@ -224,9 +202,9 @@ def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) ->
         passwords._semaphore.release(passwords.AT_ONCE)
 
 
-def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
-    store.people.add_person("Ada", "Bob", "annotator", SECRET)
+def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(
+    store: Store, bob: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = passwords.is_right
 
     def meanwhile(stored: str | None, password: str) -> bool:
@@ -235,12 +213,10 @@ def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(store: Store,
         return real(stored, password)
 
     monkeypatch.setattr(passwords, "is_right", meanwhile)
-    with pytest.raises(SignInError, match="wrong"):
-        store.people.sign_in("Bob", SECRET)
+    assert waits(store, "Bob", password=SECRET) == [0.0]
 
 
-def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_passwords_are_argon2_and_never_shown(store: Store, ada: None) -> None:
     with store.database.reading() as session:
         stored = session.scalar(text("SELECT password FROM account"))
     assert str(stored).startswith("$argon2id$")
@@ -256,8 +232,7 @@ def test_passwords_are_argon2_and_never_shown(store: Store) -> None:
     assert store.people.require(store.people.sign_in("Bob", "given by a manager").name).role == "annotator"
 
 
-def test_there_is_always_a_manager_who_can_sign_in(store: Store) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_there_is_always_a_manager_who_can_sign_in(store: Store, ada: None) -> None:
     store.people.add_person("Ada", "Bob", "manager")  # without a way in
     for call in (
         lambda: store.people.set_role("Ada", "Ada", "annotator"),
@@ -277,8 +252,7 @@ def test_subjects(store: Store) -> None:
     assert store.people.sign_in_subject("https://issuer 1").name == "Ada"
     with pytest.raises(SignInError):
         store.people.sign_in_subject("https://issuer 2")
-    with pytest.raises(SignInError):
-        store.people.sign_in("Ada", "")  # no password is no empty password
+    assert waits(store, "Ada", password="") == [0.0]  # no password is no empty password
     with pytest.raises(InputError, match="another account"):
         store.people.add_person("Ada", "Bob", "annotator", subject="https://issuer 1")
     with pytest.raises(InputError, match="account already"):
@@ -291,18 +265,18 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     made = project(store, 2, by="Ada")
     item = do(store, made, "Bob", "x").item
     store.returns.return_item(item, "Bob", "generation", "look again", by="Ada")
-    found = store.people.activity("Ada", project=made.id)
-    assert [(a.person, a.action) for a in found] == [
+    activities = store.people.activity("Ada", project=made.id)
+    assert [(a.person, a.action) for a in activities] == [
         ("Ada", "item returned"),
         ("Bob", "item submitted"),
         ("Bob", "item leased"),
         ("Ada", "items added"),
         ("Ada", "project created"),
     ]
-    assert found[0].details == {"stage": "generation", "to": "Bob", "reason": "look again"}
-    assert found[0].item == item
-    pages = [store.people.activity("Ada", limit=2), store.people.activity("Ada", limit=2, before=found[1].id)]
-    assert [a.id for page in pages for a in page] == [a.id for a in found[:4]]
+    details = {"stage": "generation", "to": "Bob", "reason": "look again"}
+    assert (activities[0].item, activities[0].details) == (item, details)
+    pages = [store.people.activity("Ada", limit=2), store.people.activity("Ada", limit=2, before=activities[1].id)]
+    assert [a.id for page in pages for a in page] == [a.id for a in activities[:4]]
     assert {a.person for a in store.people.activity("Ada", person="Bob")} == {"Bob"}
     with pytest.raises(InputError, match="unknown action"):
         store.people.activity("Ada", action="nonsense")
@@ -320,9 +294,8 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
 @pytest.mark.parametrize(
     "subject", ["https://issuer", " sub", "https://issuer ", "https://issuer a b", "https://issuer\t1", "i s\n", "", " "]
 )
-def test_a_subject_is_an_issuer_and_a_subject(store: Store, subject: str) -> None:
+def test_a_subject_is_an_issuer_and_a_subject(store: Store, ada: None, subject: str) -> None:
     """Else two parts of another cut would read the same."""
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
     with pytest.raises(InputError, match="ISSUER SUBJECT"):
         store.people.set_subject("Ada", "Ada", subject)
     assert not store.people.require("Ada").has_subject
@@ -336,24 +309,18 @@ def test_claims_that_no_account_can_keep(issuer: object, subject: object) -> Non
         joined_subject(issuer, subject)
 
 
-def test_an_address_is_not_known_for_longer_than_was_promised(store: Store, clock: Clock) -> None:
+def test_an_address_is_not_known_for_longer_than_was_promised(store: Store, ada: None, clock: Clock) -> None:
     """The clock was set back: what says that an address is known lies further ahead than it could."""
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
     store.people.sign_in("Ada", SECRET, "192.0.2.7")
     clock.pass_(days=-200)
-    for wait in (5, 10, 20, 40, 80):
-        for _ in range(5 if wait == 5 else 1):
-            with pytest.raises(SignInError):
-                store.people.sign_in("Ada", "wrong password", "192.0.2.7")
-        with pytest.raises(SignInError) as waiting:
-            store.people.sign_in("Ada", SECRET, "192.0.2.7")
-        assert waiting.value.seconds == wait  # of a known address at most 60
-        clock.pass_(seconds=wait + 1)
+    for seconds in (5.0, 10.0, 20.0, 40.0, 80.0):  # of a known address at most 60
+        waits(store, "Ada", "192.0.2.7", times=5 if seconds == 5 else 1)
+        assert waits(store, "Ada", "192.0.2.7", SECRET) == [seconds]
+        clock.pass_(seconds=seconds + 1)
 
 
 @pytest.mark.parametrize("other", ["\u0410da", "ada", "Ada\u200b", "A\u202eda"])
-def test_a_name_that_looks_like_anothers_is_refused_or_the_same(store: Store, other: str) -> None:
-    store.people.add_person("Ada", "Ada", "manager", SECRET)
+def test_a_name_that_looks_like_anothers_is_refused_or_the_same(store: Store, ada: None, other: str) -> None:
     if other.isascii() or "\u0410" in other:
         with pytest.raises(InputError, match="Ada"):
             store.people.add_person("Ada", other, "annotator")

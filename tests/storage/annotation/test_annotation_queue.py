@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 from annotation_samples import Clock, do, multiple, project, states, take, task_of, validate, work
 from sqlalchemy import select, text
+from storage_helpers import at_once
 
-from core.errors import ConflictError, InputError, NotAllowedError, NotFoundError, StorageError
-from storage.records.annotation import GenerationWork
+from core.errors import ConflictError, InputError, NotFoundError, StorageError
+from storage.records.projects import Project
 from storage.results.standing import annotated, submitted
 from storage.schema import tables
 from storage.store import Store
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
 def test_each_item_gets_exactly_its_number_of_people(store: Store) -> None:
     made = project(store, 2, annotators_per_item=2)
-    first = [take(store, made, name) for name in ("Ada", "Bob")]
-    assert [t.slot for t in first] == [0, 1]
-    assert first[0].item == first[1].item
-    assert take(store, made, "Cleo").item != first[0].item  # both slots are taken
-    assert store.queue.claim_item(first[0].item, "Cleo", "generation") is None
-    assert take(store, made, "Ada").item == first[0].item  # one's own open item comes back
+    item = take(store, made, "Ada").item
+    second = take(store, made, "Bob")
+    assert (second.item, second.slot) == (item, 1)
+    assert take(store, made, "Cleo").item != item  # both slots are taken
+    assert store.queue.claim_item(item, "Cleo", "generation") is None
+    again = take(store, made, "Ada")
+    assert (again.item, again.slot) == (item, 0)  # one's own open item comes back
     do(store, made, "Ada", "x")
     do(store, made, "Bob", "y")
     assert states(store, made) == ["done", "open"]
@@ -56,27 +54,18 @@ def test_the_database_itself_refuses_a_slot_too_many(store: Store) -> None:
 
 def test_two_people_who_ask_at_the_same_instant(store: Store, url: str) -> None:
     made = project(store, 10, annotators_per_item=1)
-    got: list[str] = []
-    errors: list[BaseException] = []
+    items: list[str] = []
     start = threading.Barrier(4)
 
     def ask(name: str) -> None:
-        try:
-            with Store(url) as own:
-                start.wait()
-                while (found := own.queue.next_item(made.id, name, "generation")) is not None:
-                    got.append(found.item)
-                    own.submissions.submit(found.item, name, "generation", work("x"), seconds=0)
-        except BaseException as e:
-            errors.append(e)
+        with Store(url) as another:
+            start.wait()
+            while (task := another.queue.next_item(made.id, name, "generation")) is not None:
+                items.append(task.item)
+                another.submissions.submit(task.item, name, "generation", work("x"), seconds=0)
 
-    threads = [threading.Thread(target=ask, args=(f"p{n}",)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert len(got) == len(set(got)) == 10
+    at_once(ask, [f"p{n}" for n in range(4)])
+    assert len(items) == len(set(items)) == 10
 
 
 def test_an_expired_lease_is_free_and_loses_no_draft(store: Store, clock: Clock) -> None:
@@ -122,8 +111,6 @@ def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store:
     take(store, made, "Bob")
     late = store.submissions.submit(item, "Ada", "generation", work("late"), seconds=5)
     assert (late.counted, late.current) == (False, True)
-    mine = task_of(store, item, "Ada")
-    assert mine.over
     assert store.items.progress(made.id, "Mia")["generation"].over == 1
     assert [t.annotator for t in store.queue.tasks(made.id, "Mia") if t.over] == ["Ada"]
     assert counting(store) == []  # what does not count is not exported as if it did
@@ -148,8 +135,7 @@ def test_release_skip_and_their_way_back(store: Store) -> None:
     assert store.queue.next_item(made.id, "Bob", "generation") is None  # never again; the other is Ada's
     do(store, made, "Ada", "x")
     assert take(store, made, "Ada").item == item
-    draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert draft.body == {"t": 1}
+    assert store.drafts.find_draft(item, "Ada", "generation").body == {"t": 1}
     assert store.returns.undo(item, "Bob", "generation").state == "expired"  # Ada has it now
     store.queue.release_item(item, "Ada", "generation")
     store.drafts.save_draft(item, "Bob", "generation", {"t": 2})  # a sign of life takes the free slot
@@ -169,8 +155,7 @@ def test_returned_work_comes_back_first_and_keeps_its_slot(store: Store) -> None
     assert store.submissions.submissions(made.id, "Mia", item=item) == []  # it does not count any more
     again = take(store, made, "Ada")
     assert (again.item, again.state) == (item, "returned")
-    draft = store.drafts.find_draft(item, "Ada", "generation")
-    assert not draft.submitted
+    assert not store.drafts.find_draft(item, "Ada", "generation").submitted
     assert store.submissions.submit(item, "Ada", "generation", work("x", "y"), seconds=3, expected_version=1).version == 2
     assert take(store, made, "Ada").item == other
     assert states(store, made) == ["done", "open"]
@@ -186,11 +171,10 @@ def test_undo_is_a_new_version_equal_to_the_earlier_one(store: Store) -> None:
         store.submissions.submit(item, "Ada", "generation", work(answer), seconds=1, draft_body={"t": answer})
     store.returns.undo(item, "Ada", "generation")
     store.returns.undo(item, "Ada", "generation")
-    found = store.submissions.submission_history(item, "Ada", "generation", "Ada")
-    said = [s.content.annotation.pairs[0].answers[0] for s in found if isinstance(s.content, GenerationWork)]
-    assert said == ["a", "b", "c", "b", "a"]
-    assert [s.restores for s in found] == [None, None, None, 2, 1]
-    assert [s.current for s in found] == [False] * 4 + [True]
+    history = store.submissions.submission_history(item, "Ada", "generation", "Ada")
+    assert [s.content for s in history] == [work(answer) for answer in ("a", "b", "c", "b", "a")]
+    assert [s.restores for s in history] == [None, None, None, 2, 1]
+    assert [s.current for s in history] == [False] * 4 + [True]
     reopened = store.returns.undo(item, "Ada", "generation")
     assert (reopened.state, reopened.slot) == ("leased", 0)
     draft = store.drafts.find_draft(item, "Ada", "generation")
@@ -201,19 +185,19 @@ def test_undo_is_a_new_version_equal_to_the_earlier_one(store: Store) -> None:
     assert len(store.submissions.submission_history(item, "Ada", "generation", "Ada")) == 5  # nothing was lost
 
 
-def test_orders(store: Store) -> None:
-    made = project(store, 30, order="random", seed=4)
-    order = [i.position for i in store.items.items(made.id, "Mia", stage="generation")]
-    assert sorted(order) == list(range(30))
-    assert order != list(range(30))
-    other = project(store, 30, name="again", order="random", seed=4)
-    assert [i.position for i in store.items.items(other.id, "Mia", stage="generation")] == order  # the seed is the order
-    changed = store.projects.update_project("Mia", other.id, 1, seed=5)
-    assert [i.position for i in store.items.items(other.id, "Mia", stage="generation")] != order
-    store.projects.update_project("Mia", other.id, changed.version, order="file")
-    assert [i.position for i in store.items.items(other.id, "Mia", stage="generation")] == list(range(30))
+def test_a_random_order_is_its_seed_and_an_order_can_change(store: Store) -> None:
+    def order(made: Project) -> list[int]:
+        return [i.position for i in store.items.items(made.id, "Mia", stage="generation")]
+
+    made, again = (project(store, 30, name=name, order="random", seed=4) for name in ("parts", "again"))
+    shuffled = order(made)
+    assert sorted(shuffled) == list(range(30)) != shuffled == order(again)
+    changed = store.projects.update_project("Mia", made.id, 1, seed=5)
+    assert order(made) != shuffled
+    store.projects.update_project("Mia", made.id, changed.version, order="file")
+    assert order(made) == list(range(30))
     with pytest.raises(ConflictError, match="changed by somebody else"):
-        store.projects.update_project("Mia", other.id, 1, name="mine")
+        store.projects.update_project("Mia", made.id, 1, name="mine")
 
 
 def test_disagreement_comes_first(store: Store) -> None:
@@ -222,10 +206,9 @@ def test_disagreement_comes_first(store: Store) -> None:
         do(store, made, "Ada", *answers)
     for answers in (("a",), ("x",), ("c", "y")):
         do(store, made, "Bob", *answers)
-    found = store.items.items(made.id, "Mia", stage="validation")
-    assert [(i.position, i.disagreement) for i in found] == [(1, 1.0), (2, 0.5), (0, 0.0)]
-    assert [i.state for i in found] == ["open", "open", "done"]  # the equal ones are validated
-    assert take(store, made, "Vera", "validation").item == found[0].id
+    items = store.items.items(made.id, "Mia", stage="validation")  # the equal ones are validated
+    assert [(i.position, i.disagreement, i.state) for i in items] == [(1, 1.0, "open"), (2, 0.5, "open"), (0, 0.0, "done")]
+    assert take(store, made, "Vera", "validation").item == items[0].id
 
 
 def test_the_number_of_people_can_change(store: Store) -> None:
@@ -270,25 +253,20 @@ def test_validated_items_stay_as_they_are(store: Store) -> None:
 def test_unknown_things(store: Store) -> None:
     made = project(store, 1)
     item = store.items.items(made.id, "Mia", stage="generation")[0].id
-    with pytest.raises(NotFoundError, match="no project"):
-        store.queue.next_item("nope", "Ada", "generation")
-    with pytest.raises(NotFoundError, match="no item"):
-        store.queue.claim_item("nope", "Ada", "generation")
-    with pytest.raises(InputError, match="no stage judging"):
-        store.queue.next_item(made.id, "Ada", "judging")
-    with pytest.raises(InputError, match="stage"):
-        store.queue.next_item(made.id, "Ada", "nonsense")  # type: ignore[arg-type]
-    for call in (store.queue.release_item, store.returns.undo):
-        with pytest.raises(InputError, match="open the item first"):
-            call(item, "Ada", "generation")
+    refused: list[tuple[type[Exception], str, Callable[[], object]]] = [
+        (NotFoundError, "no project", lambda: store.queue.next_item("nope", "Ada", "generation")),
+        (NotFoundError, "no item", lambda: store.queue.claim_item("nope", "Ada", "generation")),
+        (InputError, "no stage judging", lambda: store.queue.next_item(made.id, "Ada", "judging")),
+        (InputError, "stage", lambda: store.queue.next_item(made.id, "Ada", "nonsense")),  # type: ignore[arg-type]
+        (InputError, "open the item first", lambda: store.queue.release_item(item, "Ada", "generation")),
+        (InputError, "open the item first", lambda: store.returns.undo(item, "Ada", "generation")),
+        (InputError, "no person's name", lambda: store.queue.next_item(made.id, "automatic validation", "generation")),
+        (InputError, "limit", lambda: store.queue.tasks(made.id, "Mia", limit=0)),
+    ]
+    for error, words, call in refused:
+        with pytest.raises(error, match=words):
+            call()
     assert task_of(store, item, "Ada") is None
-    with pytest.raises(InputError, match="no person's name"):
-        store.queue.next_item(made.id, "automatic validation", "generation")
-    with pytest.raises(InputError, match="limit"):
-        store.queue.tasks(made.id, "Mia", limit=0)
-    store.people.add_person("Mia", "Mia", "manager", "a long password")
-    with pytest.raises(NotAllowedError):
-        store.queue.next_item(made.id, "Ada", "generation")
 
 
 def test_an_item_without_a_prediction_is_not_leased_for_judging(store: Store) -> None:

@@ -16,27 +16,31 @@ from storage.annotation.intake import Intake
 from storage.store import Store
 
 
-@pytest.mark.parametrize("wrong", ["a question", "too many of the project", "too many at once"])
-def test_an_error_in_the_middle_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+@pytest.mark.parametrize(
+    ("limit", "last", "words"),
+    [("", " ", "question 9"), ("MAX_ITEMS", "Who else?", "at most 6"), ("MAX_QUESTIONS", "Who else?", "at most 6")],
+)
+def test_an_error_in_the_middle_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, limit: str, last: str, words: str
+) -> None:
     made = project(store, 1)
     before = store.maintenance.counts()
-    asked = [*questions(8), ReferenceQuestion("q", " " if wrong == "a question" else "Who else?", ())]
-    if wrong != "a question":
-        monkeypatch.setattr(intake, "MAX_ITEMS" if "project" in wrong else "MAX_QUESTIONS", 6)
-    with pytest.raises(InputError, match={"a": "question 9", "t": "at most 6"}[wrong[0]]):
-        store.intake.add_items("Mia", made.id, asked)
+    if limit:
+        monkeypatch.setattr(intake, limit, 6)
+    with pytest.raises(InputError, match=words):
+        store.intake.add_items("Mia", made.id, [*questions(8), ReferenceQuestion("q", last, ())])
     assert store.maintenance.counts() == before
 
 
 def test_what_somebody_else_adds_meanwhile_is_not_added_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     made = project(store, 1)
-    fresh, others = Intake._new_items, [[replace(q, id=f"other {q.id}") for q in questions(3, start=4)]]
+    new_items, others = Intake._new_items, [[replace(q, id=f"other {q.id}") for q in questions(3, start=4)]]
 
     def overtaken(*args: Any) -> list[Any]:
-        found = fresh(*args)
+        items = new_items(*args)
         if others:
             store.intake.add_items("Mia", made.id, others.pop())
-        return found
+        return items
 
     monkeypatch.setattr(Intake, "_new_items", staticmethod(overtaken))
     report = store.intake.add_items("Mia", made.id, questions(6))
@@ -60,5 +64,5 @@ def test_stored_predictions_are_linked_and_margins_are_there_when_the_order_need
     assert store.intake.add_items("Mia", made.id, questions(1)).linked == 3
     assert store.intake.link_predictions("Mia", made.id) == 0
     store.projects.update_project("Mia", made.id, made.version, order="uncertainty")
-    found = [(i.margin, i.position) for i in store.items.items(made.id, "Mia", stage="judging")]
-    assert found == sorted(found)  # none of them is None
+    order = [(i.margin, i.position) for i in store.items.items(made.id, "Mia", stage="judging")]
+    assert order == sorted(order)  # none of them is None

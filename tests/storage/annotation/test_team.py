@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from annotation_samples import do, judge_all, project, questions, take, validate, work
 from sqlalchemy import text
 from storage_samples import prediction
 
-from core.annotating.labels import Label
 from core.errors import InputError, NotAllowedError, NotFoundError, StorageError
-from storage.records.annotation import JudgedAnswer, JudgingWork, ShownAnswer
-from storage.records.projects import Project
+from storage.records.annotation import JudgingWork
+from storage.records.projects import ItemSummary, Project
 from storage.store import Store
-
-SECRET = "a long password"
 
 
 @pytest.fixture
-def team(store: Store, quick_passwords: None) -> Store:
+def team(store: Store, quick_hashes: None) -> Store:
     """Mia manages, Vera validates; Ada, Bob and Cleo write."""
-    for name, role in (
-        ("Mia", "manager"),
-        ("Vera", "validator"),
-        ("Ada", "annotator"),
-        ("Bob", "annotator"),
-        ("Cleo", "annotator"),
-    ):
-        store.people.add_person("Mia", name, role, SECRET if name == "Mia" else None)  # type: ignore[arg-type]
+    store.people.add_person("Mia", "Mia", "manager", "a long password")
+    store.people.add_person("Mia", "Vera", "validator")
+    for name in ("Ada", "Bob", "Cleo"):
+        store.people.add_person("Mia", name, "annotator")
     return store
 
 
-@pytest.fixture
-def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.access.passwords.hashed", lambda password: "unused")
-
-
-def items(store: Store, made: Project) -> list[str]:
-    return [item.id for item in store.items.items(made.id, "Mia", stage=made.stages[0])]
+def rows(store: Store, made: Project) -> list[ItemSummary]:
+    return store.items.items(made.id, "Mia", stage=made.stages[0], limit=100)
 
 
 def nothing(store: Store, made: Project, name: str) -> bool:
@@ -50,9 +39,9 @@ def nothing(store: Store, made: Project, name: str) -> bool:
 
 def test_an_assigned_item_is_given_to_that_person_only_and_first(team: Store) -> None:
     made = project(team, 2)
-    first, second = items(team, made)
+    first, second = (row.id for row in rows(team, made))
     team.assignments.assign("Mia", made.id, "generation", {1: ["Bob"]})
-    assert [i.assigned for i in team.items.items(made.id, "Mia", stage="generation")] == [(), ("Bob",)]
+    assert [row.assigned for row in rows(team, made)] == [(), ("Bob",)]
     assert do(team, made, "Ada", "x").item == first
     assert nothing(team, made, "Ada")
     assert team.queue.claim_item(second, "Ada", "generation") is None
@@ -75,7 +64,7 @@ def test_what_is_assigned_to_some_keeps_only_their_slots(team: Store) -> None:
 @pytest.mark.parametrize("leave", ["skips", "is deactivated", "is no validator any more"])
 def test_an_item_whose_assignee_cannot_do_it_is_everybodys_again(team: Store, leave: str) -> None:
     made = project(team, 1, stages=("generation", "validation"))
-    team.people.add_person("Mia", "Val", "validator", None)
+    team.people.add_person("Mia", "Val", "validator")
     do(team, made, "Ada", "x")
     team.assignments.assign("Mia", made.id, "validation", {0: ["Val"]})
     assert team.queue.next_item(made.id, "Vera", "validation") is None
@@ -89,8 +78,8 @@ def test_an_item_whose_assignee_cannot_do_it_is_everybodys_again(team: Store, le
     assert (row.works, row.unfinished) == ((True, 0) if leave == "skips" else (False, 1))
     assert take(team, made, "Vera", "validation").state == "leased"
     team.assignments.unassign("Mia", made.id, "Val")
-    rows = {p.person: p.assigned for p in team.assignments.progress_by_person(made.id, "Mia")}
-    assert rows.get("Val", 0) == (1 if leave == "skips" else 0)  # what was finished stays on record
+    assigned = {p.person: p.assigned for p in team.assignments.progress_by_person(made.id, "Mia")}
+    assert assigned.get("Val", 0) == (1 if leave == "skips" else 0)  # what was finished stays on record
 
 
 def test_progress_by_person_and_stage(team: Store) -> None:
@@ -100,11 +89,10 @@ def test_progress_by_person_and_stage(team: Store) -> None:
     take(team, made, "Bob")
     take(team, made, "Vera", "validation")
     validate(team, item, "Vera", work("x").annotation)
-    found = {(p.person, p.stage): p for p in team.assignments.progress_by_person(made.id, "Vera")}
-    assert list(found) == [("Ada", "generation"), ("Bob", "generation"), ("Vera", "validation")]
-    ada = found["Ada", "generation"]
+    ada, bob, vera = progress = team.assignments.progress_by_person(made.id, "Vera")
+    assert [(p.person, p.stage) for p in progress] == [("Ada", "generation"), ("Bob", "generation"), ("Vera", "validation")]
     assert (ada.assigned, ada.unfinished, ada.submitted, ada.seconds) == (2, 1, 1, 10.0)
-    assert (found["Bob", "generation"].leased, found["Vera", "validation"].submitted) == (1, 1)
+    assert (bob.leased, vera.submitted) == (1, 1)
 
 
 def test_wrong_assignments_change_nothing(team: Store) -> None:
@@ -122,14 +110,14 @@ def test_wrong_assignments_change_nothing(team: Store) -> None:
     for error, call in refused:
         with pytest.raises(error):
             call()
-    assert not any(i.assigned for i in team.items.items(made.id, "Mia", stage="generation"))
+    assert not any(row.assigned for row in rows(team, made))
 
 
 # ---------------------------------------------------------------- comments
 
 
-def texts(store: Store, item: str, who: str) -> list[str]:
-    return [c.text for c in store.comments.comments(item, who)]
+def texts(store: Store, item: str, reader: str) -> list[str]:
+    return [c.text for c in store.comments.comments(item, reader)]
 
 
 def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None:
@@ -147,8 +135,7 @@ def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None
     assert len(texts(team, item, "Bob")) == 2
     team.returns.undo(item, "Bob", "generation")
     assert texts(team, item, "Bob") == ["Films count."]
-    (row,) = team.items.items(made.id, "Mia", stage="generation")
-    assert row.comments == 2
+    assert [row.comments for row in rows(team, made)] == [2]
     with pytest.raises(InputError):
         team.comments.comment(item, "Ada", "  ")
     with pytest.raises(StorageError), team.database.writing() as session:
@@ -172,8 +159,8 @@ def test_a_manager_who_writes_answers_is_as_blind(team: Store) -> None:
 def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
     made = project(team, 40, gold_rate=0.5)
     team.intake.add_items("Mia", made.id, questions(10, start=100), gold=True)
-    gold = {i.id for i in team.items.items(made.id, "Mia", stage="generation", limit=100) if i.gold}
-    seen: list[bool] = []
+    gold = {row.id for row in rows(team, made) if row.gold}
+    is_gold: list[bool] = []
     for _ in range(20):
         task = take(team, made, "Ada")
         assert take(team, made, "Ada").item == task.item
@@ -182,27 +169,25 @@ def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
         sent = team.submissions.submit(task.item, "Ada", "generation", work("Somebody"), seconds=1)
         after = team.items.progress(made.id, "Ada", "Ada")["generation"]
         assert (sent.counted, after.submitted - before.submitted, after.gold) == (True, 1, 0)
-        seen.append(task.item in gold)
-    assert not seen[0]
-    assert 2 <= sum(seen) <= 10
-    done = next(iter(i for i in gold if team.submissions.submission_history(i, "Ada", "generation", "Ada")))
+        is_gold.append(task.item in gold)
+    assert not is_gold[0]
+    count = sum(is_gold)
+    assert 2 <= count <= 10
+    done = next(i for i in gold if team.submissions.submission_history(i, "Ada", "generation", "Ada"))
     assert team.returns.undo(done, "Ada", "generation").state == "leased"
     team.submissions.submit(done, "Ada", "generation", work("Nobody"), seconds=1)
-    lines = team.people.activity("Ada", limit=500)
-    details = [sorted(line.details.items()) for line in lines if line.action == "item submitted"]
-    assert all(("counted", True) in line for line in details)
+    assert all(line.details["counted"] for line in team.people.activity("Ada", action="item submitted", limit=500))
     # for managers they are gold, and they are no data
     everybody = team.items.progress(made.id, "Mia")["generation"]
-    assert (everybody.submitted, everybody.gold) == (20 - sum(seen), sum(seen))
-    assert team.items.submitted(made.id, "Ada", "generation") == 20 - sum(seen)
-    scores = {s.score for s in team.submissions.submissions(made.id, "Mia", limit=100) if s.item in gold}
-    assert scores == ({1.0, 0.0} if sum(seen) > 1 else {0.0})
+    assert (everybody.submitted, everybody.gold) == (20 - count, count)
+    assert team.items.submitted(made.id, "Ada", "generation") == 20 - count
+    assert {s.score for s in team.submissions.submissions(made.id, "Mia", limit=100) if s.item in gold} == {1.0, 0.0}
 
 
 def test_a_gold_item_that_was_given_back_comes_again_like_others_and_others_comments_on_it_stay_hidden(team: Store) -> None:
     made = project(team, 1, gold_rate=0.5)
     team.intake.add_items("Mia", made.id, questions(1, start=100), gold=True)
-    (gold,) = (i.id for i in team.items.items(made.id, "Mia", stage="generation") if i.gold)
+    (gold,) = (row.id for row in rows(team, made) if row.gold)
     for name in ("Ada", "Bob"):
         assert team.queue.claim_item(gold, name, "generation") is not None
         team.comments.comment(gold, name, f"from {name}")
@@ -217,17 +202,13 @@ def test_gold_in_judging_compares_labels_with_the_right_answers(store: Store) ->
     store.predictions.save_prediction(prediction("Who played part 5?", ["Somebody", "b"], id="q5", system="fid"))
     made = project(store, 0, stages=("judging",), systems=("fid",))
     store.intake.add_items("Mia", made.id, questions(1, start=5), gold=True)
-    (item,) = items(store, made)
+    (item,) = (row.id for row in rows(store, made))
     store.queue.claim_item(item, "Ada", "judging")
-    sheet = store.reviews.judging_sheet(item, "Ada")
-    assert store.submissions.submit(item, "Ada", "judging", judge_all(sheet), seconds=1).score == 0.5
-    right = JudgingWork(tuple(_judged(a) for side in sheet.sides for a in side.answers))
+    first, second = judge_all(store.reviews.judging_sheet(item, "Ada")).answers
+    assert store.submissions.submit(item, "Ada", "judging", JudgingWork((first, second)), seconds=1).score == 0.5
+    labels = {0: "correct", 1: "wrong"}
+    right = JudgingWork(tuple(replace(a, verdict=labels[a.position]) for a in (first, second)))  # type: ignore[arg-type]
     assert store.submissions.submit(item, "Ada", "judging", right, seconds=1).score == 1.0
-
-
-def _judged(shown: ShownAnswer) -> JudgedAnswer:
-    label: Label = "correct" if shown.text == "Somebody" else "wrong"
-    return JudgedAnswer(shown.prediction_id, shown.position, label, None if shown.question is None else "fits")
 
 
 # ---------------------------------------------------------------- error labels

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from annotation_samples import fill_workbench
+from storage_helpers import put_lines, read_lines
 from storage_samples import fill, known, prediction
 
 from core.errors import InputError
 from storage.exchange.dump import EXCLUDED_TABLES, READERS, SECRET_COLUMNS, TABLES
 from storage.store import Store
 
-Lines = list[dict[str, Any]]
 
-
-def lines(path: Path) -> Lines:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def put(path: Path, rows: Lines) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def dumped(store: Store, path: Path) -> Lines:
+def dumped(store: Store, path: Path) -> list[dict[str, Any]]:
     """Of a database with rows in every table that a dump holds."""
     fill(store)
     fill_workbench(store)
     counts = store.exports.export("jsonl", path).counts
     assert all(counts[kind] for kind in TABLES), counts
-    return lines(path)
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Any:
-    with Store(f"sqlite:///{tmp_path / 'other' / 'x.db'}") as opened:
-        yield opened
+    return read_lines(path)
 
 
 def test_a_database_goes_out_comes_in_and_goes_out_equal(store: Store, other: Store, tmp_path: Path) -> None:
@@ -74,7 +57,7 @@ WRONG: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "a number of slots that only the foreign key knows": ("task", lambda r: r | {"slots": 99}),
     "a row that is not there": ("project_item", lambda r: r | {"question_id": 4711}),
     "an id that is taken": ("predicted_answer", lambda r: r | {"id": r["id"] + 1}),
-    "content of another layout": ("submission", lambda r: r | {"body": {"annotation": {}}}),
+    "a submission of another layout": ("submission", lambda r: r | {"body": {"annotation": {}}}),
     "a trace of another layout": ("prediction", lambda r: r | {"trace": {"events": 1}}),
     "another choice": ("project", lambda r: r | {"ordering": "by mood"}),
     "texts that are none": ("project", lambda r: r | {"systems": [1]}),
@@ -98,9 +81,9 @@ WRONG: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
 
 def test_a_wrong_row_is_named_and_nothing_is_stored(store: Store, other: Store, tmp_path: Path) -> None:
     rows = dumped(store, tmp_path / "a.jsonl")
-    for what, (kind, change) in WRONG.items():
-        at = next(i for i, line in enumerate(rows) if line["kind"] == kind)
-        bad = [*rows[:at], {"kind": kind, "row": change(rows[at]["row"])}, *rows[at + 1 :]]
-        with pytest.raises(InputError, match=rf"line {at + 1 + (what == 'an id that is taken')}: "):
-            other.imports.import_file(put(tmp_path / "b.jsonl", bad))
-        assert not any(other.maintenance.counts().values()), what
+    for name, (kind, change) in WRONG.items():
+        place = next(i for i, line in enumerate(rows) if line["kind"] == kind)
+        bad = [*rows[:place], {"kind": kind, "row": change(rows[place]["row"])}, *rows[place + 1 :]]
+        with pytest.raises(InputError, match=rf"line {place + 1 + (name == 'an id that is taken')}: "):
+            other.imports.import_file(put_lines(tmp_path / "b.jsonl", *bad))
+        assert not any(other.maintenance.counts().values()), name

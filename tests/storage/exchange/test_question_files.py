@@ -13,7 +13,6 @@ from annotation_samples import project
 
 from core import types as t
 from core.errors import FormatError, InputError
-from storage.__main__ import main
 from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.results import RejectedRowsError
 from storage.store import Store
@@ -21,6 +20,10 @@ from storage.store import Store
 TWICE = (
     "Who founded the Tern Museum?\nWhere is the Tern Museum?\nwho founded the tern museum\n  Who founded the  Tern Museum ?  \n"
 )
+
+
+def lines(*rows: Any) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def test_the_same_question_twice_is_one_item(store: Store) -> None:
@@ -31,18 +34,15 @@ def test_the_same_question_twice_is_one_item(store: Store) -> None:
         {"question": "Who founded the \u2018Tern\u2019 museum", "answers": [["Ann"]]},
         {"question": "When?", "answers": [["1900"]]},
     ]
-    rows = "".join(json.dumps(row) + "\n" for row in answered)
-    for name in ("second.jsonl", "third.jsonl"):  # rows without an id are named by their file
-        second = store.intake.add_items("Mia", made.id, questions_to_annotate(rows.encode(), name))
-        assert (second.added, second.known) == ((1, 1) if name == "second.jsonl" else (0, 2))
-    texts = [{"title": "A", "text": "One."}, {"title": "A", "text": "Two."}]
-    own = "".join(json.dumps({"question": "When?", "passages": [p]}) + "\n" for p in (*texts, texts[0]))
-    third = store.intake.add_items("Mia", made.id, questions_to_annotate(own.encode(), "own.jsonl"))
-    assert (third.added, third.known) == (2, 1)  # over another text it is another question
+    for name, counts in (("second.jsonl", (1, 1)), ("third.jsonl", (0, 2))):  # rows without an id are named by their file
+        report = store.intake.add_items("Mia", made.id, questions_to_annotate(lines(*answered), name))
+        assert (report.added, report.known) == counts
+    own = lines(*({"question": "When?", "passages": [{"title": "A", "text": text}]} for text in ("One.", "Two.", "One.")))
+    report = store.intake.add_items("Mia", made.id, questions_to_annotate(own, "own.jsonl"))
+    assert (report.added, report.known) == (2, 1)  # over another text it is another question
 
 
 ROWS = [{"id": "a", "question": "Who?"}, {"question": "Where?", "source": "desk"}]
-JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -50,35 +50,34 @@ JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
     ("content", "name"),
     [
         (b" " * 5000 + json.dumps(ROWS).encode(), "q.json"),  # a list after a long run of blanks
-        (JSONL, "q.jsonl"),
+        (lines(*ROWS), "q.jsonl"),
         (json.dumps(ROWS).encode(), "q.json"),
         (json.dumps(ROWS, indent=1).encode(), "q.txt"),
-        (b"\xef\xbb\xbf" + JSONL, "../my questions?.json"),
+        (b"\xef\xbb\xbf" + lines(*ROWS), "../my questions?.json"),
     ],
 )
 def test_questions_without_answers(content: bytes, name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    (first, second) = questions_to_annotate(pack(content), name)
-    assert (first.id, first.question, first.annotations) == ("a", "Who?", ())
-    assert (second.id, second.question, second.annotations) == ("", "Where?", ())
-    assert second.extra["source"] == "desk"
+    questions = questions_to_annotate(pack(content), name)
+    assert [(q.id, q.question, q.annotations) for q in questions] == [("a", "Who?", ()), ("", "Where?", ())]
+    assert questions[1].extra["source"] == "desk"
     file = tmp_path / Path(name).name
     file.write_bytes(pack(content))
-    assert questions_to_annotate(file) == [first, second]
+    assert questions_to_annotate(file) == questions
 
 
 def test_text_has_a_question_a_line() -> None:
-    found = questions_to_annotate("\ufeffWho  ran?\r\n\r\n Wo lief sie\u2028hin?\n".encode(), "notes.txt")
-    assert [(q.id, q.question, q.annotations) for q in found] == [("", "Who ran?", ()), ("", "Wo lief sie hin?", ())]
+    questions = questions_to_annotate("\ufeffWho  ran?\r\n\r\n Wo lief sie\u2028hin?\n".encode(), "notes.txt")
+    assert [(q.id, q.question, q.annotations) for q in questions] == [("", "Who ran?", ()), ("", "Wo lief sie hin?", ())]
     assert len(questions_to_annotate(gzip.compress(b"Who?"), "notes.txt.gz")) == 1
 
 
 def test_answers_and_own_passages_are_kept() -> None:
     row = {"question": "Who?", "passages": [{"id": "p", "title": "T", "text": "Ada."}]}
-    (bare,) = questions_to_annotate(json.dumps(row).encode(), "q.jsonl")
+    (bare,) = questions_to_annotate(lines(row), "q.jsonl")
     assert bare.passages == (t.Passage("p", "T", "Ada."),)
-    (known,) = questions_to_annotate(json.dumps(row | {"answers": [["Ada"]]}).encode(), "q.jsonl")
-    assert known.annotations[0].pairs[0].answers == ("Ada",)
-    assert questions_to_annotate(json.dumps([row | {"answers": []}]).encode(), "q.json")[0].annotations == ()
+    (answered,) = questions_to_annotate(lines(row | {"answers": [["Ada"]]}), "q.jsonl")
+    assert answered.annotations[0].pairs[0].answers == ("Ada",)
+    assert questions_to_annotate(lines([row | {"answers": []}]), "q.json")[0].annotations == ()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_answers_and_own_passages_are_kept() -> None:
         (b" \n", "q.jsonl", "the file is empty"),
         (b"Who?\n", "q.json", "expected JSON"),
         (b"id,question\n1,Who?\n", "q.csv", "save the column of questions as .txt"),
-        (b"PK\x03\x04", "q.gz", "zip archive"),
+        (b"PK\x03\x04", "q.gz", "zip archive: unpack it"),
         (b"\x1f\x8bxx", "q.jsonl.gz", "gzip"),
         ("Où?".encode("latin-1"), "q.txt", "not UTF-8"),
         (b'[{"question": "Who?"}', "q.json", "cut off"),
@@ -103,7 +102,7 @@ def test_other_files_are_refused_by_name(content: bytes, name: str, words: str) 
 
 
 @pytest.mark.parametrize(
-    ("lines", "wrong"),
+    ("rows", "wrong"),
     [
         (["Who?", "???", "Wh\0o?"], [2, 3]),
         ([{"question": "Who?"}, {"question": " "}, {"question": "Why?", "answers": [["a"]]}, 3], [2, 3, 4]),
@@ -112,34 +111,19 @@ def test_other_files_are_refused_by_name(content: bytes, name: str, words: str) 
         ([{"question": "x" * 100_000}, {"question": "Who?", "passages": 3}], [1, 2]),
     ],
 )
-def test_every_wrong_row_is_named(lines: list[Any], wrong: list[int]) -> None:
-    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    name = "q.txt" if isinstance(lines[0], str) else "q.jsonl"
+def test_every_wrong_row_is_named(rows: list[Any], wrong: list[int]) -> None:
+    plain = isinstance(rows[0], str)
+    name, content = ("q.txt", "\n".join(rows).encode()) if plain else ("q.jsonl", lines(*rows))
     with pytest.raises(RejectedRowsError) as error:
-        questions_to_annotate("\n".join(texts).encode(), name)
+        questions_to_annotate(content, name)
     assert [line for line, _ in error.value.rejected] == wrong
     assert str(error.value).startswith(f"{name}: {len(wrong)} rows were refused and nothing was stored: line {wrong[0]}: ")
 
 
-def test_gold_and_checking_need_answers(store: Store, tmp_path: Path) -> None:
-    made = project(store, 0)
-    file = tmp_path / "q.txt"
-    file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
+def test_gold_and_checking_need_answers(store: Store) -> None:
+    made, checking = project(store, 0), project(store, 0, name="checking", stages=("validation",))
+    questions = questions_to_annotate(b"Who ran?\nWho won?\n", "q.txt")
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.intake.add_items("Mia", made.id, questions_to_annotate(file), gold=True)
-    checking = project(store, 0, name="checking", stages=("validation",))
+        store.intake.add_items("Mia", made.id, questions, gold=True)
     with pytest.raises(InputError, match="question 1 has no answers"):
-        store.intake.add_items("Mia", checking.id, questions_to_annotate(file))
-
-
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
-    monkeypatch.delenv("AMBISCOPE_DATABASE_URL", raising=False)
-    with Store(f"sqlite:///{tmp_path / 'ambiscope.db'}") as store:
-        made = store.projects.create_project("Mia", "films")
-    file = tmp_path / "q.txt"
-    file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
-    assert main(["add-questions", str(file), "--project", "films", "--by", "Mia", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"project": made.id, "added": 2, "known": 0, "linked": 0}
-    assert main(["add-questions", str(tmp_path / "none.txt"), "--project", "films", "--by", "Mia"]) != 0
-    assert "cannot read" in capsys.readouterr().err
+        store.intake.add_items("Mia", checking.id, questions)

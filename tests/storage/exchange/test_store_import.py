@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from annotation_samples import multiple
 from storage_samples import annotations, fill, prediction
 
 from core import types as t
@@ -15,32 +16,24 @@ from storage.records.results import RejectedRowsError
 from storage.store import Store
 
 GOOD = {"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": ["a", "b"]}]}
+PAIRS = [{"question": "Who played it in x?", "answer": ["x"]}, {"question": "Who played it in y?", "answer": ["y"]}]
 MANY = {
     "id": "2",
-    "question": "When?",
+    "question": "Who played it?",
     "annotations": [
-        {
-            "type": "multipleQAs",
-            "qaPairs": [{"question": "When 1?", "answer": ["x"]}, {"question": "When 2?", "answer": ["y"]}],
-        },
+        {"type": "multipleQAs", "qaPairs": PAIRS},
         {"type": "singleAnswer", "answer": ["x"]},
         {"type": "noAnswer"},
     ],
 }
 
 
-@pytest.fixture
-def other(tmp_path: Path) -> Any:
-    with Store(f"sqlite:///{tmp_path / 'other' / 'ambiscope.db'}") as opened:
-        yield opened
-
-
 def empty(store: Store) -> bool:
     return not any(store.maintenance.counts().values())
 
 
-def put(path: Path, rows: Any, *, jsonl: bool = False) -> Path:
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows) if jsonl else json.dumps(rows, indent=0))
+def put(path: Path, *rows: Any) -> Path:
+    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
     return path
 
 
@@ -59,15 +52,13 @@ def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, t
 
 
 def test_ambignq_light(store: Store, tmp_path: Path) -> None:
-    report = store.imports.import_file(put(tmp_path / "a.json", [GOOD, MANY]))
+    report = store.imports.import_file(put(tmp_path / "a.json", GOOD, MANY))
     assert (report.format, report.stored) == ("ambignq", {"question": 2, "annotation": 4})
-    found = annotations(store, "2")
-    assert [(name, annotation.type) for name, _, _, annotation in found] == [
-        ("ambignq 1", "multiple"),
-        ("ambignq 2", "single"),
-        ("ambignq 3", "none"),
+    assert annotations(store, "2") == [
+        ("ambignq 1", "generation", "submitted", multiple("x", "y")),
+        ("ambignq 2", "generation", "submitted", t.Annotation("single", (t.QAPair("Who played it?", ("x",)),))),
+        ("ambignq 3", "generation", "submitted", t.Annotation("none")),
     ]
-    assert found[0][3].pairs[1] == t.QAPair("When 2?", ("y",))
 
 
 def test_a_question_without_an_id_meets_itself_again(store: Store, tmp_path: Path) -> None:
@@ -82,25 +73,22 @@ def test_a_question_without_an_id_meets_itself_again(store: Store, tmp_path: Pat
 
 
 def test_a_half_bad_file_stores_nothing_and_names_every_row(store: Store, tmp_path: Path) -> None:
-    bad = [GOOD, {**GOOD, "id": ""}, MANY, {**MANY, "annotations": []}]
-    file = tmp_path / "a.json"
-    file.write_text("[\n" + ",\n".join(json.dumps(r) for r in bad) + "\n]\n")
-    with pytest.raises(
-        RejectedRowsError, match=r"a\.json.*2 rows were refused and nothing was stored: line 3: .*line 5"
-    ) as caught:
+    file = put(tmp_path / "a.json", GOOD, {**GOOD, "id": ""}, MANY, {**MANY, "annotations": []})
+    words = r"a\.json.*2 rows were refused and nothing was stored: line 3: .*line 5"
+    with pytest.raises(RejectedRowsError, match=words) as refused:
         store.imports.import_file(file)
-    assert [line for line, _ in caught.value.rejected] == [3, 5]
-    assert caught.value.line == 3
-    assert isinstance(caught.value, FormatError)
+    assert [line for line, _ in refused.value.rejected] == [3, 5]
+    assert refused.value.line == 3
+    assert isinstance(refused.value, FormatError)
     assert empty(store)
 
 
 def test_what_contradicts_the_database_is_refused_whole(store: Store, tmp_path: Path) -> None:
-    store.imports.import_file(put(tmp_path / "b.json", [MANY]))
-    changed = {**MANY, "annotations": [{"type": "noAnswer"}]}
+    store.imports.import_file(put(tmp_path / "b.json", MANY))
+    changed = put(tmp_path / "c.json", {**MANY, "annotations": [{"type": "noAnswer"}]})
     with pytest.raises(RejectedRowsError, match="--annotator"):
-        store.imports.import_file(put(tmp_path / "c.json", [changed]))
-    assert store.imports.import_file(tmp_path / "c.json", annotator="second team").stored == {"annotation": 1}
+        store.imports.import_file(changed)
+    assert store.imports.import_file(changed, annotator="second team").stored == {"annotation": 1}
 
 
 # ---------------------------------------------------------------- strict JSON
@@ -158,10 +146,6 @@ def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Pat
         (b'{"id": "1", "source": "x", "question": "Q?", "answers": [], "negatives": []}\n', "training file is derived"),
         (b'{"kind": "ambiscope", "layout": 99}\n', "layout 99"),
         (b'{"kind": "ambiscope", "layout": 4}\n{"kind": "ambiscope", "layout": 4}\n', "header occurs twice"),
-        (
-            b'{"kind": "ambiscope", "layout": 4}\n{"kind": "annotator", "row": {"id": 1, "name": "a", "created": "now"}}\n',
-            "created",
-        ),
         (b'{"kind": "ambiscope", "layout": 4}\n{"kind": "annotator", "name": "a\xff"}\n', "line 2: not UTF-8"),
         (b'[{"id": "1", "question": "Q?", "answers": [["a"]], "ctxs": []}]', "fid file"),
     ],
@@ -169,23 +153,23 @@ def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Pat
 def test_malformed_files(store: Store, tmp_path: Path, body: bytes, words: str) -> None:
     file = tmp_path / "a"
     file.write_bytes(body)
-    with pytest.raises(FormatError, match=words) as caught:
+    with pytest.raises(FormatError, match=words) as refused:
         store.imports.import_file(file)
-    assert str(file) in str(caught.value)
+    assert str(file) in str(refused.value)
     assert empty(store)
 
 
 def test_an_empty_list_is_a_valid_file(store: Store, tmp_path: Path) -> None:
-    assert not store.imports.import_file(put(tmp_path / "a.json", [])).stored
+    file = put(tmp_path / "a.json")
+    assert not store.imports.import_file(file).stored
+    with pytest.raises(InputError, match="derived"):
+        store.imports.import_file(file, format="fid")
 
 
 def test_unreadable_files(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="missing cannot be read"):
-        store.imports.import_file(tmp_path / "missing")
-    with pytest.raises(InputError, match="cannot be read"):
-        store.imports.import_file(tmp_path)
-    with pytest.raises(InputError, match="derived"):
-        store.imports.import_file(put(tmp_path / "a.json", []), format="fid")
+    for path in (tmp_path / "missing", tmp_path):
+        with pytest.raises(InputError, match=f"{path.name} cannot be read"):
+            store.imports.import_file(path)
 
 
 def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,4 +179,4 @@ def test_a_line_too_long_is_not_read_into_memory(store: Store, tmp_path: Path, m
         store.imports.import_file(tmp_path / "a.jsonl")
     monkeypatch.setattr("core.json_io.MAX_FILE_BYTES", 100)
     with pytest.raises(InputError, match="the limit is 100"):
-        store.imports.import_file(put(tmp_path / "a.json", [MANY]))
+        store.imports.import_file(put(tmp_path / "a.json", MANY))

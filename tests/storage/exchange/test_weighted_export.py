@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
 from annotation_samples import do, judge_all, project, take
+from storage_helpers import exported
 from storage_samples import prediction
 
 from storage.analysis.agreement import quality
 from storage.exchange.consensus import EQUAL, ContributedQuestion, Statement, Vote, consensus, holdings
-from storage.exchange.filters import Filters
+from storage.exchange.exports.files import manifest_path
 from storage.schema import engine
 from storage.store import Store
 
 
 def test_weights_outvote_a_majority() -> None:
-    votes = [
-        Vote(name, "x", "", label, engine.now()) for name, label in (("Ada", "correct"), ("Bob", "wrong"), ("Cleo", "wrong"))
-    ]
+    labels = {"Ada": "correct", "Bob": "wrong", "Cleo": "wrong"}
+    votes = [Vote(name, "x", "", label, engine.now()) for name, label in labels.items()]
     assert consensus(votes, []).negatives == ("x",)
     weights = {**EQUAL, "Ada": (3.0, -3.0)}
     assert consensus(votes, [], weights).answers == (("x",),)
@@ -56,15 +55,14 @@ def test_competence_is_shown_and_weighs(store: Store, careless: str, tmp_path: P
     rows = {row.person: row for row in quality(store, "Mia", project=careless, samples=10).competence}
     assert (rows["Ada"].accuracy or 0) > 0.9 > 0.5 > (rows["Dan"].accuracy or 0)
     assert rows["Ada"].n > 20
-    counts = {}
+    answers = {}
     for weighted in (False, True):
         file = tmp_path / f"{weighted}.jsonl"
-        store.exports.export("training", file, filters=Filters(project=careless, weighted=weighted))
-        counts[weighted] = [json.loads(line)["answers"] for line in file.read_text().splitlines()]
-        manifest = json.loads(next(tmp_path.glob(f"{weighted}.jsonl*manifest*")).read_text())
-        assert manifest["filters"]["weighted"] is weighted
-    assert sum(len(answers) for answers in counts[False]) > sum(len(answers) for answers in counts[True])
-    assert all(["right"] in answers for answers in counts[True][:24])
+        rows = exported(store, "training", file, project=careless, weighted=weighted)
+        assert json.loads(manifest_path(file).read_text())["filters"]["weighted"] is weighted
+        answers[weighted] = [row["answers"] for row in rows]
+    assert sum(map(len, answers[False])) > sum(map(len, answers[True]))
+    assert all(["right"] in sets for sets in answers[True][:24])
 
 
 def test_too_few_answers_tell_nothing(store: Store) -> None:
@@ -81,7 +79,5 @@ def test_error_labels_are_exported(store: Store, tmp_path: Path) -> None:
     item = take(store, made, "Ada", "judging").item
     sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "wrong", errors=("wrong film", "outdated source"))
     store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)
-    store.exports.export("csv", tmp_path / "out.csv")
-    with (tmp_path / "out.csv").open(encoding="utf-8-sig", newline="") as file:
-        (row,) = csv.DictReader(file)
+    (row,) = exported(store, "csv", tmp_path / "out.csv")
     assert (row["verdict"], row["error_labels"]) == ("wrong", "wrong film | outdated source")

@@ -61,41 +61,40 @@ def judging(store: Store) -> tuple[str, str]:
     return item, saved
 
 
-def said(store: Store, saved: str) -> list[str | None]:
+def labels_of(store: Store, saved: str) -> list[str | None]:
     return [j.verdict for j in store.labels.judgments(saved, "Ada")]
 
 
 def test_of_explore_and_a_project_the_latest_counts(store: Store, tmp_path: Path) -> None:
     item, saved = judging(store)
-    assert said(store, saved) == ["correct", "correct"]
+    assert labels_of(store, saved) == ["correct", "correct"]
     shown = store.labels.judgments(saved, "Ada")[0]
     assert store.labels.judge(saved, 0, "Ada", "correct", expected_version=7) == shown  # equal: nothing is stored
     assert store.maintenance.counts()["judgment"] == 0
     changed = store.labels.judge(saved, 0, "Ada", "wrong", expected_version=shown.version)
-    assert said(store, saved) == ["wrong", "correct"]
+    assert labels_of(store, saved) == ["wrong", "correct"]
     assert changed == store.labels.judgments(saved, "Ada")[0]
     assert store.labels.judge(saved, 0, "Ada", "duplicate", "twice") == store.labels.judgments(saved, "Ada")[0]
     store.labels.judge(saved, 0, "Ada", "wrong")
     assert store.exports.export("csv", tmp_path / "x.csv").counts["judging"] == 2
     sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "duplicate")
     store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)
-    assert said(store, saved) == ["duplicate", "duplicate"]
+    assert labels_of(store, saved) == ["duplicate", "duplicate"]
     store.returns.return_item(item, "Ada", "judging", "again", by="Vera")
-    assert said(store, saved) == ["wrong"]
+    assert labels_of(store, saved) == ["wrong"]
 
 
 def test_a_label_of_a_project_is_taken_back_on_explore(store: Store) -> None:
-    item, saved = judging(store)
+    _, saved = judging(store)
     version = store.labels.judgments(saved, "Ada")[0].version
     assert store.labels.clear_judgment(saved, 0, "Ada", expected_version=version)
-    assert said(store, saved) == ["correct"]
+    assert labels_of(store, saved) == ["correct"]
     assert [(r.verdict, r.cleared) for r in earlier_labels(store, saved, 0, "Ada")] == [("correct", True)]
     assert not store.labels.clear_judgment(saved, 0, "Ada")
     store.labels.judge(saved, 1, "Ada", None, "not sure", "draft")
     assert [(j.position, j.state) for j in store.labels.judgments(saved, "Ada")] == [(1, "draft")]
     with store.database.reading() as session:
         (question,) = session.scalars(select(tables.Question.id))
-        assert not [one for one in labelled(session, [question], submitted(session, [question])) if one.counts]
+        assert not [label for label in labelled(session, [question], submitted(session, [question])) if label.counts]
     store.labels.judge(saved, 0, "Ada", "wrong", expected_version=0)
-    assert said(store, saved) == ["wrong", None]
-    assert item
+    assert labels_of(store, saved) == ["wrong", None]

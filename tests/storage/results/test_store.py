@@ -23,17 +23,20 @@ from storage.schema import engine, tables
 from storage.schema.creation import head
 from storage.store import Store
 
+
+@pytest.fixture
+def saved(store: Store) -> str:
+    return store.predictions.save_prediction(prediction())
+
+
 # ---------------------------------------------------------------- predictions
 
 
 def test_a_prediction_comes_back_equal(store: Store) -> None:
-    wanted = prediction(id="q-1")
-    found = store.predictions.get_prediction(store.predictions.save_prediction(wanted))
-    assert found.prediction == wanted
-    assert found.question_id == "q-1"
-    assert found.created.tzinfo is UTC
-    assert len(found.id) == 32
-    assert int(found.id, 16)
+    answered = prediction(id="q-1")
+    stored = store.predictions.get_prediction(store.predictions.save_prediction(answered))
+    assert (stored.prediction, stored.question_id, stored.created.tzinfo) == (answered, "q-1", UTC)
+    assert len(bytes.fromhex(stored.id)) == 16
 
 
 def test_a_key_stores_a_run_once(store: Store) -> None:
@@ -67,19 +70,17 @@ def test_unknown_ids(store: Store) -> None:
 
 def test_recent_predictions_search_and_page(store: Store) -> None:
     ids = [store.predictions.save_prediction(prediction(wording)) for wording in ("Straße 100%?", "who_was it?", "STRASSE?")]
-    assert [p.id for p in store.predictions.recent_predictions(10)] == ids[::-1]
-    assert [p.id for p in store.predictions.recent_predictions(1, offset=1)] == [ids[1]]
-    assert [p.id for p in store.predictions.recent_predictions(10, text="strasse")] == [
-        ids[2],
-        ids[0],
-    ]  # case folding beyond ASCII
-    assert [p.id for p in store.predictions.recent_predictions(10, text="%")] == [ids[0]]  # no wildcard
-    assert [p.id for p in store.predictions.recent_predictions(10, text="o_w")] == [ids[1]]
-    summary = store.predictions.recent_predictions(1)[0]
+    recent = store.predictions.recent_predictions
+    assert [p.id for p in recent(10)] == ids[::-1]
+    assert [p.id for p in recent(1, offset=1)] == [ids[1]]
+    assert [p.id for p in recent(10, text="strasse")] == [ids[2], ids[0]]  # case folding beyond ASCII
+    assert [p.id for p in recent(10, text="%")] == [ids[0]]  # no wildcard
+    assert [p.id for p in recent(10, text="o_w")] == [ids[1]]
+    (summary,) = recent(1)
     assert (summary.system, summary.corpus, summary.answers) == ("ambigprompt", "starter", ("Natalie Wood", "Rachel Zegler"))
     for limit, offset in ((0, 0), (501, 0), (1, -1)):
         with pytest.raises(InputError):
-            store.predictions.recent_predictions(limit, offset)
+            recent(limit, offset)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +102,7 @@ def test_what_cannot_be_stored_is_refused_before_the_database(store: Store, chan
     assert store.maintenance.counts()["prediction"] == store.maintenance.counts()["question"] == 0
 
 
-def test_a_damaged_trace_is_named(store: Store, path: Path) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_a_damaged_trace_is_named(store: Store, path: Path, saved: str) -> None:
     for trace in ("{", "{}", '{"question": 3}'):
         with store.database.writing() as session:
             session.connection().exec_driver_sql("UPDATE prediction SET trace = ?", (trace,))
@@ -113,38 +113,32 @@ def test_a_damaged_trace_is_named(store: Store, path: Path) -> None:
 # ---------------------------------------------------------------- judgments
 
 
-def test_a_judgment_changes_and_keeps_its_history(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_a_judgment_changes_and_keeps_its_history(store: Store, saved: str) -> None:
     first = store.labels.judge(saved, 0, "Ada", "wrong", "hm")
     assert (first.version, first.verdict, first.note, first.state) == (1, "wrong", "hm", "submitted")
     second = store.labels.judge(saved, 0, "Ada", "correct", expected_version=1)
-    assert second.version == 2
-    assert second.created == first.created
+    assert (second.version, second.created) == (2, first.created)
     assert second.updated > first.updated
     assert store.labels.judgments(saved) == [second]
     (earlier,) = earlier_labels(store, saved, 0, "Ada")
     assert (earlier.version, earlier.verdict, earlier.note, earlier.saved) == (1, "wrong", "hm", first.updated)
-    assert earlier.replaced >= second.created
-    assert not earlier.cleared
+    assert (earlier.replaced >= second.created, earlier.cleared) == (True, False)
 
 
-def test_equal_content_changes_nothing_whatever_the_version(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_equal_content_changes_nothing_whatever_the_version(store: Store, saved: str) -> None:
     first = store.labels.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0)
     assert store.labels.judge(saved, 0, "Ada", "wrong", "hm", expected_version=0) == first
     assert store.labels.judge(saved, 0, "Ada", "wrong", "hm") == first
     assert earlier_labels(store, saved, 0, "Ada") == []
 
 
-def test_a_stale_save_is_a_conflict_with_both_sides(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_a_stale_save_is_a_conflict_with_both_sides(store: Store, saved: str) -> None:
     store.labels.judge(saved, 0, "Ada", "wrong")
     stored = store.labels.judge(saved, 0, "Ada", "correct", "second thoughts", expected_version=1)
-    with pytest.raises(ConflictError, match=r"second thoughts.*yours is 'duplicate'") as caught:
+    with pytest.raises(JudgmentConflictError, match=r"second thoughts.*yours is 'duplicate'") as refused:
         store.labels.judge(saved, 0, "Ada", "duplicate", "mine", expected_version=1)
-    assert isinstance(caught.value, JudgmentConflictError)
-    assert caught.value.theirs == stored
-    assert (caught.value.mine.verdict, caught.value.mine.note) == ("duplicate", "mine")
+    assert refused.value.theirs == stored
+    assert (refused.value.mine.verdict, refused.value.mine.note) == ("duplicate", "mine")
     assert store.labels.judgments(saved) == [stored]
     with pytest.raises(ConflictError):
         store.labels.judge(saved, 1, "Ada", "wrong", expected_version=3)  # there is none yet
@@ -152,21 +146,18 @@ def test_a_stale_save_is_a_conflict_with_both_sides(store: Store) -> None:
         store.labels.clear_judgment(saved, 0, "Ada", expected_version=1)
 
 
-def test_clearing_keeps_the_history_and_no_version_returns(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_clearing_keeps_the_history_and_no_version_returns(store: Store, saved: str) -> None:
     store.labels.judge(saved, 0, "Ada", "wrong")
     assert store.labels.clear_judgment(saved, 0, "Ada", expected_version=1)
     assert not store.labels.clear_judgment(saved, 0, "Ada")
     assert store.labels.judgments(saved) == []
     with pytest.raises(ConflictError, match="cleared"):
         store.labels.judge(saved, 0, "Ada", "correct", expected_version=1)
-    again = store.labels.judge(saved, 0, "Ada", "correct", expected_version=0)
-    assert again.version == 2
+    assert store.labels.judge(saved, 0, "Ada", "correct", expected_version=0).version == 2
     assert [(h.version, h.cleared) for h in earlier_labels(store, saved, 0, "Ada")] == [(1, True)]
 
 
-def test_everybody_judges_for_themselves(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_everybody_judges_for_themselves(store: Store, saved: str) -> None:
     store.labels.judge(saved, 1, "Bob", "wrong")
     store.labels.judge(saved, 0, "Ada", "correct")
     store.labels.judge(saved, 1, "Ada", None, state="skipped")
@@ -175,8 +166,7 @@ def test_everybody_judges_for_themselves(store: Store) -> None:
     assert store.people.annotators() == ["Bob", "Ada"]
 
 
-def test_wrong_judgments_are_refused(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction())
+def test_wrong_judgments_are_refused(store: Store, saved: str) -> None:
     bad: list[tuple[dict[str, Any], str]] = [
         ({"label": "right"}, ", ".join(LABELS)),
         ({"label": None}, "label"),
@@ -226,13 +216,12 @@ def test_an_evaluation_that_cannot_be_stored(store: Store) -> None:
 def test_counts_and_health(store: Store) -> None:
     fill(store)
     counts = store.maintenance.counts()
-    assert (counts["question"], counts["prediction"], counts["predicted_answer"], counts["annotator"]) == (2, 2, 5, 3)
-    assert counts["judgment"] == 6
+    expected = {"question": 2, "prediction": 2, "predicted_answer": 5, "annotator": 3, "judgment": 6}
+    assert {name: counts[name] for name in expected} == expected
     health = store.maintenance.health(full=True)
-    assert health.ok
-    assert (health.journal, health.revision) == ("wal" if store.database.path else "", head())
+    assert (health.ok, health.revision, health.backup_age_seconds) == (True, head(), None)
+    assert health.journal == ("wal" if store.database.path else "")
     assert health.bytes > 0
-    assert health.backup_age_seconds is None
 
 
 def test_a_missing_backup_is_told(store: Store, path: Path) -> None:
@@ -247,13 +236,10 @@ def test_a_missing_backup_is_told(store: Store, path: Path) -> None:
 
 @pytest.mark.sqlite
 def test_every_connection_has_the_pragmas(durable: None, store: Store) -> None:
+    expected = {"foreign_keys": 1, "journal_mode": "wal", "busy_timeout": 10_000, "synchronous": 2}
     with store.database.reading() as session:
-        link = session.connection()
-        values = {
-            p: link.exec_driver_sql(f"PRAGMA {p}").scalar()
-            for p in ("foreign_keys", "journal_mode", "busy_timeout", "synchronous")
-        }
-    assert values == {"foreign_keys": 1, "journal_mode": "wal", "busy_timeout": 10_000, "synchronous": 2}
+        run = session.connection().exec_driver_sql
+        assert {pragma: run(f"PRAGMA {pragma}").scalar() for pragma in expected} == expected
 
 
 def test_reads_take_no_writer_lock_and_writes_do(store: Store, path: Path) -> None:
@@ -289,11 +275,10 @@ def test_a_writer_that_waits_too_long_says_so(url: str, path: Path, monkeypatch:
 
 
 def test_times_need_a_zone_and_come_back_in_utc(store: Store) -> None:
-    east = timezone(timedelta(hours=9))
-    at = datetime(2026, 1, 1, 3, 0, tzinfo=east)
+    moment = datetime(2026, 1, 1, 3, 0, tzinfo=timezone(timedelta(hours=9)))
     with store.database.writing() as session:
-        session.add(tables.Annotator(name="Ada", created=at))
-    assert known(store, "Ada").created == at
-    assert known(store, "Ada").created.utcoffset() == timedelta(0)
+        session.add(tables.Annotator(name="Ada", created=moment))
+    created = known(store, "Ada").created
+    assert (created, created.utcoffset()) == (moment, timedelta(0))
     with pytest.raises(StorageError, match="no time zone"), store.database.writing() as session:
-        session.add(tables.Annotator(name="Bob", created=at.replace(tzinfo=None)))
+        session.add(tables.Annotator(name="Bob", created=moment.replace(tzinfo=None)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from storage_samples import evaluation_report, evaluation_row, raw, whole_report
@@ -35,19 +36,17 @@ def save(
 
 def test_a_run_comes_back_whole_and_its_trace_apart(store: Store) -> None:
     save(store, label=" my run ")
-    (found,) = store.evaluations.evaluations()
-    assert whole_report(store, found.id) == evaluation_report(VALUES)
-    assert (found.label, found.n, found.failed, found.seed, found.commit) == ("my run", 5, 1, 7, "abc123")
-    assert (found.parameters, found.peak_memory_mb, found.seconds_median, found.seconds_p95) == (3_000_000_000, 512.5, 0.2, 0.4)
-    assert (found.checkpoint, found.checkpoint_digest, found.tags) == ("default", "d0", {"training questions": 100})
-    assert found.finished == MOMENT
-    score = found.scores["F1 answer"]
+    (run,) = store.evaluations.evaluations()
+    assert whole_report(store, run.id) == evaluation_report(VALUES)
+    assert (run.label, run.n, run.failed, run.seed, run.commit, run.finished) == ("my run", 5, 1, 7, "abc123", MOMENT)
+    assert (run.parameters, run.peak_memory_mb, run.seconds_median, run.seconds_p95) == (3_000_000_000, 512.5, 0.2, 0.4)
+    assert (run.checkpoint, run.checkpoint_digest, run.tags) == ("default", "d0", {"training questions": 100})
+    score = run.scores["F1 answer"]
     assert (score["all"].n, score["all"].mean, score["all"].low, score["all"].high) == (4, 0.4375, 0.1, 0.9)
     assert (score["multi"].n, score["multi"].mean, score["multi"].low) == (2, 0.625, None)
-    assert found.mean("F1 answer", "multi") == 0.625
-    assert found.mean("recall") is None
-    assert store.evaluations.find_evaluation_trace(found.id, "q0") == {"answers": ["Rome"], "events": []}
-    assert store.evaluations.find_evaluation_trace(found.id, "q1") is None
+    assert (run.mean("F1 answer", "multi"), run.mean("recall")) == (0.625, None)
+    assert store.evaluations.find_evaluation_trace(run.id, "q0") == {"answers": ["Rome"], "events": []}
+    assert store.evaluations.find_evaluation_trace(run.id, "q1") is None
 
 
 def test_an_equal_run_is_stored_once(store: Store) -> None:
@@ -62,10 +61,10 @@ def test_filters(store: Store) -> None:
     two = save(store, (1.0, 1.0), system="fid", seed=3, commit="ffee")
     three = save(store, (0.0,), system="one-pass")
 
-    def ids(**wanted: object) -> set[str]:
-        where = EvaluationFilter(**wanted)  # type: ignore[arg-type]
-        matching = {e.id for e in store.evaluations.evaluations(filters=where)}
-        assert store.evaluations.count_evaluations(where) == len(matching)
+    def ids(**fields: object) -> set[str]:
+        filters = EvaluationFilter(**fields)  # type: ignore[arg-type]
+        matching = {e.id for e in store.evaluations.evaluations(filters=filters)}
+        assert store.evaluations.count_evaluations(filters) == len(matching)
         return matching
 
     assert ids() == {one, two, three}
@@ -84,26 +83,24 @@ def test_filters(store: Store) -> None:
 
 def test_rows_by_page_order_bucket_and_failure(store: Store) -> None:
     saved = save(store)
+
+    def ids(**options: Any) -> list[str]:
+        return [row.question_id for row in store.evaluations.evaluation_rows(saved, **options)]
+
     rows = store.evaluations.evaluation_rows(saved)
-    assert [r.question_id for r in rows] == ["q0", "q1", "q2", "q3", "q4"]
     assert (rows[0].answers, rows[0].references, rows[0].ambiguous, rows[0].body) == (1, 2, True, {})
     assert (rows[2].error, rows[2].answers, rows[2].errors["missed"]) == ("no passage matches", None, None)
-    assert [r.question_id for r in store.evaluations.evaluation_rows(saved, 2, 1)] == ["q1", "q2"]
-    assert [r.question_id for r in store.evaluations.evaluation_rows(saved, order="f1")] == ["q3", "q4", "q1", "q0", "q2"]
-    assert store.evaluations.evaluation_rows(saved, order="slowest")[0].question_id == "q4"
-    assert store.evaluations.evaluation_rows(saved, order="errors")[-1].question_id == "q2"
-    assert [r.question_id for r in store.evaluations.evaluation_rows(saved, failed=True)] == ["q2"]
+    assert ids() == ["q0", "q1", "q2", "q3", "q4"]
+    assert ids(limit=2, offset=1) == ["q1", "q2"]
+    assert ids(order="f1") == ["q3", "q4", "q1", "q0", "q2"]
+    assert (ids(order="slowest")[0], ids(order="errors")[-1]) == ("q4", "q2")
+    assert ids(failed=True) == ["q2"]
     assert store.evaluations.count_evaluation_rows(saved, bucket="missed") == 4
     assert store.evaluations.count_evaluation_rows(saved, bucket="spurious") == 0
-    whole = store.evaluations.evaluation_row(saved, "q3")
-    assert whole.body == evaluation_row(3, 0.0)
-    for call in (
-        lambda: store.evaluations.evaluation_rows(saved, bucket="nonsense"),
-        lambda: store.evaluations.evaluation_rows(saved, order="nonsense"),  # type: ignore[arg-type]
-        lambda: store.evaluations.evaluation_rows(saved, 0),
-    ):
+    assert store.evaluations.evaluation_row(saved, "q3").body == evaluation_row(3, 0.0)
+    for options in ({"bucket": "nonsense"}, {"order": "nonsense"}, {"limit": 0}):
         with pytest.raises(InputError):
-            call()
+            ids(**options)
     with pytest.raises(NotFoundError):
         store.evaluations.evaluation_row(saved, "q99")
     with pytest.raises(NotFoundError):
@@ -111,18 +108,17 @@ def test_rows_by_page_order_bucket_and_failure(store: Store) -> None:
 
 
 def test_error_counts_are_sums(store: Store) -> None:
-    saved = save(store)
-    assert store.evaluations.error_counts([saved])[saved]["missed"] == 4
+    saved, bare = save(store), save(store, (None,))
+    counts = store.evaluations.error_counts([saved, bare])
+    assert counts[saved]["missed"] == 4
+    assert (counts[saved].keys(), counts[bare]) == (set(BUCKETS), {})
     assert store.evaluations.error_counts([saved], multi=True)[saved]["missed"] == 2
-    assert set(store.evaluations.error_counts([saved])[saved]) == set(BUCKETS)
-    bare = save(store, (None,))
-    assert store.evaluations.error_counts([bare]) == {bare: {}}
 
 
 def test_groups(store: Store) -> None:
     saved = save(store)
-    found = {g.group: (g.n, g.mean) for g in store.evaluations.group_means([saved], "F1 answer", "source")}
-    assert found == {"asqa": (2, 0.375), "quotesum": (2, 0.5)}
+    groups = {g.group: (g.n, g.mean) for g in store.evaluations.group_means([saved], "F1 answer", "source")}
+    assert groups == {"asqa": (2, 0.375), "quotesum": (2, 0.5)}
     assert store.evaluations.group_means([saved], "F1 answer", "ambiguity") == []
 
 

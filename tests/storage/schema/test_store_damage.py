@@ -5,16 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import random
 import sqlite3
-import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event
+from storage_helpers import at_once, digest
 from storage_samples import earlier_labels, fill, prediction, raw, write_some, write_until_killed
-from test_creation import digest
 
 from core.errors import InputError, StorageError
 from storage.exchange.backup import restore
@@ -30,19 +29,20 @@ def processes() -> Any:
     return context
 
 
-def _filled(url: str) -> tuple[str, str]:
+@pytest.fixture
+def filled(url: str) -> str:
+    """A closed database with rows; its first prediction, which has four labels."""
     with Store(url) as store:
-        return fill(store)
+        return fill(store)[0]
 
 
 # ---------------------------------------------------------------- damage
 
 
-@pytest.mark.parametrize("keep", [0.999, 0.5, 0.05])
-def test_a_truncated_file_is_refused_and_left_as_it_is(path: Path, url: str, keep: float) -> None:
-    _filled(url)
+@pytest.mark.parametrize("share", [0.999, 0.5, 0.05])
+def test_a_truncated_file_is_refused_and_left_as_it_is(path: Path, url: str, filled: str, share: float) -> None:
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * keep)])
+    path.write_bytes(whole[: int(len(whole) * share)])
     before = digest(path)
     with pytest.raises(StorageError, match="storage restore"):
         Store(url)
@@ -59,34 +59,31 @@ def test_a_file_that_is_no_database(path: Path, url: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_scribbled_bytes_never_crash_and_never_change_the_file_at_opening(path: Path, url: str, seed: int) -> None:
-    _filled(url)
+def test_scribbled_bytes_never_crash_and_never_change_the_file_at_opening(path: Path, url: str, filled: str, seed: int) -> None:
     rng = random.Random(seed)
     body = bytearray(path.read_bytes())
-    at = rng.randrange(100, len(body) - 4096)
-    body[at : at + 4096] = rng.randbytes(4096)
+    start = rng.randrange(100, len(body) - 4096)
+    body[start : start + 4096] = rng.randbytes(4096)
     path.write_bytes(body)
-    before = path.read_bytes()
-    said = ""
+    message = ""
     try:
         with Store(url) as store:  # opens where a free page or text inside a row was hit
-            for found in store.predictions.recent_predictions(10):
-                store.predictions.find_prediction(found.id)
+            for summary in store.predictions.recent_predictions(10):
+                store.predictions.find_prediction(summary.id)
     except StorageError as e:
-        said = str(e)
-    assert not said or str(path) in said or "trace" in said
-    assert path.read_bytes() == before
+        message = str(e)
+    assert not message or str(path) in message or "trace" in message
+    assert path.read_bytes() == body
 
 
-def test_damage_that_appears_later_is_a_storage_error(store: Store, path: Path) -> None:
-    saved, _ = fill(store)
+def test_damage_that_appears_later_is_a_storage_error(store: Store, path: Path, filled: str) -> None:
     store.close()
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
     with pytest.raises(StorageError, match="damaged"):
-        store.predictions.get_prediction(saved)
+        store.predictions.get_prediction(filled)
     assert not store.maintenance.health().ok
 
 
@@ -107,10 +104,10 @@ def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="never overwrites"):
             store.maintenance.backup(tmp_path / "kept.db")
         store.labels.judge(first, 0, "Ada", "duplicate")
-        kept = restore(url, tmp_path / "kept.db")  # while the store is open
+        replaced = restore(url, tmp_path / "kept.db")  # while the store is open
         assert store.labels.judgments(first, "Ada")[0].verdict == "correct"
         assert store.maintenance.health(full=True).ok
-    assert ("duplicate",) in raw(kept, "SELECT verdict FROM judgment")  # what was there is kept
+    assert ("duplicate",) in raw(replaced, "SELECT verdict FROM judgment")  # what was there is kept
 
 
 def test_restore_over_a_damaged_database(path: Path, url: str, tmp_path: Path) -> None:
@@ -121,29 +118,22 @@ def test_restore_over_a_damaged_database(path: Path, url: str, tmp_path: Path) -
     damaged = path.read_bytes()[:9000]
     path.write_bytes(damaged)
     path.with_name("ambiscope.db-wal").write_bytes(b"stale log")
-    kept = restore(url, tmp_path / "kept.db")
-    assert kept.read_bytes() == damaged
+    assert restore(url, tmp_path / "kept.db").read_bytes() == damaged
     with Store(url) as store:
-        found = store.maintenance.counts()
-        assert {k: v for k, v in found.items() if k != "export"} == {k: v for k, v in counts.items() if k != "export"}
+        restored = store.maintenance.counts()
+        assert restored | {"export": 0} == counts | {"export": 0}
         assert store.maintenance.health(full=True).ok
 
 
-def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, tmp_path: Path) -> None:
-    first, _ = _filled(url)
-    bad = tmp_path / "bad.db"
-    bad.write_bytes(path.read_bytes()[:9000])
-    (tmp_path / "empty.db").touch()
-    for file, kind in (
-        (bad, StorageError),
-        (tmp_path / "empty.db", StorageError),
-        (tmp_path / "missing.db", InputError),
-        (path, InputError),
-    ):
+def test_restore_refuses_what_is_no_good_backup(path: Path, url: str, filled: str, tmp_path: Path) -> None:
+    cut, empty = tmp_path / "cut.db", tmp_path / "empty.db"
+    cut.write_bytes(path.read_bytes()[:9000])
+    empty.touch()
+    before = digest(path)
+    for file, kind in ((cut, StorageError), (empty, StorageError), (tmp_path / "missing.db", InputError), (path, InputError)):
         with pytest.raises(kind):
             restore(url, file)
-    with Store(url) as store:
-        assert len(store.labels.judgments(first)) == 4
+    assert digest(path) == before
 
 
 PLANTED = {
@@ -160,19 +150,15 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("sealed", [True, False])
-@pytest.mark.parametrize("what", PLANTED)
-def test_restore_refuses_another_schema(path: Path, url: str, tmp_path: Path, what: str, sealed: bool) -> None:
+@pytest.mark.parametrize("name", PLANTED)
+def test_restore_refuses_another_schema(path: Path, url: str, filled: str, tmp_path: Path, name: str, sealed: bool) -> None:
     """Also where the checksum says that the file is as it was made."""
-    first, _ = _filled(url)
     file = tmp_path / "planted.db"
     with Store(url) as store:
         store.maintenance.backup(file)
     with closing(sqlite3.connect(file)) as connection, connection:
-        names = {
-            kind: connection.execute("SELECT name FROM sqlite_master WHERE type = ? AND sql > ''", (kind,)).fetchone()[0]
-            for kind in ("trigger", "index")
-        }
-        connection.executescript(PLANTED[what].format(**names))
+        query = "SELECT type, min(name) FROM sqlite_master WHERE type IN ('trigger', 'index') AND sql > '' GROUP BY type"
+        connection.executescript(PLANTED[name].format(**dict(connection.execute(query).fetchall())))
     body = bytearray(file.read_bytes())
     body[SEAL] = checksum(file) if sealed else bytes(4)
     file.write_bytes(body)
@@ -180,28 +166,27 @@ def test_restore_refuses_another_schema(path: Path, url: str, tmp_path: Path, wh
     with pytest.raises(StorageError, match=r"schema|damaged"):
         restore(url, file)
     assert digest(path) == before
-    with Store(url) as store:
-        assert len(store.labels.judgments(first)) == 4
 
 
 @pytest.mark.parametrize("with_checksum", [True, False])
 @pytest.mark.parametrize("seed", range(6))
-def test_restore_refuses_3000_overwritten_bytes(path: Path, url: str, tmp_path: Path, seed: int, with_checksum: bool) -> None:
+def test_restore_refuses_3000_overwritten_bytes(
+    path: Path, url: str, filled: str, tmp_path: Path, seed: int, with_checksum: bool
+) -> None:
     """A backup by its checksum, wherever they are; a plain copy where they are rows: the free part of a page means nothing."""
-    _filled(url)
     file, rng = tmp_path / "b.db", random.Random(seed)
     with Store(url) as store:
         store.predictions.save_prediction(prediction("Big?", [rng.randbytes(500).hex() for _ in range(40)]))
         store.maintenance.backup(file)
     body = bytearray(file.read_bytes())
     if with_checksum:
-        at = rng.randrange(len(body) - 3000)
-        body[at : at + 3000] = rng.choice([rng.randbytes(3000), b"\0" * 3000, b"A" * 3000])
+        start = rng.randrange(len(body) - 3000)
+        body[start : start + 3000] = rng.choice([rng.randbytes(3000), b"\0" * 3000, b"A" * 3000])
     else:
         body[SEAL] = bytes(4)
-        full = [at for at in range(4096, len(body), 4096) if body[at : at + 4096].count(0) < 500]
-        at = rng.choice(full) + 1000
-        body[at : at + 3000] = rng.randbytes(3000)
+        full_pages = [page for page in range(4096, len(body), 4096) if body[page : page + 4096].count(0) < 500]
+        start = rng.choice(full_pages) + 1000
+        body[start : start + 3000] = rng.randbytes(3000)
     file.write_bytes(body)
     before = digest(path)
     with pytest.raises(StorageError):
@@ -209,10 +194,9 @@ def test_restore_refuses_3000_overwritten_bytes(path: Path, url: str, tmp_path: 
     assert digest(path) == before
 
 
-def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, tmp_path: Path) -> None:
+def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, filled: str, tmp_path: Path) -> None:
     """A plain copy of it may be restored, whatever was written since."""
     with Store(url) as store:
-        fill(store)
         store.maintenance.backup(tmp_path / "b.db")
     path.unlink()
     restore(url, tmp_path / "b.db")
@@ -225,8 +209,7 @@ def test_a_restored_database_is_no_backup_any_more(path: Path, url: str, tmp_pat
 # ---------------------------------------------------------------- a full disk
 
 
-def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path) -> None:
-    first, _ = fill(store)
+def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path, filled: str) -> None:
     pages = raw(path, "PRAGMA page_count")[0][0]
 
     def limit(connection: Any, _record: Any) -> None:
@@ -239,7 +222,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path) -> 
     with pytest.raises(StorageError, match=r"disk is full.*nothing was changed.*free some space"):
         store.predictions.save_prediction(big)
     assert store.maintenance.counts() == before
-    assert store.predictions.get_prediction(first).prediction == prediction(id="q-1")
+    assert store.predictions.get_prediction(filled).prediction == prediction(id="q-1")
     event.remove(store.database.engine, "connect", limit)
     store.close()
     assert store.predictions.save_prediction(big)
@@ -251,22 +234,13 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store, path: Path) -> 
 
 def test_threads_that_write_at_once_lose_nothing(store: Store) -> None:
     saved = store.predictions.save_prediction(prediction())
-    errors: list[BaseException] = []
 
     def work(number: int) -> None:
-        try:
-            for turn in range(15):
-                store.labels.judge(saved, 0, "shared", "wrong", note=f"{number}/{turn}")
-                store.labels.judge(saved, 1, f"own {number}", "correct", note=str(turn))
-        except BaseException as e:
-            errors.append(e)
+        for turn in range(15):
+            store.labels.judge(saved, 0, "shared", "wrong", note=f"{number}/{turn}")
+            store.labels.judge(saved, 1, f"own {number}", "correct", note=str(turn))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    at_once(work, range(6))
     history = earlier_labels(store, saved, 0, "shared")
     assert [h.version for h in history] == list(range(1, 90))  # 90 saves: 89 earlier values and the present one
     notes = {h.note for h in history} | {j.note for j in store.labels.judgments(saved, "shared")}
@@ -300,17 +274,15 @@ def test_a_kill_in_the_middle_of_a_save_loses_nothing_acknowledged(url: str, pro
         time.sleep(rng.uniform(0, 0.06))
         worker.kill()
         worker.join()
-        try:
+        with suppress(EOFError, OSError):
             while True:
                 acknowledged.add(receiver.recv())
-        except (EOFError, OSError):
-            receiver.close()
+        receiver.close()
     with Store(url) as store:
         assert store.maintenance.health(full=True).ok
         stored = [p.id for offset in range(0, 100_000, 500) for p in store.predictions.recent_predictions(500, offset)]
         assert acknowledged <= set(stored)
         assert len(stored) - len(acknowledged) <= 20  # at most the one that each kill interrupted between save and answer
-        assert all(len(store.labels.judgments(found)) == 1 for found in acknowledged)
+        assert all(len(store.labels.judgments(saved)) == 1 for saved in acknowledged)
         assert len(acknowledged) >= 20  # one a worker at least
-        for found in stored[:50]:
-            assert len(store.predictions.get_prediction(found).prediction.answers) == 2
+        assert all(len(store.predictions.get_prediction(saved).prediction.answers) == 2 for saved in stored[:50])

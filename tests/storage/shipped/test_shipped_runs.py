@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import lzma
 from pathlib import Path
 
 import pytest
+from storage_helpers import put_lines
+from storage_samples import passage
 
 from benchmarks import shipped_runs
 from core import types as t
@@ -15,14 +16,13 @@ from core.engine import Engine
 from core.errors import CancelledError, FormatError, StorageError
 from core.evaluation.folder import read_report, read_traces
 from core.evaluation.plan import EvaluationPlan, run_plan
-from core.installation.requirements import check
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from core.systems import SYSTEMS
 from core.trace import prediction_from_json, to_json
 from storage.shipped import runs, traces
 from storage.store import Store
 
+pytestmark = pytest.mark.sqlite
 ROWS = [("p1", "Film", "Anna Alder played Maria in 1961."), ("p2", "Remake", "Clara Cedar played Maria in 2021.")]
 QUESTIONS = [
     {"id": "q1", "question": "Who played Maria?", "answers": [["Anna Alder"], ["Clara Cedar"]]},
@@ -37,21 +37,26 @@ def root(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     rows = "".join(f"{i}\t{text}\t{title}\n" for i, title, text in ROWS)
     (folder / "passages.tsv").write_text("id\ttext\ttitle\n" + rows, encoding="utf-8")
-    (folder / "questions.jsonl").write_text("".join(json.dumps(q) + "\n" for q in QUESTIONS), encoding="utf-8")
+    put_lines(folder / "questions.jsonl", *QUESTIONS)
     return tmp_path / "repository"
 
 
 @pytest.fixture
 def run(root: Path, tmp_path: Path) -> Path:
     """A run folder of the scripted system, with traces."""
-    settings = Settings(home=tmp_path / "home", encoder="hashing", system="scripted", corpus="small")
-    CorpusLibrary(settings).create("small", [root / "data" / "small" / "passages.tsv"])
-    table = {"Who played Maria?": ["Anna Alder", "Clara Cedar"], "When was the film?": ["1961"]}
-    plan = EvaluationPlan(
-        str(root / "data" / "small" / "questions.jsonl"), system="scripted", corpus="small", traces=True, extra={"table": table}
-    )
+    settings, folder = Settings(home=tmp_path / "home", encoder="hashing"), root / "data" / "small"
+    CorpusLibrary(settings).create("small", [folder / "passages.tsv"])
+    table = {q["question"]: [answer for (answer,) in q["answers"]] for q in QUESTIONS}
+    questions = str(folder / "questions.jsonl")
+    plan = EvaluationPlan(questions, system="scripted", corpus="small", traces=True, extra={"table": table})
     run_plan(plan, Engine(settings), tmp_path / "run")
     return tmp_path / "run"
+
+
+@pytest.fixture
+def packed(run: Path, root: Path, tmp_path: Path) -> Path:
+    shipped_runs.pack([run], about(), tmp_path / "runs.jsonl.xz", root)
+    return tmp_path / "runs.jsonl.xz"
 
 
 def about(**changes: object) -> runs.ArchiveInfo:
@@ -59,58 +64,39 @@ def about(**changes: object) -> runs.ArchiveInfo:
     return dataclasses.replace(info, **changes)  # type: ignore[arg-type]
 
 
-def test_what_is_packed_comes_back(run: Path, root: Path, tmp_path: Path) -> None:
-    out = tmp_path / "runs.jsonl.xz"
-    size = shipped_runs.pack([run], about(), out, root)
-    assert size == out.stat().st_size
-    assert runs.about(out) == about()
-    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
-        assert runs.load(store, out, root) == 1
-        assert runs.load(store, out, root) == 1  # each once
-        (stored,) = store.evaluations.evaluations(10)
-        assert (stored.system, stored.questions, stored.n) == ("scripted", "small", 2)
-        report = read_report(run)
-        assert stored.mean("F1 answer") == pytest.approx(report["scores"]["F1 answer"]["all"], rel=1e-5)
-        for name, trace in read_traces(run):
-            found = store.evaluations.find_evaluation_trace(stored.id, name)
-            wanted = prediction_from_json(shipped_runs.rounded(trace))
-            assert prediction_from_json(found) == wanted
-            assert runs.trace("scripted", "small", name, out, root) == wanted
-        assert runs.trace("scripted", "small", "no such question", out, root) is None
-        assert runs.trace("no such system", "small", "q1", out, root) is None
+def test_what_is_packed_comes_back(run: Path, packed: Path, root: Path, store: Store) -> None:
+    assert runs.about(packed) == about()
+    assert runs.load(store, packed, root) == 1
+    assert runs.load(store, packed, root) == 1  # each once
+    (stored,) = store.evaluations.evaluations(10)
+    assert (stored.system, stored.questions, stored.n) == ("scripted", "small", 2)
+    report = read_report(run)
+    assert stored.mean("F1 answer") == pytest.approx(report["scores"]["F1 answer"]["all"], rel=1e-5)
+    for name, trace in read_traces(run):
+        expected = prediction_from_json(shipped_runs.rounded(trace))
+        assert prediction_from_json(store.evaluations.find_evaluation_trace(stored.id, name)) == expected
+        assert runs.trace("scripted", "small", name, packed, root) == expected
+    assert runs.trace("scripted", "small", "no such question", packed, root) is None
+    assert runs.trace("no such system", "small", "q1", packed, root) is None
 
 
-def test_runs_are_kept_as_they_were_packed(run: Path, root: Path, tmp_path: Path) -> None:
-    before, after = tmp_path / "before.jsonl.xz", tmp_path / "after.jsonl.xz"
-    shipped_runs.pack([run], about(), before, root)
-    kept = list(runs.packed(before))
-    assert len(kept) == 1
-    shipped_runs.pack([run], about(runs=2), after, root, unchanged=kept)
-    assert list(runs.packed(after)) == [*kept, *kept]
-    assert runs.trace("scripted", "small", "q1", after, root) == runs.trace("scripted", "small", "q1", before, root)
+def test_runs_stay_as_they_were_packed(run: Path, packed: Path, root: Path, tmp_path: Path) -> None:
+    (body,) = runs.packed(packed)
+    again = tmp_path / "again.jsonl.xz"
+    size = shipped_runs.pack([run], about(runs=2), again, root, unchanged=[body])
+    assert size == again.stat().st_size
+    assert list(runs.packed(again)) == [body, body]
+    assert runs.trace("scripted", "small", "q1", again, root) == runs.trace("scripted", "small", "q1", packed, root)
 
 
 def test_a_passage_of_the_corpus_is_named_and_another_one_kept() -> None:
-    known = {"p1": {"id": "p1", "title": "T", "text": "as in the corpus"}}
-    found = tuple(
-        t.RetrievedPassage(t.Passage(i, "T", text), n, 0.5)
-        for n, (i, text) in enumerate([("p1", "as in the corpus"), ("p1x", "of another one")], 1)
-    )
-    prediction = t.Prediction(
-        t.Question("q"),
-        t.SystemInfo("s"),
-        (),
-        (),
-        (),
-        found,
-        0.25,
-        (t.PassagesRetrieved(found, 0.1, "q"), t.Finished(0.25, "done")),
-    )
+    known = {"p1": {"id": "p1", "title": "Title 1", "text": "as in the corpus"}}
+    foreign = {"id": "p2", "title": "Title 2", "text": "of another one"}
+    passages = (passage(1, "as in the corpus"), passage(2, "of another one"))
+    events = (t.PassagesRetrieved(passages, 0.1, "q"), t.Finished(0.25, "done"))
+    prediction = t.Prediction(t.Question("q"), t.SystemInfo("s"), (), (), (), passages, 0.25, events)
     small = shipped_runs.slim(to_json(prediction), known)
-    assert [p["passage"] for p in small["events"][0]["passages"]] == [
-        "p1",
-        {"id": "p1x", "title": "T", "text": "of another one"},
-    ]
+    assert [p["passage"] for p in small["events"][0]["passages"]] == ["p1", foreign]
     assert traces.expand(small, known) == prediction
     with pytest.raises(FormatError, match="p1"):
         traces.expand(small, {})
@@ -135,14 +121,12 @@ def test_a_damaged_file_is_told(tmp_path: Path, body: bytes) -> None:
         runs.about(tmp_path / "none.xz")
 
 
-def test_loading_can_be_stopped(run: Path, root: Path, tmp_path: Path) -> None:
-    shipped_runs.pack([run], about(), tmp_path / "out.xz", root)
-
+def test_loading_can_be_stopped(packed: Path, root: Path, store: Store) -> None:
     def stop(done: int, total: int) -> None:
         raise CancelledError("stopped")
 
-    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store, pytest.raises(CancelledError):
-        runs.load(store, tmp_path / "out.xz", root, stop)
+    with pytest.raises(CancelledError):
+        runs.load(store, packed, root, stop)
 
 
 # ---------------------------------------------------------------- those of the repository
@@ -153,17 +137,15 @@ def test_the_shipped_runs_are_of_the_weights_that_are_here() -> None:
     assert not changed, f"checkpoints {', '.join(changed)} changed: make the shipped runs anew: {runs.COMMAND}"
 
 
-def test_the_shipped_runs_are_small_and_load(tmp_path: Path) -> None:
+def test_the_shipped_runs_are_small_and_load(store: Store) -> None:
     assert runs.ARCHIVE.stat().st_size <= shipped_runs.MAX_BYTES
     info = runs.about()
-    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
-        assert runs.load(store, traced=False) == info.runs
-        found = store.evaluations.evaluations(100)
-        assert {r.system for r in found} == set(info.systems)
-        for one in found:
-            row = store.evaluations.evaluation_rows(one.id, 1)[0]
-            found = runs.trace(one.system, one.questions, row.question_id)
-            assert found.question.text == row.question
+    assert runs.load(store, traced=False) == info.runs
+    evaluations = store.evaluations.evaluations(100)
+    assert {e.system for e in evaluations} == set(info.systems)
+    for evaluation in evaluations:
+        (row,) = store.evaluations.evaluation_rows(evaluation.id, 1)
+        assert runs.trace(evaluation.system, evaluation.questions, row.question_id).question.text == row.question
 
 
 def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> None:
@@ -171,12 +153,4 @@ def test_every_system_that_needs_no_more_than_the_repository_is_among_them() -> 
     if info.limit:
         pytest.skip(f"a sample of the first {info.limit} questions; the whole: {runs.COMMAND}")
 
-    def ready(needs: tuple[str, ...]) -> bool:
-        try:
-            for need in needs:
-                check(need, Settings())
-        except Exception:
-            return False
-        return True
-
-    assert set(info.systems) == {name for name, entry in SYSTEMS.items() if not entry.hidden and ready(entry.needs)}
+    assert set(info.systems) == set(shipped_runs.bundled())
