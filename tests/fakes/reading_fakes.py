@@ -38,10 +38,10 @@ class TableReader:
 
 class TableModel:
     """An answering model: `said` maps an answer to its probability, given only where one of the passages holds its words; previous answers
-    are left out.  `questions` maps a question to a table of its own.  `jobs` remembers what was asked."""
+    are left out.  `jobs` remembers what was asked."""
 
-    def __init__(self, said: Mapping[str, float], questions: Mapping[str, Mapping[str, float]] | None = None) -> None:
-        self.said, self.questions = said, questions or {}
+    def __init__(self, said: Mapping[str, float]) -> None:
+        self.said = said
         self.jobs: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
 
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
@@ -53,7 +53,7 @@ class TableModel:
             self.jobs.append((question, tuple(p.passage.id for p in passages), tuple(previous)))
             taken = {normalize_answer(p) for p in previous}
             found = []
-            for answer, probability in self.questions.get(question, self.said).items():
+            for answer, probability in self.said.items():
                 place = next((e for p in passages if (e := evidence_in(p.passage, answer))), None)
                 if place is not None and normalize_answer(answer) not in taken:
                     found.append(t.Candidate(answer, probability, place))

@@ -74,10 +74,10 @@ def stranger(address: str, cookies: dict[str, str] | None = None, session: str =
         proxy=None,
         open_timeout=60,
     ) as opened:
-        found = Stranger(address, opened, cookies)
+        visitor = Stranger(address, opened, cookies)
         if not session:
-            found.run()
-        yield found
+            visitor.run()
+        yield visitor
 
 
 @contextmanager

@@ -10,14 +10,7 @@ import pytest
 
 from core import types as t
 from core.errors import InputError, StorageError
-from core.evaluation.judge import (
-    ModelJudge,
-    ReferenceJudge,
-    annotated,
-    interpretations_of,
-    load_judge,
-    pairs_of,
-)
+from core.evaluation.judge import ModelJudge, ReferenceJudge, annotated, interpretations_of, load_judge, pairs_of
 from core.evaluation.judge_cache import Judgments
 from core.evaluation.judges import JUDGES
 from core.metrics import metric
@@ -170,11 +163,7 @@ def test_a_model_judges_and_its_judgments_are_kept(tmp_path: Path) -> None:
 
 def test_a_language_model_judges_which_questions_match_and_which_are_one(tmp_path: Path) -> None:
     covered = iter(('{"covered": [true, false]}', '{"covered": [true, false, false, true]}'))
-    rules: dict[str, Any] = {
-        "verify": '{"supported": true}',
-        "match": lambda _: next(covered),
-        "deduplicate": '{"keep": [1]}',
-    }
+    rules: dict[str, Any] = {"verify": '{"supported": true}', "match": lambda _: next(covered), "deduplicate": '{"keep": [1]}'}
     model = ScriptedLanguageModel(rules)
     judge = ModelJudge("language-model", PromptedGenerator(model), Judgments(tmp_path / "j.sqlite"))
     found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))

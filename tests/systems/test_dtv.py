@@ -56,10 +56,7 @@ def supporting(request: Any) -> str:
     return json.dumps({"passages": [n for n, _, text in passages_of(request) if any(h in text for h in held)]})
 
 
-RULES = {
-    "pseudo_interpretations": json.dumps({"questions": [*PSEUDO, PSEUDO[0].upper()]}),
-    "supporting": supporting,
-}
+RULES = {"pseudo_interpretations": json.dumps({"questions": [*PSEUDO, PSEUDO[0].upper()]}), "supporting": supporting}
 
 
 def system(

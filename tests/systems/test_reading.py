@@ -23,16 +23,11 @@ from core.systems.options import JprOptions, OnePassOptions, RectifyOptions
 from core.systems.rectify import Rectify
 
 COLOURS = tuple(t.Passage(str(i), "T", text) for i, text in enumerate(["Red or blue.", "The red one.", "Green."]))
-COLOUR_READER = {
-    "0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)],
-    "1": [("red", 0.8), ("one", 0.1)],
-    "2": [("Green", 0.5)],
-}
+COLOUR_READER = {"0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)], "1": [("red", 0.8), ("one", 0.1)], "2": [("Green", 0.5)]}
 
 
 @pytest.mark.parametrize(
-    ("threshold", "expected"),
-    [(0.5, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])],
+    ("threshold", "expected"), [(0.5, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])]
 )
 def test_every_answer_above_the_threshold_is_kept(threshold: float, expected: list[str]) -> None:
     own = OnePassOptions(threshold=threshold)

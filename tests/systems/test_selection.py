@@ -12,12 +12,7 @@ from core.errors import CheckpointError
 from core.models.ranking.calibration import Calibration, Platt, log_odds, read_calibration, write_calibration
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
-from core.systems.base.selection import (
-    CalibrationKey,
-    Selection,
-    choose,
-    distinct,
-)
+from core.systems.base.selection import CalibrationKey, Selection, choose, distinct
 from core.systems.base.system import answer
 
 SAME = Platt({"odds": 1.0}, 0.0)  # leaves a probability as it is
