@@ -177,8 +177,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_named_with_its_place(case: str, tmp_path: Path) -> None:
-    make, message = WRONG[case]
+@pytest.mark.parametrize(("make", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named_with_its_place(make: Callable[[], Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
         load(write(tmp_path, make()))
