@@ -38,10 +38,10 @@ def system(*replies: dict[str, object], **options: int) -> tuple[LoopSystem, Scr
 
     model = ScriptedLanguageModel({"next_answer": rule})
     parts = SystemParts(Settings(), None)
-    made = language_loop(
+    loop = language_loop(
         "ambigprompt-lm", parts, Options(clarify=False, **options), ClarifierOptions(), PromptedGenerator(model)
     )
-    return made, model
+    return loop, model
 
 
 def test_one_answer_a_step_each_at_its_place_until_there_is_none() -> None:
