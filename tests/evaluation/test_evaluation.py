@@ -17,11 +17,11 @@ from core.evaluation.run import evaluate, first_answer_seconds
 from core.metrics.judged import Grounding, JudgedInterpretation
 
 
-def reference(name: str, *answers: str, own: bool = False, **extra: Any) -> t.ReferenceQuestion:
-    """`own`: with a passage of its own."""
+def reference(name: str, *answers: str, has_passage: bool = False, **extra: Any) -> t.ReferenceQuestion:
+    """`has_passage`: with one of its own."""
     pairs = tuple(t.QAPair(f"Which city in {a}?", (a,)) for a in answers)
     annotation = t.Annotation("single" if len(pairs) == 1 else "multiple", pairs)
-    passages = (t.Passage(f"{name}#1", "", "Rome and Oslo"),) if own else None
+    passages = (t.Passage(f"{name}#1", "", "Rome and Oslo"),) if has_passage else None
     return t.ReferenceQuestion(name, f"Which city {name}?", (annotation,), passages, extra)
 
 
@@ -52,7 +52,7 @@ class TableSystem:
 QUESTIONS = [
     reference("a", "Rome", "Oslo", source="one", ambiguity="event references"),
     reference("b", "Rome", source="one"),
-    reference("c", "Bonn", "Kiel", source="two", ambiguity="properties", wrong_answers=("Bern",), own=True),
+    reference("c", "Bonn", "Kiel", source="two", ambiguity="properties", wrong_answers=("Bern",), has_passage=True),
     reference("d", "Bern", source="two"),
 ]
 TABLE: dict[str, Any] = {

@@ -38,13 +38,13 @@ class Slow:
     def __init__(self, fails: str = "", wait: float = 0.0) -> None:
         self.info = t.SystemInfo("slow", {"top_k": 1})
         self.fails, self.wait, self.asked = fails, wait, list[str]()
-        self.now, self.most, self.lock = 0, 0, threading.Lock()
+        self.now, self.peak, self.lock = 0, 0, threading.Lock()
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
         with self.lock:
             self.asked.append(question.id)
             self.now += 1
-            self.most = max(self.most, self.now)
+            self.peak = max(self.peak, self.now)
         time.sleep(self.wait)
         with self.lock:
             self.now -= 1
@@ -88,7 +88,7 @@ def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Pat
     report = evaluate(system, QUESTIONS, out_dir=tmp_path, batch=batch, bootstrap=10)
     assert [row["id"] for row in report.rows] == list("abcdef")
     assert [row["id"] for row in report.rows if row["error"]] == ["b", "e"]
-    assert 2 <= system.most <= batch
+    assert 2 <= system.peak <= batch
     assert [json.loads(line)["id"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == list("abcdef")
 
 

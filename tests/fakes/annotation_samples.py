@@ -110,12 +110,14 @@ def fill_workbench(store: Store) -> None:
     """After storage_samples.fill: a row of every kind of the workbench, without new questions and without touching what `fill` judged."""
     q = tables.Question
     with store.database.reading() as session:
-        asked = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
+        questions = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
     reference = (t.Annotation("single", (t.QAPair("", ("1932",)),)),)
     sample = store.projects.create_project(
         "Mia", "sample", guidelines="# Read", examples=[Example(True, "Who?", single(), "one")], systems=["ambigprompt"]
     )
-    store.intake.add_items("Mia", sample.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
+    store.intake.add_items(
+        "Mia", sample.id, [t.ReferenceQuestion(name, text, reference) for text, name in questions], gold=True
+    )
     gold = store.items.items(sample.id, "Mia", stage="generation")[0].id
     first = store.queue.claim_item(gold, "Ada", "generation")
     store.drafts.log_search(first.item, "Ada", "generation", "bridge")

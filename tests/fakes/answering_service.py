@@ -47,8 +47,8 @@ class HeldEngine(Engine):
         options = options or Options()
         if (name or self.settings.system) == "scripted":
             options = replace(options, extra={"table": {QUESTION: list(ANSWERS)}, **options.extra})
-        made = super().system(name, corpus, options, cancelled, own_passages)
-        return _Held(made, self, cancelled or (lambda: False))
+        system = super().system(name, corpus, options, cancelled, own_passages)
+        return _Held(system, self, cancelled or (lambda: False))
 
 
 class _Held:

@@ -113,19 +113,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/api/validate-yaml":
             self._answer(200, {"errors": [], "warnings": []})
         elif self.path == "/api/repos/create":
-            asked = json.loads(body)
-            repo = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else f"ada/{asked['name']}"
+            request = json.loads(body)
+            repo = f"{request['organization']}/{request['name']}" if request.get("organization") else f"ada/{request['name']}"
             if repo in self.hub.repos:
                 self._answer(409, {"error": "exists", "url": f"{self.hub.url}/{repo}"})
                 return
             self.hub.repos[repo] = {}
             self.hub.commit(repo, {".gitattributes": b""})
-            if asked.get("private") or asked.get("visibility") == "private":
+            if request.get("private") or request.get("visibility") == "private":
                 self.hub.private.add(repo)
             self._answer(200, {"url": f"{self.hub.url}/{repo}"})
         elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/preupload/([^/?]+)(?:\?.*)?", self.path):
-            asked = json.loads(body)["files"]
-            self._answer(200, {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in asked]})
+            files = json.loads(body)["files"]
+            self._answer(200, {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in files]})
         elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/branch/([^/?]+)", self.path):
             refs = self.hub.repos[match[1]]
             refs.setdefault(match[2], refs["main"])

@@ -31,11 +31,11 @@ class Provider:
         claims = {"iss": self.address, "aud": CLIENT, "sub": self.subject, "nonce": nonce, "iat": now, "exp": now + 300}
         return jwt.encode({"alg": "RS256", "kid": "k1"}, claims, self.key)
 
-    def authorize(self, asked: dict[str, str]) -> str:
+    def authorize(self, query: dict[str, str]) -> str:
         """Where the browser goes next: back at once, as after a sign-in."""
         code = secrets.token_urlsafe(8)
-        self.codes[code] = asked.get("nonce", "")
-        return asked["redirect_uri"] + "?" + urlencode({"code": code, "state": asked["state"]})
+        self.codes[code] = query.get("nonce", "")
+        return query["redirect_uri"] + "?" + urlencode({"code": code, "state": query["state"]})
 
     def exchange(self, form: dict[str, str]) -> dict[str, Any] | None:
         """A code is worth one token."""

@@ -31,10 +31,10 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def small_files(most: int) -> Iterator[None]:
+def small_files(size: int) -> Iterator[None]:
     """No file of this process may have more bytes: `ulimit -f`, which needs no rights.  Python does not hear its signal; writes fail."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:

@@ -176,17 +176,17 @@ def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]
     return row | answered | more
 
 
-def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **made: Any) -> dict[str, Any]:
+def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **provenance: Any) -> dict[str, Any]:
     """A report as core.evaluation.report writes it, as far as the store reads it."""
     rows = [evaluation_row(number, value) for number, value in enumerate(values)]
-    kept = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
+    answered = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
     means = {
         scope: sum(v for _, v in part) / len(part) if part else None
-        for scope, part in (("all", kept), ("multi", [k for k in kept if k[0]]))
+        for scope, part in (("all", answered), ("multi", [k for k in answered if k[0]]))
     }
     return {
         "n": len(rows),
-        "failed": len(rows) - len(kept),
+        "failed": len(rows) - len(answered),
         "rows": rows,
         "scores": {"F1 answer": means},
         "intervals": {"F1 answer": {"all": [0.1, 0.9], "multi": None}},
@@ -198,7 +198,7 @@ def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **
             "parameters": 3_000_000_000,
             "tags": {"training questions": 100},
         }
-        | made,
+        | provenance,
     }
 
 

@@ -151,23 +151,23 @@ def single(answer: str) -> Annotation:
     return Annotation("single", (QAPair("Q?", (answer,)),))
 
 
-def several(*given: str) -> Annotation:
-    return Annotation("multiple", tuple(QAPair(f"Q {a}?", (a,)) for a in given))
+def several(*names: str) -> Annotation:
+    return Annotation("multiple", tuple(QAPair(f"Q {a}?", (a,)) for a in names))
 
 
-def said(item: str, person: str, annotation: Annotation, day: int = 0) -> Opinion:
+def opinion(item: str, person: str, annotation: Annotation, day: int = 0) -> Opinion:
     return Opinion(item, person, "Q?", annotation, EARLY + timedelta(days=day))
 
 
 OPINIONS = [
-    said("1", "Ada", several("x", "y")),
-    said("1", "Bob", several("x", "z"), 1),
-    said("2", "Ada", single("x")),
-    said("2", "Bob", single("x"), 8),
-    said("3", "Ada", Annotation("none")),
-    said("3", "Bob", single("k"), 8),
-    said("3", "Cid", Annotation("none"), 8),
-    said("4", "Cid", single("alone")),
+    opinion("1", "Ada", several("x", "y")),
+    opinion("1", "Bob", several("x", "z"), 1),
+    opinion("2", "Ada", single("x")),
+    opinion("2", "Bob", single("x"), 8),
+    opinion("3", "Ada", Annotation("none")),
+    opinion("3", "Bob", single("k"), 8),
+    opinion("3", "Cid", Annotation("none"), 8),
+    opinion("4", "Cid", single("alone")),
 ]
 
 
@@ -200,7 +200,7 @@ def test_pairs_and_periods() -> None:
 
 
 def test_a_later_opinion_of_one_person_replaces_the_earlier() -> None:
-    changed = [*OPINIONS[:2], said("1", "Bob", several("x", "y"), 5)]
+    changed = [*OPINIONS[:2], opinion("1", "Bob", several("x", "y"), 5)]
     assert figures(changed, samples=5)[1].value == 1.0
     assert figures(changed[::-1], samples=5)[1].value == 1.0
 

@@ -114,15 +114,6 @@ class Believes:
     def __init__(self, broken: bool = False) -> None:
         self.broken, self.asked = broken, 0
 
-    def relax(self, query: str, run: Run) -> str:
-        return query
-
-    def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Any:
-        return iter(())
-
-    def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
-        return None
-
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
         self.asked += len(claims)
         return [None if self.broken else any(c.answer.lower() in p.text.lower() for p in c.passages) for c in claims]

@@ -23,17 +23,17 @@ def test_results_come_in_order_and_models_read_together_meanwhile(batch: int) ->
 
 
 def test_what_fails_is_raised_and_nothing_further_is_started() -> None:
-    asked: list[int] = []
+    started: list[int] = []
 
     def ask(n: int) -> int:
-        asked.append(n)
+        started.append(n)
         if n == 1:
             raise ValueError("no answer")
         return n
 
     with pytest.raises(ValueError, match="no answer"):
         list(in_order(ask, range(100), 2))
-    assert len(asked) < 6
+    assert len(started) < 6
     assert callers_per_batch() == 1
 
 

@@ -46,13 +46,13 @@ class LastWordReader(TableReader):
 
 
 def run(
-    question: t.Question | str, write: Any = write, max_answers: int = 8, **own: Any
+    question: t.Question | str, write: Any = write, max_answers: int = 8, **config: Any
 ) -> tuple[t.Prediction, TableRetriever]:
     model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, Encoder())  # type: ignore[arg-type]
     retriever = TableRetriever(PASSAGES)
     options, reader = Options(top_k=2, max_answers=max_answers), LastWordReader({})
     digests = ("m", "r", "w")
-    system = DisambigFirst(parts(retriever=retriever), options, DisambigFirstOptions(**own), model, reader, write, digests)  # type: ignore[arg-type]
+    system = DisambigFirst(parts(retriever=retriever), options, DisambigFirstOptions(**config), model, reader, write, digests)  # type: ignore[arg-type]
     return answer(system, t.Question(question) if isinstance(question, str) else question), retriever
 
 

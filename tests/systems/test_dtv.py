@@ -107,8 +107,8 @@ def test_nothing_verified_is_nothing_found_and_said() -> None:
 
 def test_a_question_with_its_own_passages_searches_nothing() -> None:
     dtv, _, retriever = system({"supporting": '{"passages": [1, 2]}'})
-    own = tuple(t.Passage(i, *CORPUS[i]) for i in "abc")
-    prediction = answer(dtv, replace(QUESTION, passages=own))
+    passages = tuple(t.Passage(i, *CORPUS[i]) for i in "abc")
+    prediction = answer(dtv, replace(QUESTION, passages=passages))
     assert (retriever.queries, cost_of(prediction).retriever_calls) == ([], 0)
     assert texts(prediction) == ["Natalie Wood", "Rachel Zegler"]
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from system_fakes import texts
 
 from core import types as t
 from core.engine import Engine, SystemStatus, statuses
@@ -37,7 +36,7 @@ def test_a_system_over_a_corpus(engine: Engine) -> None:
     prediction = answer(engine.system(corpus="facts"), t.Question("Who played Maria?"))
     info = prediction.system
     assert (info.name, info.corpus, info.corpus_digest) == ("scripted", "facts", engine.corpus("facts").digest)
-    assert "Natalie Wood" in texts(prediction)
+    assert prediction.passages[0].passage.title == "West"
 
 
 def test_a_corpus_is_opened_once_and_again_after_a_rebuild(engine: Engine, tmp_path: Path) -> None:
@@ -79,12 +78,6 @@ def test_own_passages_get_their_cosines(engine: Engine) -> None:
 def test_several_threads_get_one_corpus(engine: Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert len({id(corpus) for corpus in pool.map(engine.corpus, ["facts"] * 4)}) == 1
-
-
-def test_own_passages_open_no_corpus(engine: Engine) -> None:
-    system = engine.system("scripted", "no-such-corpus", Options(), own_passages=True)
-    prediction = answer(system, t.Question("Who?", passages=(t.Passage("x", "T", "Ada Lovelace wrote."),)))
-    assert texts(prediction) == ["Ada Lovelace"]
 
 
 def test_unknown_names(engine: Engine) -> None:
@@ -152,7 +145,7 @@ def test_settings_say_how_passages_are_found(engine: Engine, settings: Settings)
     assert retrieval == {"retriever": "hybrid", "index_kind": "flat", "encoder": engine.corpus("facts").manifest.encoder}
     other = Engine(replace(settings, retriever="bm25")).system(corpus="facts").info.settings["retrieval"]
     assert other["retriever"] == "bm25"
-    assert engine.system(own_passages=True).info.settings["retrieval"] == {}
+    assert engine.system(corpus="no-such-corpus", own_passages=True).info.settings["retrieval"] == {}  # none is opened
 
 
 def test_each_need_of_the_systems_is_looked_for() -> None:

@@ -30,8 +30,8 @@ COLOUR_READER = {"0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)], "1": [("red",
     ("threshold", "expected"), [(0.5, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])]
 )
 def test_every_answer_above_the_threshold_is_kept(threshold: float, expected: list[str]) -> None:
-    own = OnePassOptions(threshold=threshold)
-    system = OnePass("one-pass", parts(), Options(), own, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
+    config = OnePassOptions(threshold=threshold)
+    system = OnePass("one-pass", parts(), Options(), config, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
     prediction = answer(system, t.Question("Which colour?", passages=COLOURS))
     assert texts(prediction) == expected
     assert prediction.system.settings["extra"]["threshold"] == threshold
@@ -68,9 +68,9 @@ STAGE_READER = {
 MARIA = "Who was Maria?"
 
 
-def jpr(**own: float) -> tuple[Jpr, TableReader, TableRetriever]:
+def jpr(**config: float) -> tuple[Jpr, TableReader, TableRetriever]:
     reader, retriever = TableReader(STAGE_READER), TableRetriever(STAGE)
-    options = JprOptions.read("jpr", {"reranker": "reader", "length_penalty": 2.0, **own})
+    options = JprOptions.read("jpr", {"reranker": "reader", "length_penalty": 2.0, **config})
     run = Options(top_k=2, clarify=False)
     return Jpr(parts(retriever=retriever), run, options, reader, "d"), reader, retriever  # type: ignore[arg-type]
 
@@ -123,9 +123,9 @@ READOUTS = TableReader(CAST_READER).read("q", list(CAST))
 
 
 def rectified(**question: tuple[str, ...]) -> tuple[t.Prediction, TableModel]:
-    model, own = TableModel(VERDICTS), RectifyOptions(mix=0.0, threshold=0.3)
+    model, config = TableModel(VERDICTS), RectifyOptions(mix=0.0, threshold=0.3)
     reader, run = TableReader(CAST_READER), Options(clarify=False)
-    system = Rectify(parts(), run, own, reader, AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
+    system = Rectify(parts(), run, config, reader, AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
     return answer(system, t.Question("Who played Maria?", passages=CAST, **question)), model
 
 

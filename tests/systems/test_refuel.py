@@ -45,17 +45,17 @@ class Unsure(WordWriter):
         return candidates
 
 
-def system(writer: Any = None, judge: Any = None, max_answers: int = 8, **own: Any) -> tuple[Refuel, TableRetriever]:
+def system(writer: Any = None, judge: Any = None, max_answers: int = 8, **config: Any) -> tuple[Refuel, TableRetriever]:
     retriever = TableRetriever([FILM, STAGE, LATE])
-    options = RefuelOptions.read("refuel", {"verification": "exact-match", "further": 3} | own)
+    options = RefuelOptions.read("refuel", {"verification": "exact-match", "further": 3} | config)
     run = Options(top_k=2, max_answers=max_answers)
     reader: Any = TableReader({i: [(name, 0.9)] for i, name in zip(("film", "stage", "late"), NAMES, strict=True)})
     model = FusedReader(writer or WordWriter())
     return Refuel(parts(retriever=retriever), run, options, model, "d", reader, judge), retriever
 
 
-def run(question: t.Question | None = None, **own: Any) -> tuple[t.Prediction, TableRetriever]:
-    refuel, retriever = system(**own)
+def run(question: t.Question | None = None, **config: Any) -> tuple[t.Prediction, TableRetriever]:
+    refuel, retriever = system(**config)
     return answer(refuel, question or t.Question(ASKED)), retriever
 
 

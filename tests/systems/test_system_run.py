@@ -18,7 +18,6 @@ from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemRun, answer, check_question
-from core.trace import fold
 
 WEST = [
     t.Passage("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
@@ -80,7 +79,6 @@ def test_a_system_that_reads_once_keeps_pinned_answers_and_leaves_banned_ones_ou
     assert [a.pinned for a in prediction.answers] == [True, False, False, False]
     assert texts(answer(titles(max_answers=2), question)) == ["Bodo", "Oslo"]
     assert [len(s.candidates) for s in prediction.steps] == [4, 1, 1, 1]
-    assert fold(prediction.question, prediction.system, prediction.events) == prediction
 
 
 @pytest.mark.parametrize(
@@ -201,7 +199,7 @@ def test_good_questions_are_only_tidied() -> None:
 
 def test_scripted_answers_what_its_table_lacks_from_the_passages() -> None:
     prediction = answer(scripted({}), t.Question("Who is it?"))
-    assert texts(prediction)
+    assert "Natalie Wood" in texts(prediction)
     assert all(a.evidence for a in prediction.answers)
 
 
