@@ -21,7 +21,7 @@ ASQA: dict[str, Any] = {
             "ambiguous_question": "Who won?",
             "qa_pairs": [
                 {
-                    "context": "No context provided",
+                    "context": "x",
                     "question": "Who won in 2010?",
                     "short_answers": ["Spain", "Spain", "La Roja"],
                     "wikipage": None,
@@ -52,6 +52,10 @@ RAMDOCS: dict[str, Any] = {
     "gold_answers": ["baker", "smith"],
     "wrong_answers": ["pilot"],
 }
+ENTITIES = [
+    {"AnswerType": "Entity", "AnswerArgument": "m.01428y", "EntityName": "Jamaican English"},
+    {"AnswerType": "Entity", "AnswerArgument": "m.04ygk0", "EntityName": "Jamaican Creole"},
+]
 WEBQSP: dict[str, Any] = {
     "Version": "1.0",
     "Questions": [
@@ -59,12 +63,7 @@ WEBQSP: dict[str, Any] = {
             "QuestionId": "WebQTest-1",
             "RawQuestion": "what does jamaican people speak?",
             "Parses": [
-                {
-                    "Answers": [
-                        {"AnswerType": "Entity", "AnswerArgument": "m.01428y", "EntityName": "Jamaican English"},
-                        {"AnswerType": "Entity", "AnswerArgument": "m.04ygk0", "EntityName": "Jamaican Creole"},
-                    ]
-                },
+                {"Answers": ENTITIES},
                 {"Answers": [{"AnswerType": "Value", "AnswerArgument": "2", "EntityName": None}]},
                 {"Answers": []},
             ],

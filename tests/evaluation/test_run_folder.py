@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_evaluation import TableSystem, reference
 
 from core import types as t
 from core.disk import write_json
@@ -24,35 +25,25 @@ from core.metrics.errors import BUCKETS
 from core.settings import Settings
 from core.trace import prediction_from_json
 
-
-def reference(name: str) -> t.ReferenceQuestion:
-    return t.ReferenceQuestion(name, f"Which {name}?", (t.Annotation("single", (t.QAPair(f"Which {name}?", ("Rome",)),)),))
+QUESTIONS = [reference(name, "Rome") for name in "abcdef"]
 
 
-QUESTIONS = [reference(name) for name in "abcdef"]
-
-
-class Slow:
+class Slow(TableSystem):
     """Answers after a while; remembers how many questions were asked at the same time."""
 
     def __init__(self, fails: str = "", wait: float = 0.0) -> None:
-        self.info = t.SystemInfo("slow", {"top_k": 1})
-        self.fails, self.wait, self.asked = fails, wait, list[str]()
-        self.now, self.peak, self.lock = 0, 0, threading.Lock()
+        table = {name: RuntimeError("boom") if name in fails else ("Rome",) for name in "abcdef"}
+        super().__init__(table, clarify=False)
+        self.wait, self.now, self.peak, self.lock = wait, 0, 0, threading.Lock()
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
         with self.lock:
-            self.asked.append(question.id)
             self.now += 1
             self.peak = max(self.peak, self.now)
         time.sleep(self.wait)
         with self.lock:
             self.now -= 1
-        if question.id in self.fails:
-            raise RuntimeError("boom")
-        yield t.PassagesRetrieved((t.RetrievedPassage(t.Passage("p1", "", "Rome is old"), 1, 1.0),), 0.0, question.text)
-        yield t.StepFinished(t.Step(1, (), "", (), t.Candidate("Rome", 0.9), 0.1, 0.1), t.Answer("Rome", 0.9))
-        yield t.Finished(0.1, "eoi")
+        yield from super().run(question)
 
 
 def test_traces_are_kept_and_read_back(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.metrics.agreement import tables
@@ -18,8 +18,6 @@ from core.types import Annotation, QAPair
 
 EARLY = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
 LABELS = "abcd"
-few = settings(max_examples=100, derandomize=True, deadline=None)
-
 label_sets = st.frozensets(st.sampled_from(LABELS), max_size=4)
 units = st.lists(st.lists(label_sets, min_size=2, max_size=4), min_size=1, max_size=6)
 answers = st.lists(st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=3), max_size=4)
@@ -40,14 +38,12 @@ def nltk_masi(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 @given(label_sets, label_sets)
-@few
 def test_masi_distance_is_nltks(a: frozenset[str], b: frozenset[str]) -> None:
     ((ours, theirs),) = sets([[a, b]])
     assert masi_distance(ours, theirs) == pytest.approx(nltk_masi(a, b))
 
 
 @given(units)
-@few
 def test_alpha_is_nltks(rows: list[list[frozenset[str]]]) -> None:
     from nltk.metrics.agreement import AnnotationTask
 
@@ -58,7 +54,6 @@ def test_alpha_is_nltks(rows: list[list[frozenset[str]]]) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("xyz")), min_size=1, max_size=20))
-@few
 def test_cohens_kappa_is_scikit_learns(pairs: list[tuple[str, str]]) -> None:
     from sklearn.metrics import cohen_kappa_score
 
@@ -76,7 +71,6 @@ def test_cohens_kappa_is_scikit_learns(pairs: list[tuple[str, str]]) -> None:
         lambda k: st.lists(st.lists(st.sampled_from("xyz"), min_size=k, max_size=k), min_size=1, max_size=8)
     )
 )
-@few
 def test_fleiss_kappa_is_nltks_multi_pi(rows: list[list[str]]) -> None:
     from nltk.metrics.agreement import AnnotationTask
 

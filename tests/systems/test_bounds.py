@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from serving import with_corpus
 
 from core.engine import Engine
 from core.errors import InputError
 from core.models.scheduling import memory
-from core.settings import ROOT, Settings
+from core.settings import ROOT
 from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.types import Question
@@ -56,11 +58,8 @@ def test_every_cache_of_a_function_has_a_bound() -> None:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    engine = Engine(Settings(home=tmp_path / "home", encoder="hashing", device="cpu", system="scripted"))
-    file = tmp_path / "facts.tsv"
-    file.write_text("id\ttext\ttitle\n" + "".join(f"p{i}\tNatalie Wood {i} played Maria.\tWest {i}\n" for i in range(20)))
-    engine.library.create("facts", [file])
-    return engine
+    rows = [(f"p{i}", f"West {i}", f"Natalie Wood {i} played Maria.") for i in range(20)]
+    return Engine(replace(with_corpus(tmp_path / "home", "facts", rows), device="cpu", system="scripted"))
 
 
 def test_memory_is_given_back_after_each_question_also_one_that_fails(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,16 +21,12 @@ CUP = t.Passage("cup", "1962 FIFA World Cup", "Brazil won the final in Santiago 
 NIXON = t.Passage("nixon", "Marni Nixon", "She sang for Natalie Wood, who is Maria in West Side Story, the film of 1961.")
 JOBS = t.Passage("jobs", "Apple (company)", "The board dismissed Jobs in May 1985. He came back with NeXT in 1997.")
 SPAN = t.Passage("span", "Tacoma Narrows Bridge (1940)", "The bridge was opened in July and fell in November of that year.")
-LINK = t.Passage(
-    "link", "Verrazzano-Narrows Bridge", "The span, opened on November 21, 1964, connects Staten Island with Brooklyn."
-)
+LINK = t.Passage("link", "Verrazzano-Narrows Bridge", "The span, opened in 1964, connects Staten Island with Brooklyn.")
 GAME = t.Passage("game", "Nintendo 64 (European launch)", "It reached the shops in the second week of the spring of 1997.")
 UNION = t.Passage(
-    "union", "United Nations", "Beyoncé and Dvořák's heirs spoke to twelve Germans in the Second World War years, 1939 to 1945."
+    "union", "United Nations", "Beyoncé, Dvořák's heirs and twelve Germans in the Second World War, 1939 to 1945."
 )
-SYMPHONY = t.Passage(
-    "symphony", "Symphony No. 6 (Tchaikovsky)", "It has four movements and was heard in 1893 in Saint Petersburg."
-)
+SYMPHONY = t.Passage("symphony", "Symphony No. 6 (Tchaikovsky)", "It was heard in 1893 in Saint Petersburg.")
 ALL = (CUP, NIXON, JOBS, SPAN, LINK, GAME, UNION, SYMPHONY)
 
 

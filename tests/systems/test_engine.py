@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from serving import with_corpus
 
 from core import types as t
 from core.engine import Engine, SystemStatus, statuses
@@ -20,16 +21,13 @@ from core.text import occurrences
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", encoder="hashing", device="cpu", system="scripted")
+    rows = [("p1", "West", "Natalie Wood played Maria."), ("p2", "Basalt", "Basalt is a dark rock.")]
+    return replace(with_corpus(tmp_path / "home", "facts", rows), device="cpu", system="scripted")
 
 
 @pytest.fixture
-def engine(settings: Settings, tmp_path: Path) -> Engine:
-    engine = Engine(settings)
-    file = tmp_path / "facts.tsv"
-    file.write_text("id\ttext\ttitle\np1\tNatalie Wood played Maria.\tWest\np2\tBasalt is a dark rock.\tBasalt\n")
-    engine.library.create("facts", [file])
-    return engine
+def engine(settings: Settings) -> Engine:
+    return Engine(settings)
 
 
 def test_a_system_over_a_corpus(engine: Engine) -> None:

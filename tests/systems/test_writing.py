@@ -29,7 +29,6 @@ PASSAGES = tuple(
     for i, text in enumerate(["The ball is red.", "A blue ball.", "The car is green, the ball black."])
 )
 QUESTION = t.Question("colour of the ball?", passages=PASSAGES)
-VARIANTS = ["fid", "fid-nucleus", "fid-top-k", "fid-diverse-beam", "fid-multi"]
 
 
 class FixedWriter:
@@ -84,7 +83,7 @@ def built(name: str, folder: Path, retriever: Any = None, top_k: int | None = No
     return build(name, parts(settings=settings, retriever=retriever), Options(top_k, clarify=False, extra=extra))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", ["fid", "fid-nucleus", "fid-top-k", "fid-diverse-beam", "fid-multi"])
 def test_every_variant_runs_over_any_encoder_decoder(name: str, folder: Path) -> None:
     system = built(name, folder)
     prediction = answer(system, QUESTION)
