@@ -47,7 +47,7 @@ def test_a_process_that_gathers_more_keeps_that() -> None:
 
 
 def test_two_at_a_time_leave_nothing_behind() -> None:
-    """The one that began first ends first, as evaluations in the app may."""
+    """The first one ends first, as evaluations in the app may."""
     one, other = in_order(abs, [1, 2, 3], 2), in_order(abs, [1, 2, 3], 4)
     next(one), next(other)
     assert callers_per_batch() == 4
