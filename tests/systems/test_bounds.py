@@ -1,4 +1,4 @@
-"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.robustness.memory` measures it."""
+"""A long-running process piles up no cache without an end, handle or freed memory (`benchmarks.robustness.memory`)."""
 
 from __future__ import annotations
 

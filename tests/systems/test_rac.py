@@ -18,11 +18,11 @@ from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.systems.rac import RetrievalAugmentedClarification
 
-CORPUS = {
-    "a": ("Harbour House (1961)", "Nora Vance led the film of 1961."),
-    "b": ("Harbour House (2003)", "Ida Brook led the series. Tom Reed joined in its second season."),
-    "c": ("Basalt", "it is a dark rock."),
-}
+CORPUS = (
+    t.Passage("a", "Harbour House (1961)", "Nora Vance led the film of 1961."),
+    t.Passage("b", "Harbour House (2003)", "Ida Brook led the series. Tom Reed joined in its second season."),
+    t.Passage("c", "Basalt", "it is a dark rock."),
+)
 QUESTION = t.Question("Who led Harbour House?")
 
 
@@ -34,13 +34,11 @@ def run(
     rules: dict[str, Any] | None = None,
     name: str = "rac",
     question: t.Question = QUESTION,
-    ids: str = "abc",
     config: dict[str, Any] | None = None,
     **options: Any,
 ) -> tuple[t.Prediction, ScriptedLanguageModel, Shelf]:
-    model, shelf = ScriptedLanguageModel(rules), Shelf([t.Passage(i, *CORPUS[i]) for i in ids])
-    chosen: Any = options_of(name).read(name, config or {})
-    system = RetrievalAugmentedClarification(name, parts(retriever=shelf), Options(**options), PromptedGenerator(model), chosen)
+    model, shelf, values = ScriptedLanguageModel(rules), Shelf(CORPUS), options_of(name).read(name, config or {})
+    system = RetrievalAugmentedClarification(name, parts(retriever=shelf), Options(**options), PromptedGenerator(model), values)
     return answer(system, question), model, shelf
 
 
@@ -49,7 +47,7 @@ def test_one_relaxed_search_and_one_long_call() -> None:
     relaxed = next(e for e in prediction.events if isinstance(e, t.QuestionRelaxed))
     assert retriever.queries == [relaxed.question] == ["led harbour house"]
     assert [r.purpose for r in model.requests] == ["relax", "clarify_long"]
-    assert [text for _, _, text in passages_of(model.requests[1])] == [text for _, text in CORPUS.values()]
+    assert [text for _, _, text in passages_of(model.requests[1])] == [p.text for p in CORPUS]
     assert texts(prediction) == ["Nora Vance", "Ida Brook"]
     assert [a.evidence[0].passage_id for a in prediction.answers] == ["a", "b"]
     cost = cost_of(prediction)
