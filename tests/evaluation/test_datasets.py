@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.datasets import LAYOUTS, detect, load
+from core.datasets import detect, load
 from core.errors import FormatError, InputError, UnknownNameError
-from core.types import Annotation
+from core.types import Passage, QAPair, ReferenceQuestion
 
 
 def lines(path: Path, *rows: Any) -> Path:
@@ -30,12 +30,11 @@ def test_ambignq_light_with_the_starter_s_fields(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = tmp_path / "q.json"
     path.write_text("\ufeff\n" + json.dumps(rows, indent=1), encoding="utf-8")
-    found = load(path)
-    assert [q.id for q in found] == ["a", "b", "c"]
-    assert found[0].annotations[0].pairs[0].passage_ids == ("p1", "p2")
-    assert found[0].extra == {"ambiguity": "event references"}
-    assert [q.ambiguous for q in found] == [True, False, False]
-    assert found[1].annotations[0].pairs[0].question == "What is it?"
+    questions = load(path)
+    assert [(q.id, q.ambiguous) for q in questions] == [("a", True), ("b", False), ("c", False)]
+    assert questions[0].annotations[0].pairs[0].passage_ids == ("p1", "p2")
+    assert questions[0].extra == {"ambiguity": "event references"}
+    assert questions[1].annotations[0].pairs[0].question == "What is it?"
 
 
 def test_rows_with_their_own_passages(tmp_path: Path) -> None:
@@ -53,99 +52,80 @@ def test_rows_with_their_own_passages(tmp_path: Path) -> None:
         "qa_pairs": [{"question": "Who sang it first?"}, {"question": "Who sang it last?"}],
     }
     for name in ("q.jsonl", "q.jsonl.gz"):
-        (found,) = load(lines(tmp_path / name, row))
-        assert [(p.id, p.title) for p in found.passages] == [("r#1", "A"), ("r#2", ""), ("mine", "")]
-        first, second = found.annotations[0].pairs
-        assert (first.answers, first.question, first.passage_ids) == (("Ann", "Anna"), "Who sang it first?", ("r#1",))
+        (question,) = load(lines(tmp_path / name, row))
+        assert [(p.id, p.title) for p in question.passages] == [("r#1", "A"), ("r#2", ""), ("mine", "")]
+        first, second = question.annotations[0].pairs
+        assert first == QAPair("Who sang it first?", ("Ann", "Anna"), ("r#1",))
         assert (second.question, second.passage_ids) == ("Who sang it last?", ())
-        assert found.ambiguous
-        assert found.extra["wrong_answers"] == ("Bob",)
-        assert found.extra["source"] == "ramdocs"
+        assert question.ambiguous
+        assert (question.extra["wrong_answers"], question.extra["source"]) == (("Bob",), "ramdocs")
+
+
+def answers_of(question: ReferenceQuestion) -> list[tuple[str, ...]]:
+    return [pair.answers for annotation in question.annotations for pair in annotation.pairs]
 
 
 def test_rows_without_ids_passages_or_alias_lists(tmp_path: Path) -> None:
     path = lines(tmp_path / "web.jsonl", {"question": "q1", "answers": ["a"]}, "", {"question": "q2", "answers": [["c", "d"]]})
     one, two = load(path)
-    assert (one.id, two.id) == ("web-1", "web-3")
-    assert [p.answers for p in one.annotations[0].pairs] == [("a",)]
-    assert one.passages is None
-    assert (two.annotations[0].type, two.annotations[0].pairs[0].question) == ("single", "q2")
+    assert (one.id, answers_of(one), one.passages) == ("web-1", [("a",)], None)
+    assert (two.id, two.annotations[0].type, two.annotations[0].pairs[0].question) == ("web-3", "single", "q2")
 
 
-def test_made_ids_keep_clear_of_given_ones(tmp_path: Path) -> None:
-    found = load(
-        lines(tmp_path / "w.jsonl", {"id": "w-2", "question": "q", "answers": ["a"]}, {"question": "q", "answers": ["a"]})
-    )
-    assert len({q.id for q in found}) == 2
-
-
-def test_own_passages_may_have_no_answer(tmp_path: Path) -> None:
-    row = {"question": "q", "answers": [], "passages": [{"title": "", "text": "Nothing."}]}
-    (question,) = load(lines(tmp_path / "none.jsonl", row))
-    assert question.annotations == (Annotation("none"),)
-    assert not question.ambiguous
-
-
-def test_an_empty_list_of_passages_is_not_a_call_for_retrieval(tmp_path: Path) -> None:
-    (found,) = load(lines(tmp_path / "w.jsonl", {"question": "q", "answers": ["a"], "passages": []}))
-    assert found.passages == ()
-
-
-def test_nq_open(tmp_path: Path) -> None:
-    (found,) = load(lines(tmp_path / "nq.jsonl", {"question": "who won", "answer": ["Spain", "ESP"]}))
-    assert detect(tmp_path / "nq.jsonl") == "nq-open"
-    assert found.annotations[0].pairs[0].answers == ("Spain", "ESP")
-    assert (found.id, found.ambiguous) == ("nq-1", False)
+def test_a_row_without_an_id_gets_one_that_no_other_row_has(tmp_path: Path) -> None:
+    row = {"question": "q", "answers": ["a"]}
+    assert len({q.id for q in load(lines(tmp_path / "w.jsonl", {**row, "id": "w-2"}, row))}) == 2
 
 
 CTXS = [
     {"id": 7, "title": "Dublin", "text": "It is a city.", "score": "1.5", "has_answer": False},
     {"title": None, "text": "Nothing."},
 ]
+READ = (Passage("7", "Dublin", "It is a city."), Passage("q-1#2", "", "Nothing."))
+FLAT = {"question": "q", "answers": ["Ann", "Anna"]}
 
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl"])
-def test_a_fid_file_has_the_aliases_of_one_answer_and_its_passages(suffix: str, tmp_path: Path) -> None:
-    row = {"question": "q", "target": "Ann", "answers": ["Ann", "Anna", "Ann"], "ctxs": CTXS}
-    path = tmp_path / f"fid{suffix}"
-    path.write_text(json.dumps([row]) if suffix == ".json" else json.dumps(row) + "\n")
-    assert detect(path) == "fid"
-    (found,) = load(path)
-    ((pair,),) = (a.pairs for a in found.annotations)
-    assert (pair.answers, found.ambiguous) == (("Ann", "Anna"), False)
-    assert [(p.id, p.title, p.text) for p in found.passages or ()] == [
-        ("7", "Dublin", "It is a city."),
-        (f"{found.id}#2", "", "Nothing."),
-    ]
-    assert found.extra == {"target": "Ann"}
-
-
-def test_our_own_fid_export_keeps_its_answers_apart(tmp_path: Path) -> None:
-    (found,) = load(lines(tmp_path / "f.jsonl", {"question": "q", "answers": [["Ann", "Anna"], ["Bob"]], "ctxs": CTXS}))
-    assert [p.answers for p in found.annotations[0].pairs] == [("Ann", "Anna"), ("Bob",)]
-    assert found.passages is not None
-
-
-def test_dprs_training_file_has_one_answer_and_retrieves(tmp_path: Path) -> None:
-    row = {"question": "q", "answers": ["Ann", "Anna"], "positive_ctxs": CTXS, "hard_negative_ctxs": []}
-    path = tmp_path / "dpr.json"
-    path.write_text(json.dumps([row]))
-    assert detect(path) == "fid"
-    (found,) = load(path)
-    assert (found.annotations[0].pairs[0].answers, found.passages, found.extra) == (("Ann", "Anna"), None, {})
+@pytest.mark.parametrize(
+    ("row", "layout", "kind", "answers", "passages"),
+    [
+        ({"question": "q", "answer": ["Ann", "Anna"]}, "nq-open", "single", [("Ann", "Anna")], None),
+        ({**FLAT, "ctxs": CTXS, "answers": ["Ann", "Anna", "Ann"], "target": "Ann"}, "fid", "single", [("Ann", "Anna")], READ),
+        ({**FLAT, "ctxs": CTXS, "answers": [["Ann"], ["Bob"]]}, "fid", "multiple", [("Ann",), ("Bob",)], READ),
+        ({**FLAT, "positive_ctxs": CTXS, "hard_negative_ctxs": []}, "fid", "single", [("Ann", "Anna")], None),
+        ({**FLAT, "answers": [], "passages": [{"text": "x"}]}, "rows", "none", [], (Passage("q-1#1", "", "x"),)),
+        ({**FLAT, "answers": ["Ann"], "passages": []}, "rows", "single", [("Ann",)], ()),  # not a call for retrieval
+        ({**FLAT, "qa_pairs": [{"question": "1"}, {"question": "2"}]}, "rows", "multiple", [("Ann",), ("Anna",)], None),
+    ],
+    ids=[
+        "NQ-open",
+        "FiD",
+        "our own FiD export",
+        "DPR's training",
+        "no answer",
+        "nothing to read",
+        "a question for each answer",
+    ],
+)
+def test_what_answers_and_passages_mean_is_told_by_the_fields(
+    row: dict[str, Any], layout: str, kind: str, answers: list[Any], passages: Any, suffix: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"q{suffix}"
+    path.write_text(json.dumps([row] if suffix == ".json" else row))
+    assert detect(path) == layout
+    (question,) = load(path)
+    assert (question.id, question.annotations[0].type, question.ambiguous) == ("q-1", kind, kind == "multiple")
+    assert answers_of(question) == answers
+    assert question.passages == passages
+    assert question.extra.keys() == row.keys() & {"target", "qa_pairs"}
 
 
 def test_a_flat_list_of_answers_is_never_guessed(tmp_path: Path) -> None:
     path = lines(tmp_path / "flat.jsonl", {"question": "p", "answers": ["x"]}, {"question": "q", "answers": ["a", "b"]})
     with pytest.raises(FormatError, match=r"line 2, field 'answers'.*one-answer.*web-questions"):
         load(path)
-    sets = {
-        layout: [p.answers for p in load(path, layout)[1].annotations[0].pairs] for layout in ("one-answer", "web-questions")
-    }
-    assert sets == {"one-answer": [("a", "b")], "web-questions": [("a",), ("b",)]}
-    named = {"question": "q", "answers": ["a", "b"], "qa_pairs": [{"question": "q1"}, {"question": "q2"}]}
-    (found,) = load(lines(tmp_path / "named.jsonl", named))  # each has its own question
-    assert [p.answers for p in found.annotations[0].pairs] == [("a",), ("b",)]
+    assert answers_of(load(path, "one-answer")[1]) == [("a", "b")]
+    assert answers_of(load(path, "web-questions")[1]) == [("a",), ("b",)]
 
 
 GOOD = {"id": "g", "question": "q", "answers": [["a"]]}
@@ -158,6 +138,7 @@ GOOD = {"id": "g", "question": "q", "answers": [["a"]]}
         ({**GOOD, "id": 3}, "line 2, field 'id'"),
         (GOOD, "'g' is also the id of line 1"),
         ({"answers": [["a"]]}, "line 2, field 'question'"),
+        ({"question": "q", "answers": [["a", "a"]]}, r"line 2, field 'answers\[0\]'.*'a' occurs twice"),
         ({"question": "q", "answers": []}, "line 2, field 'answers'"),
         ({"question": "q", "answers": "a"}, "line 2, field 'answers'"),
         ({"question": "q", "answers": [["a"], []]}, r"line 2, field 'answers\[1\]'"),
@@ -200,8 +181,6 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
         load(tmp_path / "latin.jsonl")
 
 
-def test_layouts_are_a_registry(tmp_path: Path) -> None:
-    path = lines(tmp_path / "q.jsonl", GOOD)
-    assert set(LAYOUTS) == {"ambignq", "rows", "fid", "one-answer", "web-questions", "nq-open", "asqa", "ramdocs", "webqsp"}
+def test_an_unknown_layout_gets_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'rows'"):
-        load(path, "row")
+        load(lines(tmp_path / "q.jsonl", GOOD), "row")

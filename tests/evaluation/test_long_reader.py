@@ -64,8 +64,7 @@ def test_a_reader_of_transformers_gives_a_span_or_nothing(folder: Path) -> None:
     assert isinstance(reader, SquadReader)
     text = "The red ball, the blue car; the green door."
     reader.network.qa_outputs.bias.data = torch.tensor([0.0, 0.0])
-    said = reader.read("colour of the car ?", text)
-    assert said in text
+    assert reader.read("colour of the car ?", text) in text
     assert reader.read("colour of the car ?", "  ") == ""
     with torch.no_grad():
         reader.network.qa_outputs.weight.zero_()

@@ -10,57 +10,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_evaluation import TableSystem, reference
 
 from core import types as t
 from core.disk import write_json
+from core.engine import Engine
 from core.errors import FormatError, InputError
 from core.evaluation.folder import read_report, read_traces, run_states, state_of
 from core.evaluation.parameters import parameters_of
 from core.evaluation.plan import EvaluationPlan, run_plan
 from core.evaluation.run import evaluate
 from core.evaluation.summary import summary_of
+from core.metrics.errors import BUCKETS
 from core.settings import Settings
 from core.trace import prediction_from_json
 
-
-def reference(name: str) -> t.ReferenceQuestion:
-    return t.ReferenceQuestion(name, f"Which {name}?", (t.Annotation("single", (t.QAPair(f"Which {name}?", ("Rome",)),)),))
+QUESTIONS = [reference(name, "Rome") for name in "abcdef"]
 
 
-QUESTIONS = [reference(name) for name in "abcdef"]
-
-
-class Slow:
+class Slow(TableSystem):
     """Answers after a while; remembers how many questions were asked at the same time."""
 
     def __init__(self, fails: str = "", wait: float = 0.0) -> None:
-        self.info = t.SystemInfo("slow", {"top_k": 1})
-        self.fails, self.wait, self.asked = fails, wait, list[str]()
-        self.now, self.most, self.lock = 0, 0, threading.Lock()
+        table = {name: RuntimeError("boom") if name in fails else ("Rome",) for name in "abcdef"}
+        super().__init__(table, clarify=False)
+        self.wait, self.now, self.peak, self.lock = wait, 0, 0, threading.Lock()
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
         with self.lock:
-            self.asked.append(question.id)
             self.now += 1
-            self.most = max(self.most, self.now)
+            self.peak = max(self.peak, self.now)
         time.sleep(self.wait)
         with self.lock:
             self.now -= 1
-        if question.id in self.fails:
-            raise RuntimeError("boom")
-        yield t.PassagesRetrieved((t.RetrievedPassage(t.Passage("p1", "", "Rome is old"), 1, 1.0),), 0.0, question.text)
-        yield t.StepFinished(t.Step(1, (), "", (), t.Candidate("Rome", 0.9), 0.1, 0.1), t.Answer("Rome", 0.9))
-        yield t.Finished(0.1, "eoi")
+        yield from super().run(question)
 
 
 def test_traces_are_kept_and_read_back(tmp_path: Path) -> None:
     report = evaluate(Slow("c"), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
     assert all("trace" not in row for row in report.rows)
-    found = dict(read_traces(tmp_path))
-    assert sorted(found) == ["a", "b", "d", "e", "f"]
-    prediction = prediction_from_json(found["a"])
-    assert [a.text for a in prediction.answers] == ["Rome"]
-    assert len(prediction.events) == 3
+    traces = dict(read_traces(tmp_path))
+    assert sorted(traces) == ["a", "b", "d", "e", "f"]
+    prediction = prediction_from_json(traces["a"])
+    assert ([a.text for a in prediction.answers], len(prediction.events)) == (["Rome"], 3)
 
 
 def test_a_kill_between_trace_and_row_loses_nothing(tmp_path: Path) -> None:
@@ -87,30 +79,25 @@ def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Pat
     report = evaluate(system, QUESTIONS, out_dir=tmp_path, batch=batch, bootstrap=10)
     assert [row["id"] for row in report.rows] == list("abcdef")
     assert [row["id"] for row in report.rows if row["error"]] == ["b", "e"]
-    assert 2 <= system.most <= batch
+    assert 2 <= system.peak <= batch
     assert [json.loads(line)["id"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == list("abcdef")
 
 
 def test_rows_have_error_buckets_and_the_report_its_summary() -> None:
     report = evaluate(Slow("c"), QUESTIONS, bootstrap=10, facts={"tags": {"ablation": "none"}})
-    assert report.rows[0]["errors"] == {"missed": 0, "spurious": 0, "alias_mismatch": 0, "duplicate": 0, "stopped_early": 0, "ran_on": 0, "not_retrieved": 0}  # fmt: skip
+    assert report.rows[0]["errors"] == dict.fromkeys(BUCKETS, 0)
     assert report.summary["cost"]["retriever_calls"] == 1
-    assert report.provenance["tags"] == {"ablation": "none"}
-    assert report.provenance["parameters"] is None
+    assert (report.provenance["tags"], report.provenance["parameters"]) == ({"ablation": "none"}, None)
     assert report.scores["EM"]["all"] == 1.0
     json.dumps(report.to_json(), allow_nan=False)
 
 
 def test_judged_interpretations_are_counted_by_cell() -> None:
-    judged = [
-        {"relevant": True, "answerable": True, "right": True},
-        {"relevant": True, "answerable": True, "right": False},
-        {"relevant": False, "answerable": False, "right": False},
-        {"relevant": None, "answerable": True, "right": True},
-    ]
-    found = summary_of([{"error": None, "interpretations": judged}, {"error": "x"}])
-    assert found["judged"]["relevant and answerable"] == {"n": 2, "right": 1}
-    assert found["judged"]["not relevant, not answerable"] == {"n": 1, "right": 0}
+    judgments = [(True, True, True), (True, True, False), (False, False, False), (None, True, True)]
+    interpretations = [dict(zip(("relevant", "answerable", "right"), judgment, strict=True)) for judgment in judgments]
+    cells = summary_of([{"error": None, "interpretations": interpretations}, {"error": "x"}])["judged"]
+    assert cells["relevant and answerable"] == {"n": 2, "right": 1}
+    assert cells["not relevant, not answerable"] == {"n": 1, "right": 0}
     assert summary_of([]) == {}
 
 
@@ -137,22 +124,17 @@ def test_reports_of_other_versions_and_unfinished_runs(tmp_path: Path) -> None:
 
 
 def plan_of(tmp_path: Path, **more: Any) -> EvaluationPlan:
-    path = tmp_path / "questions.jsonl"
-    body = [
-        {"id": n, "question": f"Which {n}?", "answers": [["Rome"]], "passages": [{"title": "", "text": "Rome"}]} for n in "ab"
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in body))
+    path, shared = tmp_path / "questions.jsonl", {"answers": [["Rome"]], "passages": [{"title": "", "text": "Rome"}]}
+    path.write_text("".join(json.dumps({"id": n, "question": f"Which {n}?", **shared}) + "\n" for n in "ab"))
     table = {"Which a?": ["Rome"], "Which b?": ["Oslo"]}
     return EvaluationPlan(questions=str(path), system="scripted", extra={"table": table}, clarify=False, **more)
 
 
 def test_a_plan_runs_and_its_folder_remembers_it(tmp_path: Path) -> None:
-    from core.engine import Engine
-
     plan, out = plan_of(tmp_path, traces=True, tags={"training questions": 5}), tmp_path / "runs" / "one"
-    seen: list[tuple[int, int]] = []
-    report = run_plan(plan, Engine(Settings(home=tmp_path)), out, progress=lambda *p: seen.append(p))
-    assert seen == [(0, 2), (1, 2), (2, 2)]
+    progress: list[tuple[int, int]] = []
+    report = run_plan(plan, Engine(Settings(home=tmp_path)), out, progress=lambda *p: progress.append(p))
+    assert progress == [(0, 2), (1, 2), (2, 2)]
     assert report.scores["F1 answer"]["all"] == 0.5
     assert read_report(out) == json.loads(json.dumps(report.to_json()))
     (state,) = run_states(tmp_path / "runs")
@@ -165,8 +147,6 @@ def test_a_plan_runs_and_its_folder_remembers_it(tmp_path: Path) -> None:
 
 
 def test_another_run_does_not_overwrite_the_notes(tmp_path: Path) -> None:
-    from core.engine import Engine
-
     engine, out = Engine(Settings(home=tmp_path)), tmp_path / "runs" / "one"
     run_plan(plan_of(tmp_path), engine, out)
     before = (out / "about.json").read_text()

@@ -32,17 +32,17 @@ def predict(
     passages = tuple(
         t.RetrievedPassage(t.Passage(i, title, text), rank, 1.0 / rank) for rank, (i, title, text) in enumerate(rows, 1)
     )
-    found, clarified = [], []
+    returned, clarified = [], []
     for answer in answers:
         evidence = tuple(
             t.Evidence(p.passage.id, p.passage.text.index(answer), p.passage.text.index(answer) + len(answer), answer)
             for p in passages
             if answer in p.passage.text
         )
-        found.append(t.Answer(answer, probabilities[len(found)] if probabilities else 0.3, evidence))
+        returned.append(t.Answer(answer, probabilities[len(returned)] if probabilities else 0.3, evidence))
         if answer in QUESTIONS:
             clarified.append(t.Clarification(answer, QUESTIONS[answer], True))
-    return t.Prediction(t.Question(question), t.SystemInfo(system), tuple(found), tuple(clarified), (), passages, 0.1, ())
+    return t.Prediction(t.Question(question), t.SystemInfo(system), tuple(returned), tuple(clarified), (), passages, 0.1, ())
 
 
 def make_project(store: Store, by: str = "me", questions: tuple[str, ...] = (QUESTION, SECOND), **changes: Any) -> Project:
@@ -68,9 +68,9 @@ def fine(app: AppTest) -> None:
 
 def find(elements: Any, *parts: object) -> Any:
     ending = "." + ".".join(map(str, parts))
-    found = [e for e in elements if e.key and ("." + e.key).endswith(ending)]
-    assert len(found) == 1, f"{len(found)} with key *{ending} among {[e.key for e in elements]}"
-    return found[0]
+    matches = [e for e in elements if e.key and ("." + e.key).endswith(ending)]
+    assert len(matches) == 1, f"{len(matches)} with key *{ending} among {[e.key for e in elements]}"
+    return matches[0]
 
 
 def read_something(app: AppTest) -> AppTest:

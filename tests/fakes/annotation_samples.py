@@ -48,10 +48,10 @@ def questions(count: int, start: int = 0) -> list[t.ReferenceQuestion]:
 
 def project(store: Store, count: int = 3, *, by: str = "Mia", **options: Any) -> Project:
     """A project with `count` items; nothing has to be read unless `thresholds` say so."""
-    made = store.projects.create_project(by, options.pop("name", "parts"), **{"thresholds": {"must_read": 0}, **options})
+    record = store.projects.create_project(by, options.pop("name", "parts"), **{"thresholds": {"must_read": 0}, **options})
     if count:
-        store.intake.add_items(by, made.id, questions(count))
-    return made
+        store.intake.add_items(by, record.id, questions(count))
+    return record
 
 
 def multiple(*answers: str, question: str = "Who played it in {}?") -> t.Annotation:
@@ -66,10 +66,10 @@ def work(*answers: str) -> GenerationWork:
     return GenerationWork(single(*answers) if len(answers) == 1 else multiple(*answers) if answers else t.Annotation("none"))
 
 
-def take(store: Store, made: Project, annotator: str, stage: WorkStage = "generation") -> Task:
-    found = store.queue.next_item(made.id, annotator, stage)
-    assert found is not None
-    return found
+def take(store: Store, project: Project, annotator: str, stage: WorkStage = "generation") -> Task:
+    task = store.queue.next_item(project.id, annotator, stage)
+    assert task is not None
+    return task
 
 
 def task_of(store: Store, item: str, annotator: str) -> Task | None:
@@ -78,17 +78,17 @@ def task_of(store: Store, item: str, annotator: str) -> Task | None:
     return next((task for task in tasks if (task.item, task.stage) == (item, "generation")), None)
 
 
-def do(store: Store, made: Project, annotator: str, *answers: str) -> Task:
+def do(store: Store, project: Project, annotator: str, *answers: str) -> Task:
     """Takes the next item and submits these answers."""
-    found = take(store, made, annotator)
-    store.submissions.submit(found.item, annotator, "generation", work(*answers), seconds=10)
-    return found
+    task = take(store, project, annotator)
+    store.submissions.submit(task.item, annotator, "generation", work(*answers), seconds=10)
+    return task
 
 
 def validate(store: Store, item: str, by: str, annotation: t.Annotation, note: str = "") -> None:
-    given = store.reviews.validation_input(item, by)
-    content = ValidationWork(annotation, note=note, sources=given.sources)
-    store.submissions.submit(item, by, "validation", content, seconds=5, expected_version=given.expected_version)
+    review = store.reviews.validation_input(item, by)
+    content = ValidationWork(annotation, note=note, sources=review.sources)
+    store.submissions.submit(item, by, "validation", content, seconds=5, expected_version=review.expected_version)
 
 
 def judge_all(sheet: JudgingSheet, verdict: Any = "correct", errors: tuple[str, ...] = (), **more: Any) -> JudgingWork:
@@ -102,25 +102,23 @@ def judge_all(sheet: JudgingSheet, verdict: Any = "correct", errors: tuple[str, 
     )
 
 
-def states(store: Store, made: Project, stage: WorkStage = "generation", by: str = "Mia") -> Sequence[str]:
-    return [i.state for i in store.items.items(made.id, by, stage=stage, limit=500)]
+def states(store: Store, project: Project, stage: WorkStage = "generation", by: str = "Mia") -> Sequence[str]:
+    return [i.state for i in store.items.items(project.id, by, stage=stage, limit=500)]
 
 
 def fill_workbench(store: Store) -> None:
     """After storage_samples.fill: a row of every kind of the workbench, without new questions and without touching what `fill` judged."""
     q = tables.Question
     with store.database.reading() as session:
-        asked = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
+        questions = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
     reference = (t.Annotation("single", (t.QAPair("", ("1932",)),)),)
-    made = store.projects.create_project(
-        "Mia",
-        "sample",
-        guidelines="# Read",
-        examples=[Example(True, "Who?", single(), "one")],
-        systems=["ambigprompt"],
+    sample = store.projects.create_project(
+        "Mia", "sample", guidelines="# Read", examples=[Example(True, "Who?", single(), "one")], systems=["ambigprompt"]
     )
-    store.intake.add_items("Mia", made.id, [t.ReferenceQuestion(name, text, reference) for text, name in asked], gold=True)
-    gold = store.items.items(made.id, "Mia", stage="generation")[0].id
+    store.intake.add_items(
+        "Mia", sample.id, [t.ReferenceQuestion(name, text, reference) for text, name in questions], gold=True
+    )
+    gold = store.items.items(sample.id, "Mia", stage="generation")[0].id
     first = store.queue.claim_item(gold, "Ada", "generation")
     store.drafts.log_search(first.item, "Ada", "generation", "bridge")
     store.drafts.log_view(first.item, "Ada", "generation", "p1", "Title 1")

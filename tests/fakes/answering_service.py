@@ -47,8 +47,8 @@ class HeldEngine(Engine):
         options = options or Options()
         if (name or self.settings.system) == "scripted":
             options = replace(options, extra={"table": {QUESTION: list(ANSWERS)}, **options.extra})
-        made = super().system(name, corpus, options, cancelled, own_passages)
-        return _Held(made, self, cancelled or (lambda: False))
+        system = super().system(name, corpus, options, cancelled, own_passages)
+        return _Held(system, self, cancelled or (lambda: False))
 
 
 class _Held:
@@ -70,8 +70,8 @@ class _Held:
 
 def small_settings(folder: Path, **changes: Any) -> Settings:
     """A home with the corpus `small` that the scripted system answers from."""
-    made = with_corpus(folder / "home", "small", ROWS)
-    return replace(made, system="scripted", corpus="small", device="cpu", **changes)
+    settings = with_corpus(folder / "home", "small", ROWS)
+    return replace(settings, system="scripted", corpus="small", device="cpu", **changes)
 
 
 class Running:
@@ -103,15 +103,15 @@ def running(settings: Settings, engine: Engine | None = None) -> Iterator[Runnin
     server = _InThread(config, settings.serve_grace, app.state.service.stop)
     thread = threading.Thread(target=lambda: server.run(sockets=[sock]), daemon=True)
     thread.start()
-    made = Running(f"http://127.0.0.1:{sock.getsockname()[1]}", app.state.service, server, thread)
-    until(lambda: made.service.ready.is_set() and server.started)
+    started = Running(f"http://127.0.0.1:{sock.getsockname()[1]}", app.state.service, server, thread)
+    until(lambda: started.service.ready.is_set() and server.started)
     try:
-        yield made
+        yield started
     finally:
-        if isinstance(made.service.engine, HeldEngine):
-            made.service.engine.release.set()
+        if isinstance(started.service.engine, HeldEngine):
+            started.service.engine.release.set()
         server.should_exit = True
-        made.http.close()
+        started.http.close()
         thread.join(PATIENCE)
         assert not thread.is_alive()
 

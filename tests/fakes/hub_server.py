@@ -6,13 +6,13 @@ import base64
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from loopback_endpoint import http_server
 
 
 class FakeHub:
@@ -29,11 +29,11 @@ class FakeHub:
 
     def commit(self, repo: str, files: dict[str, bytes], branch: str = "main") -> str:
         refs = self.repos.setdefault(repo, {})
-        whole = {**self.commits.get(refs.get(branch, ""), {}), **files}
-        made = hashlib.sha1(repr((repo, branch, sorted(whole.items()), len(self.commits))).encode()).hexdigest()
-        self.commits[made] = whole
-        refs[branch] = made
-        return made
+        contents = {**self.commits.get(refs.get(branch, ""), {}), **files}
+        name = hashlib.sha1(repr((repo, branch, sorted(contents.items()), len(self.commits))).encode()).hexdigest()
+        self.commits[name] = contents
+        refs[branch] = name
+        return name
 
     def files(self, repo: str, revision: str) -> tuple[str, dict[str, bytes]] | None:
         commit = self.repos[repo].get(revision, revision)
@@ -44,8 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
     hub: FakeHub
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: Any) -> None:
-        pass
+    def log_message(self, *_: Any) -> None: ...
 
     def _answer(self, code: int, body: bytes | dict[str, Any] | list[Any] = b"", **headers: str) -> None:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -73,32 +72,29 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.hub.asked.append(f"{self.command} {self.path}")
-        if found := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/(revision|tree)/([^/?]+))?(?:\?.*)?", self.path):
-            repo, what, revision = found[1], found[2], found[3] or "main"
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/(revision|tree)/([^/?]+))?(?:\?.*)?", self.path):
+            repo, what, revision = match[1], match[2], match[3] or "main"
             if not self._may_read(repo):
                 return
-            there = self.hub.files(repo, revision)
-            if there is None:
+            stored = self.hub.files(repo, revision)
+            if stored is None:
                 self._answer(404, {"error": "Revision not found"}, X_Error_Code="RevisionNotFound")
                 return
-            commit, files = there
+            commit, files = stored
             if what == "tree":
-                listed = [{"type": "file", "path": n, "size": len(c), "oid": _oid(c)} for n, c in files.items()]
-                self._answer(200, listed)
+                self._answer(200, [{"type": "file", "path": n, "size": len(c), "oid": _oid(c)} for n, c in files.items()])
             else:
                 siblings = [{"rfilename": n} for n in files]
                 self._answer(200, {"_id": "1", "id": repo, "modelId": repo, "sha": commit, "siblings": siblings, "tags": []})
-        elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
-            if not self._may_read(found[1]):
+        elif match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
+            if not self._may_read(match[1]):
                 return
-            there = self.hub.files(found[1], found[2])
-            if there is None or found[3] not in there[1]:
+            commit, files = self.hub.files(match[1], match[2]) or ("", {})
+            if match[3] not in files:
                 self._answer(404, {"error": "Entry not found"}, X_Error_Code="EntryNotFound")
                 return
-            content = there[1][found[3]]
-            self._answer(
-                200, content, X_Repo_Commit=there[0], ETag=f'"{_oid(content)}"', Content_Type="application/octet-stream"
-            )
+            content = files[match[3]]
+            self._answer(200, content, X_Repo_Commit=commit, ETag=f'"{_oid(content)}"', Content_Type="application/octet-stream")
         else:
             self._answer(404, {"error": "not found"})
 
@@ -117,30 +113,29 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/api/validate-yaml":
             self._answer(200, {"errors": [], "warnings": []})
         elif self.path == "/api/repos/create":
-            asked = json.loads(body)
-            repo = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else f"ada/{asked['name']}"
+            request = json.loads(body)
+            repo = f"{request['organization']}/{request['name']}" if request.get("organization") else f"ada/{request['name']}"
             if repo in self.hub.repos:
                 self._answer(409, {"error": "exists", "url": f"{self.hub.url}/{repo}"})
                 return
             self.hub.repos[repo] = {}
             self.hub.commit(repo, {".gitattributes": b""})
-            if asked.get("private") or asked.get("visibility") == "private":
+            if request.get("private") or request.get("visibility") == "private":
                 self.hub.private.add(repo)
             self._answer(200, {"url": f"{self.hub.url}/{repo}"})
-        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/preupload/([^/?]+)(?:\?.*)?", self.path):
-            asked = json.loads(body)["files"]
-            self._answer(200, {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in asked]})
-        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/branch/([^/?]+)", self.path):
-            refs = self.hub.repos[found[1]]
-            refs.setdefault(found[2], refs["main"])
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/preupload/([^/?]+)(?:\?.*)?", self.path):
+            files = json.loads(body)["files"]
+            self._answer(200, {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in files]})
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/branch/([^/?]+)", self.path):
+            refs = self.hub.repos[match[1]]
+            refs.setdefault(match[2], refs["main"])
             self._answer(200, {})
-        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/([^/?]+)(?:\?.*)?", self.path):
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/([^/?]+)(?:\?.*)?", self.path):
             lines = [json.loads(line) for line in body.decode().splitlines() if line]
-            files = {
-                v["path"]: base64.b64decode(v["content"]) for line in lines if line["key"] == "file" for v in [line["value"]]
-            }
-            made = self.hub.commit(found[1], files, found[2])
-            self._answer(200, {"success": True, "commitOid": made, "commitUrl": f"{self.hub.url}/{found[1]}/commit/{made}"})
+            values = [line["value"] for line in lines if line["key"] == "file"]
+            files = {value["path"]: base64.b64decode(value["content"]) for value in values}
+            commit = self.hub.commit(match[1], files, match[2])
+            self._answer(200, {"success": True, "commitOid": commit, "commitUrl": f"{self.hub.url}/{match[1]}/commit/{commit}"})
         else:
             self._answer(404, {"error": "not found"})
 
@@ -152,16 +147,8 @@ def _oid(content: bytes) -> str:
 @contextmanager
 def serving() -> Iterator[FakeHub]:
     hub = FakeHub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with http_server(type("Handler", (_Handler,), {"hub": hub})) as hub.url:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def use(hub: FakeHub, patch: pytest.MonkeyPatch, cache: Any, token: str | None = None) -> None:

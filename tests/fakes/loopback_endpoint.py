@@ -23,9 +23,7 @@ class Reply:
 
 def said(content: Any, **usage: int) -> Reply:
     """A chat completion with this content (an object becomes JSON)."""
-    text = content if isinstance(content, str) else json.dumps(content)
-    body: dict[str, Any] = {"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
-    return Reply(json.dumps(body | ({"usage": usage} if usage else {})))
+    return choice({"content": content if isinstance(content, str) else json.dumps(content)}, **usage)
 
 
 def choice(message: dict[str, Any], reason: str | None = "stop", **usage: int) -> Reply:
@@ -55,6 +53,21 @@ class Seen:
         self.paths: list[str] = []
         self.now = self.most = 0  # requests at the same time
         self.lock = threading.Lock()
+
+
+@contextmanager
+def http_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server on a free port of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(60)
 
 
 @contextmanager
@@ -101,14 +114,8 @@ def endpoint(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[tuple[s
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", seen
-    finally:
-        over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join(60)
+    with http_server(Handler) as address:
+        try:
+            yield f"{address}/v1", seen
+        finally:
+            over.set()

@@ -26,13 +26,8 @@ from storage.store import Store
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """No cached engine or store of another test, settings of this one, no waiting for the disk, no model warmed up."""
-    for name, value in {
-        "HOME": str(tmp_path / "home"),
-        "SYSTEM": "scripted",
-        "ENCODER": "hashing",
-        "CORPUS": "small",
-        "DEVICE": "cpu",
-    }.items():
+    values = {"SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "small", "DEVICE": "cpu", "HOME": str(tmp_path / "home")}
+    for name, value in values.items():
         monkeypatch.setenv(f"AMBISCOPE_{name}", value)
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
     monkeypatch.setattr(ContextProxy, "cookies", property(lambda self: {}))  # AppTest's are a mock
@@ -97,9 +92,9 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """An engine without the libraries that only models need."""
-    made = Engine(settings)
+    shared = Engine(settings)
     for name in ("engine", "light_engine"):
-        monkeypatch.setattr(f"pages.session.shared.{name}", lambda: made)
+        monkeypatch.setattr(f"pages.session.shared.{name}", lambda: shared)
     monkeypatch.setattr("pages.session.shared.systems", lambda: [])
 
 

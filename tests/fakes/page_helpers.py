@@ -43,6 +43,6 @@ def built(app: AppTest) -> AppTest:
 
 def button(app: AppTest, label: str) -> Any:
     """The first one with this label, without what is only read aloud of it."""
-    found = [b for b in app.button if b.label.replace("\\", "").partition(" *")[0] == label]
-    assert found, f"no button '{label}' among {[b.label for b in app.button]}"
-    return found[0]
+    buttons = [b for b in app.button if b.label.replace("\\", "").partition(" *")[0] == label]
+    assert buttons, f"no button '{label}' among {[b.label for b in app.button]}"
+    return buttons[0]

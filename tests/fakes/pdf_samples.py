@@ -35,6 +35,3 @@ def saved(writer: PdfWriter, path: Path) -> Path:
     with path.open("wb") as f:
         writer.write(f)
     return path
-
-
-# ------------------------------------------------------------ layouts

@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect on 127.0.0.1: it vouches for whoever comes."""
+"""A provider of OpenID Connect on 127.0.0.1: it vouches for everybody."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+from loopback_endpoint import http_server
 
 CLIENT, SECRET = "ambiscope", "the client's secret"
 
@@ -31,11 +31,11 @@ class Provider:
         claims = {"iss": self.address, "aud": CLIENT, "sub": self.subject, "nonce": nonce, "iat": now, "exp": now + 300}
         return jwt.encode({"alg": "RS256", "kid": "k1"}, claims, self.key)
 
-    def authorize(self, asked: dict[str, str]) -> str:
+    def authorize(self, query: dict[str, str]) -> str:
         """Where the browser goes next: back at once, as after a sign-in."""
         code = secrets.token_urlsafe(8)
-        self.codes[code] = asked.get("nonce", "")
-        return asked["redirect_uri"] + "?" + urlencode({"code": code, "state": asked["state"]})
+        self.codes[code] = query.get("nonce", "")
+        return query["redirect_uri"] + "?" + urlencode({"code": code, "state": query["state"]})
 
     def exchange(self, form: dict[str, str]) -> dict[str, Any] | None:
         """A code is worth one token."""
@@ -59,18 +59,17 @@ def running() -> Iterator[Provider]:
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             if url.path == "/.well-known/openid-configuration":
-                at = provider.address
-                self.reply(
-                    {
-                        "issuer": at,
-                        "authorization_endpoint": f"{at}/authorize",
-                        "token_endpoint": f"{at}/token",
-                        "jwks_uri": f"{at}/keys",
-                        "response_types_supported": ["code"],
-                        "subject_types_supported": ["public"],
-                        "id_token_signing_alg_values_supported": ["RS256"],
-                    }
-                )
+                address = provider.address
+                configuration = {
+                    "issuer": address,
+                    "authorization_endpoint": f"{address}/authorize",
+                    "token_endpoint": f"{address}/token",
+                    "jwks_uri": f"{address}/keys",
+                    "response_types_supported": ["code"],
+                    "subject_types_supported": ["public"],
+                    "id_token_signing_alg_values_supported": ["RS256"],
+                }
+                self.reply(configuration)
             elif url.path == "/keys":
                 self.reply({"keys": [provider.key.as_dict(private=False)]})
             elif url.path == "/authorize":
@@ -82,17 +81,10 @@ def running() -> Iterator[Provider]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            made = provider.exchange({k: v[0] for k, v in parse_qs(body).items()})
-            self.reply(made or {"error": "invalid_grant"}, 200 if made else 400)
+            token = provider.exchange({k: v[0] for k, v in parse_qs(body).items()})
+            self.reply(token or {"error": "invalid_grant"}, 200 if token else 400)
 
-        def log_message(self, *given: Any) -> None:
-            return None
+        def log_message(self, *_: Any) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    provider.address = f"http://127.0.0.1:{server.server_address[1]}"
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with http_server(Handler) as provider.address:
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()

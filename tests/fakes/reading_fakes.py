@@ -27,9 +27,9 @@ class TableReader:
         self.asked += len(pairs)
         out = []
         for _, p in pairs:
-            found = [t.Candidate(a, q, evidence_in(p, a)) for a, q in self.said.get(p.id, ())][:candidates]
-            left = max(0.0, 1 - sum(c.probability for c in found))
-            out.append(Readout(p, tuple(found), self.abstain.get(p.id, left)))
+            answers = [t.Candidate(a, q, evidence_in(p, a)) for a, q in self.said.get(p.id, ())][:candidates]
+            left = max(0.0, 1 - sum(c.probability for c in answers))
+            out.append(Readout(p, tuple(answers), self.abstain.get(p.id, left)))
         return out
 
     def read(self, question: str, passages: Sequence[t.Passage], candidates: int = 5) -> list[Readout]:
@@ -38,10 +38,10 @@ class TableReader:
 
 class TableModel:
     """An answering model: `said` maps an answer to its probability, given only where one of the passages holds its words; previous answers
-    are left out.  `questions` maps a question to a table of its own.  `jobs` remembers what was asked."""
+    are left out.  `jobs` remembers what was asked."""
 
-    def __init__(self, said: Mapping[str, float], questions: Mapping[str, Mapping[str, float]] | None = None) -> None:
-        self.said, self.questions = said, questions or {}
+    def __init__(self, said: Mapping[str, float]) -> None:
+        self.said = said
         self.jobs: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
 
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
@@ -52,13 +52,13 @@ class TableModel:
         for question, passages, previous in jobs:
             self.jobs.append((question, tuple(p.passage.id for p in passages), tuple(previous)))
             taken = {normalize_answer(p) for p in previous}
-            found = []
-            for answer, probability in self.questions.get(question, self.said).items():
+            candidates = []
+            for answer, probability in self.said.items():
                 place = next((e for p in passages if (e := evidence_in(p.passage, answer))), None)
                 if place is not None and normalize_answer(answer) not in taken:
-                    found.append(t.Candidate(answer, probability, place))
-            found.sort(key=lambda c: -c.probability)
-            out.append(t.Proposal(tuple(found), max(0.0, 1 - sum(c.probability for c in found))))
+                    candidates.append(t.Candidate(answer, probability, place))
+            candidates.sort(key=lambda c: -c.probability)
+            out.append(t.Proposal(tuple(candidates), max(0.0, 1 - sum(c.probability for c in candidates))))
         return out
 
 
@@ -70,6 +70,6 @@ class TableRetriever:
 
     def search(self, query: str, k: int) -> list[t.RetrievedPassage]:
         self.queries.append(query)
-        asked = set(query.lower().rstrip("?").split())
-        order = sorted(self.passages, key=lambda p: -len(asked & set(f"{p.title} {p.text}".lower().replace(".", " ").split())))
+        words = set(query.lower().rstrip("?").split())
+        order = sorted(self.passages, key=lambda p: -len(words & set(f"{p.title} {p.text}".lower().replace(".", " ").split())))
         return [t.RetrievedPassage(p, rank, 1.0 / rank) for rank, p in enumerate(order[:k], 1)]

@@ -35,9 +35,9 @@ def with_corpus(home: Path, name: str, rows: Sequence[tuple[str, str, str]]) -> 
     """The settings of a new home with one corpus; `rows`: (id, title, text)."""
     path = home.parent / f"{name}.tsv"
     path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, title, text in rows), encoding="utf-8")
-    made = Settings(home=home, encoder="hashing")
-    CorpusLibrary(made).create(name, [path])
-    return made
+    settings = Settings(home=home, encoder="hashing")
+    CorpusLibrary(settings).create(name, [path])
+    return settings
 
 
 def free_port() -> int:

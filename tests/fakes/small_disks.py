@@ -19,17 +19,11 @@ def resize(folder: Path, kilobytes: int) -> None:
 def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
     """A tmpfs on `folder`; the test is skipped where none can be mounted."""
     folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "small-disk", str(folder)]
     try:
-        made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "small-disk", str(folder)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
+        subprocess.run(command, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no file system can be mounted here ({error})")
-    if made.returncode:
-        pytest.skip(f"no file system can be mounted here ({made.stderr.strip()})")
     try:
         yield folder
     finally:
@@ -37,10 +31,10 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def small_files(most: int) -> Iterator[None]:
+def small_files(size: int) -> Iterator[None]:
     """No file of this process may have more bytes: `ulimit -f`, which needs no rights.  Python does not hear its signal; writes fail."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:

@@ -56,12 +56,12 @@ def save(network: Any, folder: Path, row: dict[str, Any]) -> None:
 
 def train(out: Path, task: Task) -> list[str]:
     """What it said."""
-    said: list[str] = []
+    messages: list[str] = []
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(2, 1), nn.Dropout(0.5))
     config = TrainConfig(steps=12, warmup=2, evaluate_every=5, precision="fp32", device="cpu", lr=0.01, head_lr=0.01)
-    fit(network, task, config, out, save, said.append)
-    return said
+    fit(network, task, config, out, save, messages.append)
+    return messages
 
 
 if __name__ == "__main__":

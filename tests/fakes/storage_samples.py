@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from core import types as t
+from core.metrics.errors import BUCKETS
 from storage.access.actors import annotator_row
 from storage.exchange.imports.importing import write_pairs
 from storage.results.predictions import question_row
@@ -35,22 +36,20 @@ def prediction(
     passages: Sequence[t.RetrievedPassage] | None = None,
 ) -> t.Prediction:
     """A prediction as a real run folds it, every kind of event among its events."""
-    found = tuple(passages if passages is not None else (passage(1), passage(2)))
-    first = found[0].passage if found else None
+    read = tuple(passages if passages is not None else (passage(1), passage(2)))
+    first = read[0].passage if read else None
     evidence = (t.Evidence(first.id, 0, 7, first.text[:7]),) if first else ()
-    made = tuple(t.Answer(a, max(0.0, 0.9 - 0.1 * i), evidence, step=i + 1) for i, a in enumerate(answers))
+    returned = tuple(t.Answer(a, max(0.0, 0.9 - 0.1 * i), evidence, step=i + 1) for i, a in enumerate(answers))
     clear = tuple(t.Clarification(a, f"{question[:-1]} ({a})?", i == 0, 3, (a,), "") for i, a in enumerate(answers)) * clarified
+    chosen = [t.Candidate(a, 0.8) for a in answers]
     steps = tuple(
-        t.Step(
-            i + 1, tuple(answers[:i]), f"{question} so far: {i}", (t.Candidate(a, 0.8),), t.Candidate(a, 0.8, None), 0.1, 0.25
-        )
-        for i, a in enumerate(answers)
+        t.Step(i + 1, tuple(answers[:i]), f"{question} so far: {i}", (c,), c, 0.1, 0.25) for i, c in enumerate(chosen)
     )
     events: tuple[t.Event, ...] = (
-        t.PassagesRetrieved(found, 0.01, question),
+        t.PassagesRetrieved(read, 0.01, question),
         t.QuestionRelaxed(question.lower()),
         *(t.StepStarted(s.number, s.previous, s.prompt) for s in steps),
-        *(t.StepFinished(s, a) for s, a in zip(steps, made, strict=True)),
+        *(t.StepFinished(s, a) for s, a in zip(steps, returned, strict=True)),
         t.AnswerRejected("Nobody", "not in the passage"),
         *(t.QuestionClarified(c, 0.1) for c in clear),
         t.InterpretationProposed(t.Interpretation("p1", abstained="says nothing")),
@@ -59,7 +58,7 @@ def prediction(
     )
     info = t.SystemInfo(system, {"top_k": 10, "nested": {"list": [1, 2.5, None, True]}}, "starter", "c0", "default", "d0")
     asked = t.Question(question, id=id, pinned=("Natalie Wood",), banned=("Nobody",), passages=None)
-    return t.Prediction(asked, info, made, clear, steps, found, 1.5, events)
+    return t.Prediction(asked, info, returned, clear, steps, read, 1.5, events)
 
 
 def known(store: Store, name: str) -> tables.Annotator:
@@ -91,16 +90,9 @@ def fill(store: Store) -> tuple[str, str]:
     annotate(store, question, "Cleo", t.Annotation("single", pairs[:1]), state="draft")
     annotate(store, question, "Cleo", t.Annotation("multiple", pairs))
     annotate(store, question, "Bob", t.Annotation("none"), stage="validation")
-    report = evaluation_report()
-    store.evaluations.save_evaluation(
-        system="ambigprompt",
-        corpus="starter",
-        questions="dev",
-        metrics=report["scores"],
-        report=report,
-        label="first",
-        traces=[("q0", {"answers": ["Rome"], "events": []})],
-    )
+    report, traces = evaluation_report(), [("q0", {"answers": ["Rome"], "events": []})]
+    origin = {"system": "ambigprompt", "corpus": "starter", "questions": "dev", "label": "first"}
+    store.evaluations.save_evaluation(**origin, metrics=report["scores"], report=report, traces=traces)
     return first, second
 
 
@@ -175,38 +167,26 @@ def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]
     }
     if f1 is None:
         return row | {"error": "no passage matches"} | more
-    errors = {
-        "missed": 1,
-        "spurious": 0,
-        "alias_mismatch": 0,
-        "duplicate": 0,
-        "stopped_early": 1,
-        "ran_on": 0,
-        "not_retrieved": 0,
+    answered = {
+        "answers": [{"text": "Rome", "probability": 0.9, "passages": ["p1"], "question": None, "passed": None}],
+        "metrics": {"F1 answer": f1, "recall": f1 / 2, "clarified": f1, "RAMDocs": None},
+        "weights": {"clarified": float(number)},
+        "errors": {**dict.fromkeys(BUCKETS, 0), "missed": 1, "stopped_early": 1},
     }
-    return (
-        row
-        | {
-            "answers": [{"text": "Rome", "probability": 0.9, "passages": ["p1"], "question": None, "passed": None}],
-            "metrics": {"F1 answer": f1, "recall": f1 / 2, "clarified": f1, "RAMDocs": None},
-            "weights": {"clarified": float(number)},
-            "errors": errors,
-        }
-        | more
-    )
+    return row | answered | more
 
 
-def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **made: Any) -> dict[str, Any]:
+def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **provenance: Any) -> dict[str, Any]:
     """A report as core.evaluation.report writes it, as far as the store reads it."""
     rows = [evaluation_row(number, value) for number, value in enumerate(values)]
-    kept = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
+    answered = [(row["ambiguous"], value) for row, value in zip(rows, values, strict=True) if value is not None]
     means = {
         scope: sum(v for _, v in part) / len(part) if part else None
-        for scope, part in (("all", kept), ("multi", [k for k in kept if k[0]]))
+        for scope, part in (("all", answered), ("multi", [k for k in answered if k[0]]))
     }
     return {
         "n": len(rows),
-        "failed": len(rows) - len(kept),
+        "failed": len(rows) - len(answered),
         "rows": rows,
         "scores": {"F1 answer": means},
         "intervals": {"F1 answer": {"all": [0.1, 0.9], "multi": None}},
@@ -218,7 +198,7 @@ def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **
             "parameters": 3_000_000_000,
             "tags": {"training questions": 100},
         }
-        | made,
+        | provenance,
     }
 
 

@@ -30,22 +30,22 @@ class Stranger:
 
     def run(self, page: str = "", typed: Mapping[str, str] | None = None, pressed: str = "") -> None:
         """Runs the app's script and reads what it draws.  `typed`: texts by the ids of fields; `pressed`: the id of a button."""
-        asked = BackMsg()
-        asked.rerun_script.page_name = page
+        message = BackMsg()
+        message.rerun_script.page_name = page
         for field, text in (typed or {}).items():
-            asked.rerun_script.widget_states.widgets.add(id=field, string_value=text)
+            message.rerun_script.widget_states.widgets.add(id=field, string_value=text)
         if pressed:
-            asked.rerun_script.widget_states.widgets.add(id=pressed, trigger_value=True)
-        self.socket.send(asked.SerializeToString())
+            message.rerun_script.widget_states.widgets.add(id=pressed, trigger_value=True)
+        self.socket.send(message.SerializeToString())
         self.words = []
         while True:
-            said = ForwardMsg()
-            said.ParseFromString(self.socket.recv(timeout=60))
-            kind = said.WhichOneof("type")
+            reply = ForwardMsg()
+            reply.ParseFromString(self.socket.recv(timeout=60))
+            kind = reply.WhichOneof("type")
             if kind == "new_session":
-                self.session = said.new_session.initialize.session_id
+                self.session = reply.new_session.initialize.session_id
             elif kind == "delta":
-                self.words.append(str(said.delta))
+                self.words.append(str(reply.delta))
                 self.ids |= {key: whole for whole, key in re.findall(r'"(\$\$ID-[0-9a-f]+-([^"]+))"', self.words[-1])}
             elif kind == "script_finished":
                 return
@@ -74,10 +74,10 @@ def stranger(address: str, cookies: dict[str, str] | None = None, session: str =
         proxy=None,
         open_timeout=60,
     ) as opened:
-        found = Stranger(address, opened, cookies)
+        visitor = Stranger(address, opened, cookies)
         if not session:
-            found.run()
-        yield found
+            visitor.run()
+        yield visitor
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from core import types as t
@@ -53,8 +54,6 @@ def texts(prediction: t.Prediction) -> list[str]:
 
 def stopped_after(system: Any, question: t.Question, kind: type, count: int) -> list[t.Event]:
     """The events of a run that a person stops when `count` events of a kind were seen."""
-    from dataclasses import replace
-
     seen: list[t.Event] = []
     system.parts = replace(system.parts, cancelled=lambda: sum(isinstance(e, kind) for e in seen) >= count)
     answer(system, question, seen.append)

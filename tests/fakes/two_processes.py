@@ -38,9 +38,9 @@ class Counted(FidTask):
     """Notes which batches were read, and the losses."""
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> torch.Tensor:
-        found = super().loss(network, batch, device)
-        seen.append([*batch[0].key, round(float(found.detach()), 5)])
-        return found
+        loss = super().loss(network, batch, device)
+        seen.append([*batch[0].key, round(float(loss.detach()), 5)])
+        return loss
 
 
 seen: list[list[float]] = []
@@ -58,17 +58,8 @@ def main(base: str, out: str, steps: int) -> None:
     config = TrainConfig(steps=steps, lr=3e-3, head_lr=3e-3, warmup=1, evaluate_every=100, precision="fp32", device="cpu")
     fit(network, task, config, Path(out), saver(network, tokenizer), lambda _: None)
     state = PartialState()
-    print(
-        json.dumps(
-            {
-                "rank": state.process_index,
-                "of": state.num_processes,
-                "seen": seen,
-                "weights": weights_of(network),
-                "kept": len(task.kept),
-            }
-        )
-    )
+    figures = {"rank": state.process_index, "of": state.num_processes, "seen": seen, "kept": len(task.kept)}
+    print(json.dumps(figures | {"weights": weights_of(network)}))
 
 
 if __name__ == "__main__":

@@ -26,24 +26,24 @@ def test_questions_are_paired_by_id_and_text() -> None:
 
 
 def test_the_comparison_counts_what_both_have() -> None:
-    found = compare_runs(A, B, samples=200)
-    assert (found.common, found.unpaired) == (4, 1)
-    full, multi = found.metrics["F1 answer"]["all"], found.metrics["F1 answer"]["multi"]
-    assert (full.comparison.n, full.a, full.b) == (3, 0.5, pytest.approx(2 / 3))
-    assert full.comparison.difference == pytest.approx(-1 / 6)
+    result = compare_runs(A, B, samples=200)
+    assert (result.common, result.unpaired) == (4, 1)
+    full, multi = result.metrics["F1 answer"]["all"], result.metrics["F1 answer"]["multi"]
+    assert (full.a, full.b) == (0.5, pytest.approx(2 / 3))
+    assert (full.comparison.n, full.comparison.difference) == (3, pytest.approx(-1 / 6))
     assert (multi.comparison.n, multi.comparison.difference) == (2, pytest.approx(-0.375))
-    assert found.to_json()["metrics"]["F1 answer"]["all"]["n"] == 3
+    assert result.to_json()["metrics"]["F1 answer"]["all"]["n"] == 3
+
+
+def with_precision(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**r, "metrics": {**r["metrics"], "precision": r["metrics"].get("F1 answer")}} for r in rows]
 
 
 def test_p_values_are_corrected_for_the_number_of_metrics() -> None:
-    two = [{**r, "metrics": {**r["metrics"], "precision": r["metrics"].get("F1 answer")}} for r in A]
-    other = [{**r, "metrics": {**r["metrics"], "precision": r["metrics"].get("F1 answer")}} for r in B]
-    one, both = compare_runs(A, B, samples=200), compare_runs(two, other, samples=200)
-    alone, among = one.metrics["F1 answer"]["all"], both.metrics["F1 answer"]["all"]
-    assert alone.holm == alone.comparison.p_value
-    assert among.comparison.p_value == alone.comparison.p_value
-    assert among.holm == min(1.0, 2 * (among.comparison.p_value or 0.0))
-    assert among.to_json()["p_holm"] == among.holm
+    alone = compare_runs(A, B, samples=200).metrics["F1 answer"]["all"]
+    among = compare_runs(with_precision(A), with_precision(B), samples=200).metrics["F1 answer"]["all"]
+    assert among.comparison.p_value == alone.comparison.p_value == alone.holm
+    assert among.to_json()["p_holm"] == among.holm == min(1.0, 2 * (among.comparison.p_value or 0.0))
     assert holm([None, 0.5, 0.9]) == [None, 1.0, 1.0]
     assert holm([]) == []
 
@@ -63,9 +63,7 @@ def test_interval_and_p_value_agree_with_scipy() -> None:
     b = np.clip(a - draw.normal(0.05, 0.15, size=120), 0, 1)
     ours = compare_values(a.tolist(), b.tolist(), samples=4000).comparison
     d = a - b
-    ends = stats.bootstrap(
-        (d,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(2)
-    ).confidence_interval
-    assert ours.interval == pytest.approx((ends.low, ends.high), abs=0.004)
-    p = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=4000, rng=np.random.default_rng(3)).pvalue
-    assert ours.p_value == pytest.approx(p, abs=0.01)
+    theirs = stats.bootstrap((d,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(2))
+    assert ours.interval == pytest.approx(tuple(theirs.confidence_interval), abs=0.004)
+    test = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=4000, rng=np.random.default_rng(3))
+    assert ours.p_value == pytest.approx(test.pvalue, abs=0.01)

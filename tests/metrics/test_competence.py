@@ -9,9 +9,8 @@ from crowdkit.aggregation import DawidSkene
 
 from core.metrics.agreement.competence import dawid_skene
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning", "ignore::FutureWarning"
-)  # of crowd-kit, with newer pandas
+# of crowd-kit, with newer pandas
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 RIGHT = {"Ada": 0.95, "Bob": 0.8, "Cleo": 0.6, "Dan": 0.35}
 
@@ -20,12 +19,12 @@ def votes(labels: tuple[str, ...], things: int, seed: int) -> tuple[list[tuple[s
     """Each thing is labelled by a random half of the people or more; each is right as often as `RIGHT` says."""
     random = np.random.default_rng(seed)
     truth = {f"t{n}": str(random.choice(labels)) for n in range(things)}
-    found = []
+    labelled = []
     for thing, label in truth.items():
         for person in random.permutation(list(RIGHT))[: random.integers(2, 5)]:
             wrong = [other for other in labels if other != label]
-            found.append((thing, str(person), label if random.random() < RIGHT[person] else str(random.choice(wrong))))
-    return found, truth
+            labelled.append((thing, str(person), label if random.random() < RIGHT[person] else str(random.choice(wrong))))
+    return labelled, truth
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), ("correct", "duplicate", "unsupported", "wrong")])
@@ -33,9 +32,9 @@ def votes(labels: tuple[str, ...], things: int, seed: int) -> tuple[list[tuple[s
 def test_equals_crowd_kit(labels: tuple[str, ...], seed: int) -> None:
     """After equally many steps: crowd-kit stops by a bound that is not monotone, so it is told never to stop.  It ends with the errors that
     follow from the last truth, ours with the truth that follows from the last errors."""
-    given, _ = votes(labels, 150, seed)
-    theirs = DawidSkene(n_iter=30, tol=-np.inf).fit(pd.DataFrame(given, columns=["task", "worker", "label"]))
-    ours, after = (dawid_skene(given, labels, smoothing=0, iterations=n, tolerance=-1) for n in (30, 31))
+    labelled, _ = votes(labels, 150, seed)
+    theirs = DawidSkene(n_iter=30, tol=-np.inf).fit(pd.DataFrame(labelled, columns=["task", "worker", "label"]))
+    ours, after = (dawid_skene(labelled, labels, smoothing=0, iterations=n, tolerance=-1) for n in (30, 31))
     for thing, row in theirs.probas_.iterrows():
         assert ours.truth[thing] == pytest.approx([row[label] for label in labels], abs=1e-6)
     assert after.priors == pytest.approx([theirs.priors_[label] for label in labels], abs=1e-6)
@@ -46,11 +45,11 @@ def test_equals_crowd_kit(labels: tuple[str, ...], seed: int) -> None:
 
 
 def test_people_are_ranked_by_how_often_they_are_right_and_outvote_a_weaker_majority() -> None:
-    given, truth = votes(("no", "yes"), 400, 3)
-    found = dawid_skene(given)
-    assert sorted(RIGHT, key=found.accuracy, reverse=True) == list(RIGHT)
-    assert all(abs(found.accuracy(person) - share) < 0.1 for person, share in RIGHT.items())
-    right = sum(found.labels[int(found.truth[thing].argmax())] == label for thing, label in truth.items())
+    labelled, truth = votes(("no", "yes"), 400, 3)
+    estimate = dawid_skene(labelled)
+    assert sorted(RIGHT, key=estimate.accuracy, reverse=True) == list(RIGHT)
+    assert all(abs(estimate.accuracy(person) - share) < 0.1 for person, share in RIGHT.items())
+    right = sum(estimate.labels[int(estimate.truth[thing].argmax())] == label for thing, label in truth.items())
     assert right / len(truth) > 0.85
 
 

@@ -10,14 +10,7 @@ import pytest
 
 from core import types as t
 from core.errors import InputError, StorageError
-from core.evaluation.judge import (
-    ModelJudge,
-    ReferenceJudge,
-    annotated,
-    interpretations_of,
-    load_judge,
-    pairs_of,
-)
+from core.evaluation.judge import ModelJudge, ReferenceJudge, annotated, interpretations_of, load_judge, pairs_of
 from core.evaluation.judge_cache import Judgments
 from core.evaluation.judges import JUDGES
 from core.metrics import metric
@@ -31,34 +24,23 @@ from core.models.language.roles import Claim, Run
 from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
 
-P = {
-    i: t.Passage(i, f"Title {i}", text)
-    for i, text in {"p1": "Ada won in 1990.", "p2": "Bo won in 2000.", "p3": "Cy lost."}.items()
-}
-REFERENCE = t.ReferenceQuestion(
-    "q",
-    "Who won?",
-    (
-        t.Annotation(
-            "multiple",
-            (
-                t.QAPair("Who won in 1990?", ("Ada", "Ada A."), ("p1",)),
-                t.QAPair("Who won in 2000?", ("Bo",), ("p2",)),
-                t.QAPair("Who won in 2010?", ("Di",), ("p9",)),
-                t.QAPair("Who won at sea?", ("Ed",), ()),
-            ),
-        ),
-    ),
+TEXTS = {"p1": "Ada won in 1990.", "p2": "Bo won in 2000.", "p3": "Cy lost."}
+PASSAGES = tuple(t.RetrievedPassage(t.Passage(i, f"Title {i}", text), n, 1.0) for n, (i, text) in enumerate(TEXTS.items(), 1))
+PAIRS = (
+    t.QAPair("Who won in 1990?", ("Ada", "Ada A."), ("p1",)),
+    t.QAPair("Who won in 2000?", ("Bo",), ("p2",)),
+    t.QAPair("Who won in 2010?", ("Di",), ("p9",)),
+    t.QAPair("Who won at sea?", ("Ed",), ()),
 )
+REFERENCE = t.ReferenceQuestion("q", "Who won?", (t.Annotation("multiple", PAIRS),))
 RIGHT = t.Interpretation("p1", "Who won in 1990?", "ada", 0.9)
 WRONG_PASSAGE = t.Interpretation("p3", "Who won in 2000?", "Bo", 0.8)
 WRONG_ANSWER = t.Interpretation("p2", "Which year was it?", "2000", 0.8)
 
 
-def prediction(*said: t.Interpretation) -> t.Prediction:
-    found = tuple(t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(P.values(), 1))
-    events = (t.PassagesRetrieved(found, 0.1, "Who won?"), t.InterpretationsChosen(said), t.Finished(1.0, ""))
-    return t.Prediction(t.Question("Who won?"), t.SystemInfo("verdict"), (), (), (), found, 1.0, events, said)
+def prediction(*chosen: t.Interpretation) -> t.Prediction:
+    events = (t.PassagesRetrieved(PASSAGES, 0.1, "Who won?"), t.InterpretationsChosen(chosen), t.Finished(1.0, ""))
+    return t.Prediction(t.Question("Who won?"), t.SystemInfo("verdict"), (), (), (), PASSAGES, 1.0, events, chosen)
 
 
 def values(grounding: Grounding | None) -> dict[str, Any]:
@@ -68,38 +50,37 @@ def values(grounding: Grounding | None) -> dict[str, Any]:
 
 
 def test_the_references_judge() -> None:
-    found = ReferenceJudge().judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE, WRONG_ANSWER))
-    assert [i.supported for i in found.interpretations] == [True, False, False]
-    assert [i.matched for i in found.interpretations] == [True, True, False]
-    assert [(i.relevant, i.answerable, i.right) for i in found.interpretations] == [
+    grounding = ReferenceJudge().judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE, WRONG_ANSWER))
+    assert [(i.supported, i.matched) for i in grounding.interpretations] == [(True, True), (False, True), (False, False)]
+    assert [(i.relevant, i.answerable, i.right) for i in grounding.interpretations] == [
         (True, True, True),
         (True, False, True),
         (True, True, False),
     ]
-    assert found.recalled == (True, False, False)  # the meaning that no passage supports is not in the grounded gold set
-    assert values(found) == {
+    assert grounding.recalled == (True, False, False)  # the meaning that no passage supports is not in the grounded gold set
+    expected = {
         "interpretations": 3.0,
         "Sufficient%": 0.0,
-        "ungrounded precision": pytest.approx(2 / 3),
+        "ungrounded precision": 2 / 3,
         "ungrounded recall": 0.5,
-        "G-precision": pytest.approx(1 / 3),
-        "G-recall": pytest.approx(1 / 3),
-        "G-F1": pytest.approx(1 / 3),
+        "G-precision": 1 / 3,
+        "G-recall": 1 / 3,
+        "G-F1": 1 / 3,
     }
+    assert values(grounding) == pytest.approx(expected)
 
 
 def test_near_duplicates_count_once_and_can_be_sufficient() -> None:
-    many = [t.Interpretation("p1", f"Who won in {y}?", "Ada", 0.5) for y in (1990, 1991, 1992, 1993, 1994)]
+    several = [t.Interpretation("p1", f"Who won in {y}?", "Ada", 0.5) for y in (1990, 1991, 1992, 1993, 1994)]
     again = t.Interpretation("p1", "In 1990, who won?", "Ada", 0.5)
-    found = values(ReferenceJudge().judge(REFERENCE, prediction(*many[:4], again)))
-    assert (found["interpretations"], found["Sufficient%"]) == (4.0, 0.0)  # as many as the references have are not enough
-    found = values(ReferenceJudge().judge(REFERENCE, prediction(*many, again)))
-    assert (found["interpretations"], found["Sufficient%"]) == (5.0, 1.0)
+    for count, sufficient in ((4, 0.0), (5, 1.0)):  # as many as the references have are not enough
+        figures = values(ReferenceJudge().judge(REFERENCE, prediction(*several[:count], again)))
+        assert (figures["interpretations"], figures["Sufficient%"]) == (count, sufficient)
 
 
 def test_nothing_said_has_no_precision_and_recall_0() -> None:
-    found = values(ReferenceJudge().judge(REFERENCE, prediction()))
-    assert (found["G-precision"], found["G-recall"], found["G-F1"]) == (None, 0.0, 0.0)
+    figures = values(ReferenceJudge().judge(REFERENCE, prediction()))
+    assert (figures["G-precision"], figures["G-recall"], figures["G-F1"]) == (None, 0.0, 0.0)
 
 
 def test_without_a_judge_or_passages_of_the_references_nothing_is_defined() -> None:
@@ -113,16 +94,14 @@ def test_without_a_judge_or_passages_of_the_references_nothing_is_defined() -> N
 
 def test_g_f1_of_a_report_is_the_harmonic_mean_of_the_means() -> None:
     rows = [{"G-precision": 1.0, "G-recall": 0.5, "G-F1": 2 / 3}, {"G-precision": None, "G-recall": 0.0, "G-F1": 0.0}]
-    found = table(rows, [True, False], ["G-precision", "G-recall", "G-F1"])
-    assert found["G-F1"]["all"] == pytest.approx(harmonic(1.0, 0.25))
-    assert found["G-F1"]["multi"] == pytest.approx(2 / 3)
+    means = table(rows, [True, False], ["G-precision", "G-recall", "G-F1"])["G-F1"]
+    assert means == {"all": pytest.approx(harmonic(1.0, 0.25)), "multi": pytest.approx(2 / 3)}
     assert table([{"G-F1": 0.0, "G-recall": 0.0}], [True], ["G-F1"])["G-F1"]["all"] is None
 
 
 def test_interval_of_the_harmonic_mean() -> None:
     ends = harmonic_interval([1.0, 0.5, None, 1.0] * 10, [0.5, 0.5, 0.0, 1.0] * 10, samples=200, seed=1)
-    middle = harmonic(5 / 6, 0.5)
-    assert ends[0] < middle < ends[1]
+    assert ends[0] < harmonic(5 / 6, 0.5) < ends[1]
     assert harmonic_interval([0.6] * 5, [0.6] * 5) == pytest.approx((0.6, 0.6))
     assert harmonic_interval([1.0], [1.0]) is None
 
@@ -135,51 +114,40 @@ class Believes:
     def __init__(self, broken: bool = False) -> None:
         self.broken, self.asked = broken, 0
 
-    def relax(self, query: str, run: Run) -> str:
-        return query
-
-    def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Any:
-        return iter(())
-
-    def answer(self, question: str, passages: Sequence[t.Passage], run: Run) -> str | None:
-        return None
-
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
         self.asked += len(claims)
         return [None if self.broken else any(c.answer.lower() in p.text.lower() for p in c.passages) for c in claims]
 
 
+def judged_by(generator: Any, folder: Path, *interpretations: t.Interpretation) -> Grounding:
+    return ModelJudge("reader", generator, Judgments(folder / "j.sqlite")).judge(REFERENCE, prediction(*interpretations))
+
+
 def test_a_model_judges_and_its_judgments_are_kept(tmp_path: Path) -> None:
-    generator, kept = Believes(), Judgments(tmp_path / "deep" / "judgments.sqlite")
-    judge = ModelJudge("reader", generator, kept)
-    said = prediction(RIGHT, WRONG_PASSAGE)
-    found = judge.judge(REFERENCE, said)
-    assert [i.supported for i in found.interpretations] == [True, False]
+    generator, file, judged = Believes(), tmp_path / "deep" / "judgments.sqlite", prediction(RIGHT, WRONG_PASSAGE)
+    judge = ModelJudge("reader", generator, Judgments(file))
+    grounding = judge.judge(REFERENCE, judged)
+    assert [i.supported for i in grounding.interpretations] == [True, False]
     # the passages hold the meanings of Ada and Bo; those cited are p1 and p3
-    assert found.recalled == (True, False)
+    assert grounding.recalled == (True, False)
     assert judge.about == {"judge": "reader", "model": "believer", "prompts": {"verify": "1"}}
     before = generator.asked
     assert before > 0
-    assert ModelJudge("reader", generator, Judgments(tmp_path / "deep" / "judgments.sqlite")).judge(REFERENCE, said) == found
+    assert ModelJudge("reader", generator, Judgments(file)).judge(REFERENCE, judged) == grounding
     assert generator.asked == before
     other = Believes()
     other.about = {"model": "another"}
-    ModelJudge("reader", other, kept).judge(REFERENCE, said)
+    ModelJudge("reader", other, Judgments(file)).judge(REFERENCE, judged)
     assert other.asked > 0
 
 
 def test_a_language_model_judges_which_questions_match_and_which_are_one(tmp_path: Path) -> None:
     covered = iter(('{"covered": [true, false]}', '{"covered": [true, false, false, true]}'))
-    rules: dict[str, Any] = {
-        "verify": '{"supported": true}',
-        "match": lambda _: next(covered),
-        "deduplicate": '{"keep": [1]}',
-    }
+    rules: dict[str, Any] = {"verify": '{"supported": true}', "match": lambda _: next(covered), "deduplicate": '{"keep": [1]}'}
     model = ScriptedLanguageModel(rules)
-    judge = ModelJudge("language-model", PromptedGenerator(model), Judgments(tmp_path / "j.sqlite"))
-    found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
-    assert [i.matched for i in found.interpretations] == [True, False]
-    assert (found.covered, found.distinct) == ((True, False, False, True), 1)
+    grounding = judged_by(PromptedGenerator(model), tmp_path, RIGHT, WRONG_PASSAGE)
+    assert [i.matched for i in grounding.interpretations] == [True, False]
+    assert (grounding.covered, grounding.distinct) == ((True, False, False, True), 1)
     ours, theirs = (r.messages[-1].text for r in model.requests if r.purpose == "match")
     assert REFERENCE.question in ours
     # each is asked whether the first list covers the second: ours by the references, then the references by ours
@@ -196,32 +164,31 @@ class Half(Believes):
 
 
 def test_half_a_judgment_is_none(tmp_path: Path) -> None:
-    found = ModelJudge("reader", Half(), Judgments(tmp_path / "a.sqlite")).judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
-    assert [i.supported for i in found.interpretations] == [True, None]
-    assert found.error
-    assert values(found)["G-precision"] is None
-    assert values(found)["ungrounded precision"] == 1.0  # decided by words
+    grounding = judged_by(Half(), tmp_path, RIGHT, WRONG_PASSAGE)
+    assert [i.supported for i in grounding.interpretations] == [True, None]
+    assert grounding.error
+    assert values(grounding)["G-precision"] is None
+    assert values(grounding)["ungrounded precision"] == 1.0  # decided by words
 
+
+def test_half_a_reply_on_which_questions_match_is_none(tmp_path: Path) -> None:
     rules: dict[str, Any] = {"verify": '{"supported": true}', "match": '{"covered": [true]}', "deduplicate": '{"keep": [1, 2]}'}
-    judge = ModelJudge("lm", PromptedGenerator(ScriptedLanguageModel(rules)), Judgments(tmp_path / "b.sqlite"))
-    found = judge.judge(REFERENCE, prediction(RIGHT, WRONG_PASSAGE))
-    assert (found.failed_calls, found.error.partition(":")[0]) == (2, "match")
-    figures = values(found)
+    grounding = judged_by(PromptedGenerator(ScriptedLanguageModel(rules)), tmp_path, RIGHT, WRONG_PASSAGE)
+    assert (grounding.failed_calls, grounding.error.partition(":")[0]) == (2, "match")
+    figures = values(grounding)
     assert (figures["ungrounded precision"], figures["ungrounded recall"], figures["G-recall"]) == (None, None, None)
     assert figures["G-precision"] == 1.0
 
 
 def test_our_own_meanings_that_the_references_lack_join_the_grounded_gold_set(tmp_path: Path) -> None:
     extra = t.Interpretation("p3", "Whose ship was last of all in the long regatta?", "Cy", 0.5)
-    found = ModelJudge("reader", Believes(), Judgments(tmp_path / "j.sqlite")).judge(REFERENCE, prediction(RIGHT, extra))
-    assert found.recalled == (True, False, True)
+    assert judged_by(Believes(), tmp_path, RIGHT, extra).recalled == (True, False, True)
 
 
 def test_a_judge_that_fails_decides_nothing_and_nothing_is_kept(tmp_path: Path) -> None:
-    judge = ModelJudge("reader", Believes(broken=True), Judgments(tmp_path / "j.sqlite"))
-    found = judge.judge(REFERENCE, prediction(RIGHT))
-    assert found.interpretations[0].supported is None
-    assert values(found)["G-precision"] is None
+    grounding = judged_by(Believes(broken=True), tmp_path, RIGHT)
+    assert grounding.interpretations[0].supported is None
+    assert values(grounding)["G-precision"] is None
     assert not (tmp_path / "j.sqlite").exists()
 
 
@@ -248,16 +215,10 @@ def test_any_system_has_interpretations() -> None:
 
 
 def test_long_answers() -> None:
-    example = Example(
-        "Who won?",
-        REFERENCE.annotations,
-        ("Ada", "Bo"),
-        ("Who won in 1990?", "Who won in 2000?"),
-        long_answers=("In 1990 Ada won, and in 2000 Bo.", "nothing like it"),
-    )
+    questions, long_answers = ("Who won in 1990?", "Who won in 2000?"), ("In 1990 Ada won, and in 2000 Bo.", "nothing like it")
+    example = Example("Who won?", REFERENCE.annotations, ("Ada", "Bo"), questions, long_answers=long_answers)
     assert metric("STR-EM")(example) == 0.5  # Ada and Bo of four meanings
-    rouge = metric("ROUGE-L")(example)
-    assert 0.3 < rouge < 1
+    assert 0.3 < metric("ROUGE-L")(example) < 1
     bare = Example("Who won?", REFERENCE.annotations, ("Ada",))
     assert metric("STR-EM")(bare) is None
     assert metric("ROUGE-L")(bare) is None

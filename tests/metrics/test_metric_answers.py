@@ -14,24 +14,21 @@ def annotation(*answers: list[str]) -> Annotation:
     return Annotation("single" if len(answers) == 1 else "multiple", tuple(QAPair("q", tuple(a)) for a in answers))
 
 
-def value(name: str, example: Example) -> float | None:
-    return metric(name)(example)
+TWO = annotation(["Rome", "Roma"], ["Oslo"])
 
 
-def example(predictions: list[str], *annotations: Annotation) -> Example:
-    return Example("Which city?", annotations, tuple(predictions))
-
-
-def test_worked_values() -> None:
-    two = annotation(["Rome", "Roma"], ["Oslo"])
-    said = example(["roma", "Bonn", "Bern"], two)
-    assert value("precision", said) == pytest.approx(1 / 3)
-    assert value("recall", said) == 0.5
-    assert value("F1 answer", said) == pytest.approx(0.4)
-    assert value("exact set", said) == 0.0
-    assert value("exact set", example(["Oslo", "Rome"], two)) == 1.0
-    assert value("answers", said) == 3.0
-    assert value("reference answers", said) == 2.0
+@pytest.mark.parametrize(
+    ("predictions", "annotations", "values"),
+    [
+        (["roma", "Bonn", "Bern"], [TWO], {"precision": 1 / 3, "recall": 1 / 2, "F1 answer": 0.4, "exact set": 0.0}),
+        (["roma", "Bonn", "Bern"], [TWO], {"answers": 3.0, "reference answers": 2.0}),
+        (["Oslo", "Rome"], [TWO], {"exact set": 1.0}),
+        (["Rome"], [TWO, annotation(["Rome"])], {"F1 answer": 1.0, "reference answers": 1.5}),  # the best annotation counts
+    ],
+)
+def test_worked_values(predictions: list[str], annotations: list[Annotation], values: dict[str, float]) -> None:
+    example = Example("Which city?", tuple(annotations), tuple(predictions))
+    assert {name: metric(name)(example) for name in values} == pytest.approx(values)
 
 
 def test_two_aliases_of_one_answer_are_one_hit_and_one_wrong_prediction() -> None:
@@ -43,19 +40,15 @@ def test_the_matching_walks_in_order_and_is_no_maximum_matching() -> None:
     assert matching([["x", "y"], ["x"]], ["x", "y"]) == [(0, 0)]
 
 
-def test_the_best_annotation_counts() -> None:
-    assert value("F1 answer", example(["Rome"], annotation(["Rome"], ["Oslo"]), annotation(["Rome"]))) == 1.0
-    assert value("reference answers", example(["Rome"], annotation(["Rome"], ["Oslo"]), annotation(["Rome"]))) == 1.5
-
-
 def test_nothing_said_scores_0_but_has_no_precision() -> None:
-    silent = example([], annotation(["Rome"]))
-    assert (value("F1 answer", silent), value("recall", silent), value("precision", silent)) == (0.0, 0.0, None)
+    silent = Example("Which city?", (TWO,), ())
+    assert [metric(name)(silent) for name in ("F1 answer", "recall", "precision")] == [0.0, 0.0, None]
 
 
 def test_a_question_without_reference_answers_is_undefined() -> None:
+    example = Example("q", (Annotation("none"),), ("Rome",), ("q",), None, ("Rome",), 1, ())
     for name in ("F1 answer", "precision", "recall", "exact set", "reference answers", "R@k", "RAMDocs", "F1 edit-f1"):
-        assert value(name, Example("q", (Annotation("none"),), ("Rome",), ("q",), None, ("Rome",), 1, ())) is None
+        assert metric(name)(example) is None
 
 
 def test_every_registered_metric_is_there() -> None:

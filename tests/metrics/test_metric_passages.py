@@ -2,80 +2,75 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from core.metrics import metric, weights_of
 from core.metrics.base import Example, mean
 from core.types import Annotation, QAPair
 
-THREE = Annotation("multiple", tuple(QAPair("q", a) for a in (("Rome", "Roma"), ("Oslo",), ("New York",))))
+
+def gold(*aliases: tuple[str, ...]) -> tuple[Annotation]:
+    return (Annotation("multiple", tuple(QAPair("", a) for a in aliases)),)
 
 
-def retrieved(*passages: str, k: int | None = None) -> Example:
-    return Example("Which city?", (THREE,), (), passages=passages, k=k if k is not None else len(passages))
+CITIES = gold(("Rome", "Roma"), ("Oslo",), ("New York",))
+CAPITALS = gold(("東京",), ("กรุงเทพ", "กรุงเทพมหานคร"))
 
 
-def value(name: str, example: Example) -> float | None:
-    return metric(name)(example)
+@pytest.mark.parametrize(
+    ("references", "passages", "k", "recall", "mrecall"),
+    [
+        pytest.param(CITIES, ("Roma is old.", "Oslo is cold.", "x", "In New  York, today"), 4, 1.0, 1.0, id="all"),
+        pytest.param(CITIES, ("Roma is old. Oslo is cold.", "x"), 2, 1.0, 1.0, id="k = 2 of n = 3 answers"),
+        pytest.param(CITIES, ("Roma is old.", "x"), 2, 1.0, 0.0, id="one"),
+        pytest.param(CITIES, ("x", "Rome"), 1, 0.0, 0.0, id="only the top k count"),
+        pytest.param(CITIES, ("Romeo of York",), 1, 0.0, 0.0, id="words are whole"),
+        pytest.param(CITIES, ("Rome Oslo",), 10, 1.0, 0.0, id="fewer passages than k do not lower the bar"),
+        pytest.param(CAPITALS, ("日本の首都は東京です。", "กรุงเทพเป็นเมืองหลวง"), 2, 1.0, 1.0, id="scripts without spaces"),
+        pytest.param(CAPITALS, ("京都は古い都です。", "東の京"), 2, 0.0, 0.0, id="other words in such scripts"),
+        pytest.param(CITIES, None, None, None, None, id="nothing retrieved is undefined"),
+    ],
+)
+def test_r_at_k_wants_one_answer_and_mrecall_all_or_k(
+    references: tuple[Annotation], passages: Any, k: int | None, recall: float | None, mrecall: float | None
+) -> None:
+    example = Example("Which city?", references, (), passages=passages, k=k)
+    assert (metric("R@k")(example), metric("MRecall@k")(example)) == (recall, mrecall)
 
 
-def test_r_at_k_wants_one_answer_and_mrecall_all_or_k() -> None:
-    both = retrieved("Roma is old.", "Oslo is cold.", "Nothing here.", "In New  York, today")
-    assert (value("R@k", both), value("MRecall@k", both)) == (1.0, 1.0)
-    two = retrieved("Roma is old. Oslo is cold.", "Nothing here.")
-    assert (value("R@k", two), value("MRecall@k", two)) == (1.0, 1.0)  # k = 2 of n = 3 answers
-    one = retrieved("Roma is old.", "Nothing here.")
-    assert (value("R@k", one), value("MRecall@k", one)) == (1.0, 0.0)
+TWO = gold(("Rome",), ("Oslo",))
 
 
-def test_only_the_top_k_count_and_words_are_whole() -> None:
-    assert value("R@k", retrieved("Nothing.", "Rome", k=1)) == 0.0
-    assert value("R@k", retrieved("Romeo of York")) == 0.0
-
-
-def test_fewer_passages_than_asked_for_do_not_lower_the_bar() -> None:
-    assert value("MRecall@k", retrieved("Rome Oslo", k=10)) == 0.0
-
-
-def test_answers_in_scripts_without_spaces_count() -> None:
-    answers = Annotation("multiple", (QAPair("q", ("東京",)), QAPair("q", ("กรุงเทพ", "กรุงเทพมหานคร"))))
-    found = Example("q", (answers,), (), passages=("日本の首都は東京です。", "กรุงเทพเป็นเมืองหลวง"), k=2)
-    assert (value("R@k", found), value("MRecall@k", found)) == (1.0, 1.0)
-    other = Example("q", (answers,), (), passages=("京都は古い都です。", "東の京"), k=2)
-    assert value("R@k", other) == 0.0
-
-
-def test_nothing_retrieved_is_undefined() -> None:
-    assert value("R@k", Example("q", (THREE,), ())) is None
-
-
-def judged(answers: tuple[str, ...], wrong: tuple[str, ...] | None, name: str = "RAMDocs") -> float | None:
-    gold = Annotation("multiple", (QAPair("", ("Rome",)), QAPair("", ("Oslo",))))
-    return value(name, Example("q", (gold,), answers, wrong_answers=wrong))
-
-
-def test_ramdocs_wants_all_gold_and_no_wrong_answer() -> None:
-    assert judged(("rome", "The OSLO!"), ("Bonn",)) == 1.0
-    assert judged(("Rome", "Oslo", "bonn"), ("Bonn",)) == 0.0
-    assert judged(("Rome",), ("Bonn",)) == 0.0
-    assert judged(("Rome", "Oslo", "Kiel"), ()) == 1.0  # neither gold nor listed as wrong
-    assert judged(("Rome", "Oslo"), None) is None  # a set without such a list
-
-
-def test_ramdocs_in_text_finds_answers_in_longer_ones_and_wrong_ones_too() -> None:
-    assert judged(("Trastevere, Rome", "Oslo"), ("Bonn",)) == 0.0
-    assert judged(("Trastevere, Rome", "the OSLO!"), ("Bonn",), "RAMDocs in text") == 1.0
-    assert judged(("Rome", "Oslo", "near Bonn"), ("Bonn",), "RAMDocs in text") == 0.0
-    assert judged(("Romeo", "Oslo"), (), "RAMDocs in text") == 0.0  # whole words
-    assert judged(("Rome", "Oslo"), None, "RAMDocs in text") is None
+@pytest.mark.parametrize(
+    ("answers", "wrong", "exact", "in_text"),
+    [
+        (("rome", "The OSLO!"), ("Bonn",), 1.0, 1.0),
+        (("Rome", "Oslo", "bonn"), ("Bonn",), 0.0, 0.0),
+        (("Rome",), ("Bonn",), 0.0, 0.0),
+        (("Rome", "Oslo", "Kiel"), (), 1.0, 1.0),  # neither gold nor listed as wrong
+        (("Rome", "Oslo"), None, None, None),  # a set without such a list
+        (("Trastevere, Rome", "the OSLO!"), ("Bonn",), 0.0, 1.0),
+        (("Rome", "Oslo", "near Bonn"), ("Bonn",), 1.0, 0.0),
+        (("Romeo", "Oslo"), (), 0.0, 0.0),  # whole words
+    ],
+)
+def test_ramdocs_wants_all_gold_and_no_wrong_answer_as_they_are_or_in_longer_ones(
+    answers: tuple[str, ...], wrong: tuple[str, ...] | None, exact: float | None, in_text: float | None
+) -> None:
+    example = Example("q", TWO, answers, wrong_answers=wrong)
+    assert (metric("RAMDocs")(example), metric("RAMDocs in text")(example)) == (exact, in_text)
 
 
 def test_the_clarified_share_is_of_right_answers() -> None:
-    gold = Annotation("multiple", (QAPair("", ("Rome",)), QAPair("", ("Oslo",))))
-    record = metric("clarified")
-    two = Example("q", (gold,), ("Bonn", "Rome", "Oslo"), passed=(True, True, False))
-    one = Example("q", (gold,), ("Rome",), passed=(True,))
-    none_right = Example("q", (gold,), ("Bonn",), passed=(True,))
-    unclarified = Example("q", (gold,), ("Rome",), passed=(None,))
-    values = [record(e) for e in (two, one, none_right, unclarified)]
+    examples = [
+        Example("q", TWO, ("Bonn", "Rome", "Oslo"), passed=(True, True, False)),
+        Example("q", TWO, ("Rome",), passed=(True,)),
+        Example("q", TWO, ("Bonn",), passed=(True,)),  # none is right
+        Example("q", TWO, ("Rome",), passed=(None,)),  # not clarified
+    ]
+    values = [metric("clarified")(example) for example in examples]
     assert values == [0.5, 1.0, None, None]
     # two of three right answers, not the mean of the questions' shares
-    assert mean(values, [weights_of(e)["clarified"] for e in (two, one, none_right, unclarified)]) == 2 / 3
+    assert mean(values, [weights_of(example)["clarified"] for example in examples]) == 2 / 3

@@ -40,16 +40,16 @@ def test_pairs_are_taken_from_the_most_similar_and_each_side_once() -> None:
     annotation = Annotation(
         "multiple", (QAPair("Who won in 2010?", ("Spain",)), QAPair("Who won the cup in 1964?|Who won in 1964?", ("Spain",)))
     )
-    said = Example("Who won?", (annotation,), ("Spain", "spain"), ("Who won in 1964?", "Who won in 2010?"))
-    assert metric("F1 edit-f1")(said) == 1.0
+    example = Example("Who won?", (annotation,), ("Spain", "spain"), ("Who won in 1964?", "Who won in 2010?"))
+    assert metric("F1 edit-f1")(example) == 1.0
     once = Example("Who won?", (annotation,), ("Spain",), ("Who won in 1964?",))
     assert metric("F1 edit-f1")(once) == pytest.approx(2 / 3)
 
 
 def test_a_single_answer_annotation_counts_with_f1_answer() -> None:
     single = Annotation("single", (QAPair("Who won?", ("Spain",)),))
-    said = Example("Who won?", (single,), ("Spain", "Italy"), ("a", "b"))
-    assert metric("F1 bleu4")(said) == pytest.approx(2 / 3)
+    example = Example("Who won?", (single,), ("Spain", "Italy"), ("a", "b"))
+    assert metric("F1 bleu4")(example) == pytest.approx(2 / 3)
 
 
 def test_without_questions_on_either_side_the_metric_is_undefined() -> None:

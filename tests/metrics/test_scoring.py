@@ -15,19 +15,15 @@ from core.metrics import SCORE_METRICS
 from core.metrics.score.files import parse_predictions, parse_references
 from core.metrics.score.scoring import score, score_files
 
+PAIRS = [
+    {"question": "Who won in 2010?", "answer": ["Spain", "The Spanish team"]},
+    {"question": "Who won in 2014?", "answer": ["Germany"]},
+]
 REFERENCES: list[dict[str, Any]] = [
     {
         "id": "cup",
         "question": "Who won?",
-        "annotations": [
-            {
-                "type": "multipleQAs",
-                "qaPairs": [
-                    {"question": "Who won in 2010?", "answer": ["Spain", "The Spanish team"]},
-                    {"question": "Who won in 2014?", "answer": ["Germany"]},
-                ],
-            }
-        ],
+        "annotations": [{"type": "multipleQAs", "qaPairs": PAIRS}],
     },
     {
         "id": "capital",
@@ -51,27 +47,27 @@ def scored(predictions: Any = PREDICTIONS, references: Any = REFERENCES) -> Any:
 
 
 def test_worked_values() -> None:
-    found = scored()
-    # "cup": two of two answers with three predictions: 2 x 2 / 5
-    assert found.per_question["cup"]["F1 answer"] == pytest.approx(0.8)
-    # the first question is equal (1), the second adds "cup" where "in 2014" was wanted (0): 2 x 1 / 5
-    assert found.per_question["cup"]["F1 edit-f1"] == pytest.approx(0.4)
-    # "who won cup" of "who won in 2014": 2 of 3 words, 3 words for 4
-    second = 2 / 3 * math.exp(1 - 4 / 3)
-    assert found.per_question["cup"]["F1 bleu1"] == pytest.approx(2 * (1 + second) / 5, abs=1e-6)
-    second = math.sqrt(2 / 3 * 1 / 2) * math.exp(1 - 4 / 3)
-    assert found.per_question["cup"]["F1 bleu2"] == pytest.approx(2 * (1 + second) / 5, abs=1e-6)
-    assert found.per_question["cup"]["F1 bleu4"] == pytest.approx(0.4, abs=1e-4)
-    assert found.per_question["capital"] == dict.fromkeys(SCORE_METRICS, 1.0)
-    assert found.values["F1 answer"] == {"all": pytest.approx(0.9), "multi": pytest.approx(0.8)}
-    assert found.values["F1 edit-f1"] == {"all": pytest.approx(0.7), "multi": pytest.approx(0.4)}
-    assert list(found.values) == list(SCORE_METRICS)
+    result = scored()
+    # of "cup": "who won cup" for "who won in 2014": 2 of 3 words, 3 words for 4
+    bleu1, bleu2 = (precision * math.exp(1 - 4 / 3) for precision in (2 / 3, math.sqrt(2 / 3 * 1 / 2)))
+    cup = {
+        "F1 answer": 2 * 2 / 5,  # two of two answers with three predictions
+        "F1 edit-f1": 2 * 1 / 5,  # the first question is equal (1), the second adds "cup" where "in 2014" was wanted (0)
+        "F1 bleu1": 2 * (1 + bleu1) / 5,
+        "F1 bleu2": 2 * (1 + bleu2) / 5,
+    }
+    assert {name: result.per_question["cup"][name] for name in cup} == pytest.approx(cup, abs=1e-6)
+    assert result.per_question["cup"]["F1 bleu4"] == pytest.approx(0.4, abs=1e-4)
+    assert result.per_question["capital"] == dict.fromkeys(SCORE_METRICS, 1.0)
+    assert result.values["F1 answer"] == {"all": pytest.approx(0.9), "multi": pytest.approx(0.8)}
+    assert result.values["F1 edit-f1"] == {"all": pytest.approx(0.7), "multi": pytest.approx(0.4)}
+    assert list(result.values) == list(SCORE_METRICS)
 
 
 def test_answers_alone_have_no_question_metrics() -> None:
-    found = scored({"cup": ["Spain", "Germany"], "capital": ["Lyon"]})
-    assert found.values["F1 answer"] == {"all": 0.5, "multi": 1.0}
-    assert found.values["F1 bleu4"] == {"all": None, "multi": None}
+    values = scored({"cup": ["Spain", "Germany"], "capital": ["Lyon"]}).values
+    assert values["F1 answer"] == {"all": 0.5, "multi": 1.0}
+    assert values["F1 bleu4"] == {"all": None, "multi": None}
 
 
 def test_multi_is_undefined_without_ambiguous_questions() -> None:
@@ -79,11 +75,11 @@ def test_multi_is_undefined_without_ambiguous_questions() -> None:
 
 
 def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
-    found = scored(score_example["predictions"], score_example["references"])
-    for name, wanted in score_example["expected"].items():
-        assert found.values[name] == pytest.approx(wanted, abs=1e-6), name
+    result = scored(score_example["predictions"], score_example["references"])
+    for name, value in score_example["expected"].items():
+        assert result.values[name] == pytest.approx(value, abs=1e-6), name
     for question, values in score_example["expected_per_question"].items():
-        assert found.per_question[question] == pytest.approx(values, abs=1e-6), question
+        assert result.per_question[question] == pytest.approx(values, abs=1e-6), question
 
 
 # ---------------------------------------------------------------- malformed files
@@ -99,25 +95,13 @@ BROKEN_REFERENCES = {
     "no annotations": (lambda r: _without(r, 1, "annotations"), "field 'annotations': question 'capital'"),
     "empty annotations": (lambda r: _with(r, 1, "annotations", []), r"field 'annotations': question 'capital'"),
     "another type": (lambda r: _with(r, 1, "annotations", [{"type": "noAnswer"}]), r"annotations\[0\]\.type"),
-    "empty aliases": (lambda r: _annotated(r, {"type": "singleAnswer", "answer": []}), r"annotations\[0\]\.answer"),
-    "a text for the aliases": (
-        lambda r: _annotated(r, {"type": "singleAnswer", "answer": "Paris"}),
-        r"annotations\[0\]\.answer",
-    ),
-    "a number for an alias": (lambda r: _annotated(r, {"type": "singleAnswer", "answer": ["a", 1]}), r"answer\[1\]"),
-    "a text for a pair": (lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": ["x"]}), r"qaPairs\[0\]"),
-    "no question of a pair": (
-        lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"answer": ["a"]}]}),
-        r"qaPairs\[0\]\.question",
-    ),
-    "only bars for a question": (
-        lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"question": " | ", "answer": ["a"]}]}),
-        r"qaPairs\[0\]\.question",
-    ),
-    "no aliases of a pair": (
-        lambda r: _annotated(r, {"type": "multipleQAs", "qaPairs": [{"question": "q", "answer": None}]}),
-        r"qaPairs\[0\]\.answer",
-    ),
+    "empty aliases": (lambda r: _single(r, []), r"annotations\[0\]\.answer"),
+    "a text for the aliases": (lambda r: _single(r, "Paris"), r"annotations\[0\]\.answer"),
+    "a number for an alias": (lambda r: _single(r, ["a", 1]), r"answer\[1\]"),
+    "a text for a pair": (lambda r: _paired(r, "x"), r"qaPairs\[0\]"),
+    "no question of a pair": (lambda r: _paired(r, {"answer": ["a"]}), r"qaPairs\[0\]\.question"),
+    "only bars for a question": (lambda r: _paired(r, {"question": " | ", "answer": ["a"]}), r"qaPairs\[0\]\.question"),
+    "no aliases of a pair": (lambda r: _paired(r, {"question": "q", "answer": None}), r"qaPairs\[0\]\.answer"),
 }
 BROKEN_PREDICTIONS = {
     "a list for the object": (lambda p: [p], "expected one object"),
@@ -145,8 +129,12 @@ def _without(rows: Any, i: int, name: str) -> Any:
     return rows
 
 
-def _annotated(rows: Any, annotation: Any) -> Any:
-    return _with(rows, 1, "annotations", [annotation])
+def _single(rows: Any, answer: Any) -> Any:
+    return _with(rows, 1, "annotations", [{"type": "singleAnswer", "answer": answer}])
+
+
+def _paired(rows: Any, pair: Any) -> Any:
+    return _with(rows, 1, "annotations", [{"type": "multipleQAs", "qaPairs": [pair]}])
 
 
 def write(folder: Path, references: Any = REFERENCES, predictions: Any = PREDICTIONS) -> tuple[Path, Path]:
@@ -156,17 +144,15 @@ def write(folder: Path, references: Any = REFERENCES, predictions: Any = PREDICT
     return paths
 
 
-@pytest.mark.parametrize("case", BROKEN_REFERENCES)
-def test_malformed_references_are_refused_with_their_place(case: str, tmp_path: Path) -> None:
-    change, message = BROKEN_REFERENCES[case]
+@pytest.mark.parametrize(("change", "message"), BROKEN_REFERENCES.values(), ids=BROKEN_REFERENCES)
+def test_malformed_references_are_refused_with_their_place(change: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message) as caught:
         score_files(*write(tmp_path, references=change(copy.deepcopy(REFERENCES))))
     assert caught.value.file == "references.json"
 
 
-@pytest.mark.parametrize("case", BROKEN_PREDICTIONS)
-def test_malformed_predictions_are_refused_with_their_place(case: str, tmp_path: Path) -> None:
-    change, message = BROKEN_PREDICTIONS[case]
+@pytest.mark.parametrize(("change", "message"), BROKEN_PREDICTIONS.values(), ids=BROKEN_PREDICTIONS)
+def test_malformed_predictions_are_refused_with_their_place(change: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message) as caught:
         score_files(*write(tmp_path, predictions=change(copy.deepcopy(PREDICTIONS))))
     assert caught.value.file == "predictions.json"

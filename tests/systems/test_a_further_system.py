@@ -51,7 +51,7 @@ def build(name: str, parts: SystemParts, options: Options, config: TitlesOptions
 def test_it_is_listed_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "titles_system.py").write_text(FILE)
     monkeypatch.syspath_prepend(tmp_path)
-    entry = Entry("titles_system:build", "says the titles", "made up", ("nothing",), options="titles_system:TitlesOptions")
+    entry = Entry("titles_system:build", "titles", "made up", ("nothing",), options="titles_system:TitlesOptions")
     monkeypatch.setitem(SYSTEMS, "titles", entry)
     settings = Settings(home=tmp_path / "home", encoder="hashing", device="cpu")
     (status,) = [s for s in statuses(settings) if s.name == "titles"]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from system_fakes import texts
+from system_fakes import parts, texts
 
 from core import types as t
 from core.errors import LanguageModelError
 from core.models.language.prompted import PromptedGenerator
-from core.models.language.roles import Request
 from core.models.language.scripted import ScriptedLanguageModel
-from core.settings import Settings
 from core.systems.ambigprompt_lm import language_loop
 from core.systems.base.loop import LoopSystem
 from core.systems.base.options import ClarifierOptions, Options
-from core.systems.base.system import SystemParts, answer
+from core.systems.base.system import answer
 
 PASSAGES = (
     t.Passage("p1", "Alder Cup", "Ada Lund won the cup in 1990, in the rain."),
@@ -31,17 +29,10 @@ INVENTED = {"answer": "Cy Young", "passage": 1, "quotation": "Cy Young won the c
 
 
 def system(*replies: dict[str, object], **options: int) -> tuple[LoopSystem, ScriptedLanguageModel]:
-    script: Iterator[str] = map(json.dumps, replies)
-
-    def rule(request: Request) -> str:
-        return next(script)
-
-    model = ScriptedLanguageModel({"next_answer": rule})
-    parts = SystemParts(Settings(), None)
-    made = language_loop(
-        "ambigprompt-lm", parts, Options(clarify=False, **options), ClarifierOptions(), PromptedGenerator(model)
-    )
-    return made, model
+    script = map(json.dumps, replies)
+    model = ScriptedLanguageModel({"next_answer": lambda _: next(script)})
+    run = Options(clarify=False, **options)
+    return language_loop("ambigprompt-lm", parts(), run, ClarifierOptions(), PromptedGenerator(model)), model
 
 
 def test_one_answer_a_step_each_at_its_place_until_there_is_none() -> None:
@@ -50,26 +41,26 @@ def test_one_answer_a_step_each_at_its_place_until_there_is_none() -> None:
     assert texts(prediction) == ["Ada Lund", "Bo Strand"]
     assert [(a.evidence[0].passage_id, a.evidence[0].start) for a in prediction.answers] == [("p1", 0), ("p2", 23)]
     assert "1. Ada Lund" in model.requests[1].messages[-1].text
-    assert len(prediction.steps) == 3
-    assert prediction.steps[-1].choice is None
+    assert [step.choice is None for step in prediction.steps] == [False, False, True]
 
 
-def test_a_quotation_that_is_in_no_passage_is_asked_for_once_more() -> None:
-    loop, model = system(INVENTED, ADA, NONE)
+@pytest.mark.parametrize(
+    ("replies", "options", "calls"),
+    [
+        pytest.param([INVENTED, ADA, NONE], {}, 3, id="a quotation that is in no passage is asked for once more"),
+        pytest.param([ADA, ADA, BO], {}, 2, id="a model that repeats itself"),
+        pytest.param([ADA, BO, ADA], {"max_answers": 1}, 1, id="a model that never stops"),
+    ],
+)
+def test_the_loop_has_one_answer_after_so_many_calls(replies: list[Any], options: dict[str, int], calls: int) -> None:
+    loop, model = system(*replies, **options)
     assert texts(answer(loop, QUESTION)) == ["Ada Lund"]
-    assert len(model.requests) == 3
-    loop, _ = system(INVENTED, INVENTED)
+    assert len(model.requests) == calls
+
+
+def test_two_quotations_that_are_in_no_passage_fail_the_question() -> None:
     with pytest.raises(LanguageModelError, match="quotation"):
-        answer(loop, QUESTION)
-
-
-def test_a_model_that_repeats_itself_or_never_stops_is_ended() -> None:
-    loop, model = system(ADA, ADA, BO)
-    assert texts(answer(loop, QUESTION)) == ["Ada Lund"]
-    assert len(model.requests) == 2
-    loop, model = system(ADA, BO, ADA, max_answers=1)
-    assert texts(answer(loop, QUESTION)) == ["Ada Lund"]
-    assert len(model.requests) == 1
+        answer(system(INVENTED, INVENTED)[0], QUESTION)
 
 
 def test_pinned_and_banned_answers_are_in_the_prompt() -> None:

@@ -1,4 +1,4 @@
-"""What a long life must not heap up: caches without an end, open handles, memory that was freed.  `benchmarks.robustness.memory` measures it."""
+"""A long-running process piles up no cache without an end, handle or freed memory (`benchmarks.robustness.memory`)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from serving import with_corpus
 
 from core.engine import Engine
+from core.errors import InputError
 from core.models.scheduling import memory
-from core.settings import ROOT, Settings
+from core.settings import ROOT
 from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.types import Question
 
-MOST = 1 << 16  # entries of a cache of short texts
+MAX_ENTRIES = 1 << 16  # of a cache of short texts
 
 
 def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
@@ -37,48 +40,41 @@ def bound(decorator: ast.expr) -> int | None:
     """Entries that functools keeps; None: all."""
     if "lru_cache" not in ast.unparse(decorator):
         return None
-    given = (
-        [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
-        if isinstance(decorator, ast.Call)
-        else []
-    )
-    size = ast.literal_eval(given[0]) if given else 128
+    if not isinstance(decorator, ast.Call):
+        return 128
+    sizes = [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
+    size = ast.literal_eval(sizes[0]) if sizes else 128
     return size if isinstance(size, int) else None
 
 
 def test_every_cache_of_a_function_has_a_bound() -> None:
-    found = list(cached())
-    assert len(found) > 10
-    for where, function, decorator in found:
-        if not (function.args.args or function.args.kwonlyargs):
-            continue
+    caches = [row for row in cached() if row[1].args.args or row[1].args.kwonlyargs]
+    assert caches
+    for place, _, decorator in caches:
         size = bound(decorator)
-        assert size is not None, f"{where} keeps everything that it was ever asked: give it lru_cache(maxsize=...)"
-        assert size <= MOST, where
+        assert size is not None, f"{place} keeps everything that it was ever asked: give it lru_cache(maxsize=...)"
+        assert size <= MAX_ENTRIES, place
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    engine = Engine(Settings(home=tmp_path / "home", encoder="hashing", device="cpu", system="scripted"))
-    file = tmp_path / "facts.tsv"
-    file.write_text("id\ttext\ttitle\n" + "".join(f"p{i}\tNatalie Wood {i} played Maria.\tWest {i}\n" for i in range(20)))
-    engine.library.create("facts", [file])
-    return engine
+    rows = [(f"p{i}", f"West {i}", f"Natalie Wood {i} played Maria.") for i in range(20)]
+    return Engine(replace(with_corpus(tmp_path / "home", "facts", rows), device="cpu", system="scripted"))
 
 
 def test_memory_is_given_back_after_each_question_also_one_that_fails(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[int] = []
-    monkeypatch.setattr(memory, "trim", lambda: given.append(1))
+    trims: list[int] = []
+    monkeypatch.setattr(memory, "trim", lambda: trims.append(1))
     system = engine.system(corpus="facts", options=Options(clarify=False))
     answer(system, Question("Who played Maria?"))
-    assert len(given) == 1
-    with pytest.raises(Exception, match="question"):
+    assert len(trims) == 1
+    with pytest.raises(InputError, match="question"):
         answer(system, Question(""))
-    assert len(given) == 2
-    steps = iter(system.run(Question("Who played Maria?")))
-    next(steps)
-    steps.close()  # type: ignore[attr-defined]  # a person left
-    assert len(given) == 3
+    assert len(trims) == 2
+    events = iter(system.run(Question("Who played Maria?")))
+    next(events)
+    events.close()  # type: ignore[attr-defined]  # a person left
+    assert len(trims) == 3
 
 
 def test_handles_and_threads_stay_as_many(engine: Engine) -> None:
@@ -95,11 +91,9 @@ def test_handles_and_threads_stay_as_many(engine: Engine) -> None:
             thread.join()
         return len(os.listdir("/proc/self/fd")), threading.active_count()  # noqa: PTH208
 
-    handles, threads = opened(10)
-    more_handles, more_threads = opened(50)
+    few, many = opened(10), opened(50)
     # a handle or thread a question would be 50 more; a few come and go with what other tests of this process left behind
-    assert more_handles < handles + 25
-    assert more_threads < threads + 25
+    assert max(after - before for before, after in zip(few, many, strict=True)) < 25
 
 
 CLI = "from core.settings import quiet_libraries as go"

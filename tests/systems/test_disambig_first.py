@@ -46,26 +46,19 @@ class LastWordReader(TableReader):
 
 
 def run(
-    question: t.Question | str, write: Any = write, max_answers: int = 8, **own: Any
+    question: t.Question | str, write: Any = write, max_answers: int = 8, **config: Any
 ) -> tuple[t.Prediction, TableRetriever]:
     model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, Encoder())  # type: ignore[arg-type]
     retriever = TableRetriever(PASSAGES)
     options, reader = Options(top_k=2, max_answers=max_answers), LastWordReader({})
-    system = DisambigFirst(
-        parts(retriever=retriever),
-        options,
-        DisambigFirstOptions(**own),
-        model,
-        reader,  # type: ignore[arg-type]
-        write,
-        ("m", "r", "w"),
-    )
+    digests = ("m", "r", "w")
+    system = DisambigFirst(parts(retriever=retriever), options, DisambigFirstOptions(**config), model, reader, write, digests)  # type: ignore[arg-type]
     return answer(system, t.Question(question) if isinstance(question, str) else question), retriever
 
 
 def test_each_meaning_is_retrieved_and_read_for_itself() -> None:
     prediction, retriever = run("When did it come out?")
-    meanings = ["When did it come out on dvd?", "When did it come out in theaters?", "When did it come out in japan?"]
+    meanings = write("When did it come out?", 3)
     assert retriever.queries == ["When did it come out?", *meanings]
     assert texts(prediction) == ["June 2003", "May 1961"]  # two meanings with one answer are one
     assert [c.question for c in prediction.clarifications] == meanings[:2]
@@ -89,8 +82,8 @@ def test_options_and_corrections() -> None:
     assert texts(run("When did it come out?", max_answers=1)[0]) == ["June 2003"]
     prediction, _ = run(t.Question("When did it come out?", pinned=("1999",), banned=("June 2003",)))
     assert [(a.text, a.pinned) for a in prediction.answers] == [("1999", True), ("May 1961", False)]
-    own, retriever = run(t.Question("When did it come out?", passages=tuple(PASSAGES)))
-    assert (retriever.queries, len(own.answers)) == ([], 2)
+    prediction, retriever = run(t.Question("When did it come out?", passages=tuple(PASSAGES)))
+    assert (retriever.queries, len(prediction.answers)) == ([], 2)
 
 
 class Rewriter:

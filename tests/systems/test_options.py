@@ -43,8 +43,8 @@ def test_a_bad_option_is_refused_before_weights_are_loaded(system: str) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_what_is_stored_of_options_is_what_they_are_read_from(system: str) -> None:
-    own = options_of(system)()
-    assert options_of(system).read(system, json.loads(json.dumps(own.as_dict()))) == own
+    defaults = options_of(system)()
+    assert options_of(system).read(system, json.loads(json.dumps(defaults.as_dict()))) == defaults
 
 
 def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
@@ -57,7 +57,7 @@ def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "given", "threshold"),
+    ("system", "options", "threshold"),
     [
         ("one-pass", {}, 0.5),
         ("dpr-threshold", {}, 0.03),
@@ -67,8 +67,8 @@ def test_an_unknown_name_gets_a_suggestion_and_a_number_its_type() -> None:
         ("dpr-threshold", {"scoring": "passage", "threshold": None}, 0.25),
     ],
 )
-def test_a_default_may_depend_on_other_options(system: str, given: dict[str, Any], threshold: float) -> None:
-    assert options_of(system).read(system, given).as_dict()["threshold"] == threshold
+def test_a_default_may_depend_on_other_options(system: str, options: dict[str, Any], threshold: float) -> None:
+    assert options_of(system).read(system, options).as_dict()["threshold"] == threshold
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,12 @@ from core.systems import options_of
 from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.systems.rac import RetrievalAugmentedClarification
-from core.trace import fold, prediction_from_json, to_json
 
-CORPUS = {
-    "a": ("Harbour House (1961)", "Nora Vance led the film of 1961."),
-    "b": ("Harbour House (2003)", "Ida Brook led the series. Tom Reed joined in its second season."),
-    "c": ("Basalt", "it is a dark rock."),
-}
+CORPUS = (
+    t.Passage("a", "Harbour House (1961)", "Nora Vance led the film of 1961."),
+    t.Passage("b", "Harbour House (2003)", "Ida Brook led the series. Tom Reed joined in its second season."),
+    t.Passage("c", "Basalt", "it is a dark rock."),
+)
 QUESTION = t.Question("Who led Harbour House?")
 
 
@@ -35,13 +34,11 @@ def run(
     rules: dict[str, Any] | None = None,
     name: str = "rac",
     question: t.Question = QUESTION,
-    ids: str = "abc",
-    own: dict[str, Any] | None = None,
+    config: dict[str, Any] | None = None,
     **options: Any,
 ) -> tuple[t.Prediction, ScriptedLanguageModel, Shelf]:
-    model, shelf = ScriptedLanguageModel(rules), Shelf([t.Passage(i, *CORPUS[i]) for i in ids])
-    chosen: Any = options_of(name).read(name, own or {})
-    system = RetrievalAugmentedClarification(name, parts(retriever=shelf), Options(**options), PromptedGenerator(model), chosen)
+    model, shelf, values = ScriptedLanguageModel(rules), Shelf(CORPUS), options_of(name).read(name, config or {})
+    system = RetrievalAugmentedClarification(name, parts(retriever=shelf), Options(**options), PromptedGenerator(model), values)
     return answer(system, question), model, shelf
 
 
@@ -50,17 +47,15 @@ def test_one_relaxed_search_and_one_long_call() -> None:
     relaxed = next(e for e in prediction.events if isinstance(e, t.QuestionRelaxed))
     assert retriever.queries == [relaxed.question] == ["led harbour house"]
     assert [r.purpose for r in model.requests] == ["relax", "clarify_long"]
-    assert [text for _, _, text in passages_of(model.requests[1])] == [text for _, text in CORPUS.values()]
+    assert [text for _, _, text in passages_of(model.requests[1])] == [p.text for p in CORPUS]
     assert texts(prediction) == ["Nora Vance", "Ida Brook"]
     assert [a.evidence[0].passage_id for a in prediction.answers] == ["a", "b"]
     cost = cost_of(prediction)
     assert (cost.retriever_calls, cost.model_calls, cost.passages_read) == (1, 2, 3)
-    assert fold(prediction.question, prediction.system, prediction.events) == prediction
-    assert prediction_from_json(json.loads(json.dumps(to_json(prediction)))) == prediction
 
 
 def test_a_question_may_stay_as_it_is() -> None:
-    prediction, model, retriever = run(own={"relax": "no"})
+    prediction, model, retriever = run(config={"relax": "no"})
     assert (retriever.queries, len(model.requests)) == ([QUESTION.text], 1)
     assert prediction.system.settings["extra"]["relax"] == "no"
 
@@ -73,29 +68,23 @@ def test_a_failed_relaxation_searches_with_the_question_as_it_is() -> None:
 
 
 def test_answers_are_grounded_where_they_stand_not_where_the_model_says() -> None:
-    said = rows(
-        ("Who led the film?", "nora vance", 3), ("Who led a third one?", "Harrison Ford", 1), ("Who?", "", 1), ("", "Ida", 2)
-    )
-    prediction, _, _ = run({"clarify_long": said})
+    film, third = ("Who led the film?", "nora vance", 3), ("Who led a third one?", "Harrison Ford", 1)
+    prediction, _, _ = run({"clarify_long": rows(film, third, ("Who?", "", 1), ("", "Ida", 2))})
     assert [(i.answer, i.passage_id) for i in prediction.interpretations] == [("Nora Vance", "a"), ("Harrison Ford", "")]
     assert [bool(a.evidence) for a in prediction.answers] == [True, False]
 
 
 def test_two_questions_with_one_answer_are_one_answer_and_two_interpretations() -> None:
-    said = rows(
-        ("Who led the series?", "Ida Brook", 2),
-        ("Who was first in the series?", "Ida Brook", 2),
-        ("Who led the series?", "Ida Brook", 2),
-    )
-    prediction, _, _ = run({"clarify_long": said})
+    leading, first = ("Who led the series?", "Ida Brook", 2), ("Who was first in the series?", "Ida Brook", 2)
+    prediction, _, _ = run({"clarify_long": rows(leading, first, leading)})
     assert [i.question for i in prediction.interpretations] == ["Who led the series?", "Who was first in the series?"]
     assert [(a.text, len(a.evidence)) for a in prediction.answers] == [("Ida Brook", 1)]
     assert prediction.clarifications[0].question == "Who led the series?"
 
 
 def test_at_most_as_many_as_asked_for() -> None:
-    said = rows(*[(f"Who led number {n}?", f"Name {n}", 1) for n in range(30)])
-    prediction, model, _ = run({"clarify_long": said}, max_answers=3)
+    reply = rows(*[(f"Who led number {n}?", f"Name {n}", 1) for n in range(30)])
+    prediction, model, _ = run({"clarify_long": reply}, max_answers=3)
     assert len(prediction.answers) == 3
     assert "at most 3" in model.requests[-1].messages[0].text
 
@@ -120,8 +109,11 @@ def supported(request: Request) -> str:
     return json.dumps({"supported": "<answer>\nrock" not in request.messages[-1].text})
 
 
+TREE = {"clarify_long": grown, "verify": supported}
+
+
 def test_the_tree_grows_from_valid_nodes_and_prunes_the_others() -> None:
-    prediction, _model, retriever = run({"clarify_long": grown, "verify": supported}, name="rac-tree")
+    prediction, _model, retriever = run(TREE, name="rac-tree")
     assert texts(prediction) == ["Nora Vance", "Ida Brook", "Tom Reed"]
     proposed = [e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed)]
     assert [(i.answer, i.verified, bool(i.abstained)) for i in proposed] == [
@@ -138,7 +130,7 @@ def test_the_tree_grows_from_valid_nodes_and_prunes_the_others() -> None:
 
 
 def test_a_tree_of_depth_one_is_a_verified_long_call() -> None:
-    prediction, _, retriever = run({"clarify_long": grown, "verify": supported}, name="rac-tree", own={"depth": 1})
+    prediction, _, retriever = run(TREE, name="rac-tree", config={"depth": 1})
     assert (len(retriever.queries), texts(prediction)) == (1, ["Nora Vance", "Ida Brook"])
 
 
@@ -148,9 +140,8 @@ def test_a_tree_ends_at_the_maximum_and_at_its_depth() -> None:
     def endless(request: Request) -> str:
         return rows(*[(f"Who led part {next(count)}?", "Ida Brook", 2) for _ in range(3)])
 
-    prediction, model, _ = run(
-        {"clarify_long": endless, "verify": '{"supported": true}'}, name="rac-tree", own={"depth": 4}, max_answers=5
-    )
+    rules = {"clarify_long": endless, "verify": '{"supported": true}'}
+    prediction, model, _ = run(rules, name="rac-tree", config={"depth": 4}, max_answers=5)
     assert len(prediction.interpretations) == 5
     assert sum(r.purpose == "clarify_long" for r in model.requests) <= 6
 
@@ -166,19 +157,15 @@ def test_failed_branches_and_checks_leave_the_rest() -> None:
 
 
 def test_the_tree_ends_with_one_long_answer_without_what_was_struck() -> None:
-    told: list[str] = []
-
-    def long_answer(request: Request) -> str:
-        told.append(request.messages[-1].text)
-        return json.dumps({"text": "The film was led by Nora Vance, the series by Ida Brook."})
-
-    rules = {"clarify_long": grown, "verify": supported, "long_answer": long_answer}
+    text = "The film was led by Nora Vance, the series by Ida Brook."
     question = t.Question(QUESTION.text, banned=("Tom Reed",))
-    prediction, _, _ = run(rules, name="rac-tree", question=question)
-    assert prediction.long_answer == "The film was led by Nora Vance, the series by Ida Brook."
-    assert "Ida Brook" in told[0].split("</pairs>")[0]
-    assert "Tom Reed" not in told[0].split("</pairs>")[0]
-    assert example_of(t.ReferenceQuestion("q", QUESTION.text, ()), prediction).text == prediction.long_answer
-    failed, _, _ = run({**rules, "long_answer": "no"}, name="rac-tree")
+    prediction, model, _ = run(TREE | {"long_answer": json.dumps({"text": text})}, name="rac-tree", question=question)
+    assert prediction.long_answer == text
+    (prompt,) = (r.messages[-1].text for r in model.requests if r.purpose == "long_answer")
+    pairs = prompt.split("</pairs>")[0]
+    assert "Ida Brook" in pairs
+    assert "Tom Reed" not in pairs
+    assert example_of(t.ReferenceQuestion("q", QUESTION.text, ()), prediction).text == text
+    failed, _, _ = run(TREE | {"long_answer": "no"}, name="rac-tree")
     assert (failed.long_answer, len(failed.answers)) == ("", 3)
     assert run()[0].long_answer == ""

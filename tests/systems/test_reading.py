@@ -23,20 +23,15 @@ from core.systems.options import JprOptions, OnePassOptions, RectifyOptions
 from core.systems.rectify import Rectify
 
 COLOURS = tuple(t.Passage(str(i), "T", text) for i, text in enumerate(["Red or blue.", "The red one.", "Green."]))
-COLOUR_READER = {
-    "0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)],
-    "1": [("red", 0.8), ("one", 0.1)],
-    "2": [("Green", 0.5)],
-}
+COLOUR_READER = {"0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)], "1": [("red", 0.8), ("one", 0.1)], "2": [("Green", 0.5)]}
 
 
 @pytest.mark.parametrize(
-    ("threshold", "expected"),
-    [(0.5, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])],
+    ("threshold", "expected"), [(0.5, ["red", "Green"]), (0.7, ["red"]), (0.9, []), (0.2, ["red", "Green", "blue"])]
 )
 def test_every_answer_above_the_threshold_is_kept(threshold: float, expected: list[str]) -> None:
-    own = OnePassOptions(threshold=threshold)
-    system = OnePass("one-pass", parts(), Options(), own, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
+    config = OnePassOptions(threshold=threshold)
+    system = OnePass("one-pass", parts(), Options(), config, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
     prediction = answer(system, t.Question("Which colour?", passages=COLOURS))
     assert texts(prediction) == expected
     assert prediction.system.settings["extra"]["threshold"] == threshold
@@ -49,14 +44,11 @@ def test_dpr_scoring_lets_the_passages_compete() -> None:
     passages = [t.Passage(i, "T", "Red or blue.") for i in ("sure", "doubtful")]
     reader = TableReader({"sure": [("Red", 0.6), ("blue", 0.3)], "doubtful": [("or", 0.1)]})
     readouts = reader.read("q", passages)
-    shares = relevances(readouts)
-    assert sum(shares) == pytest.approx(1)
-    assert shares[0] / shares[1] == pytest.approx((0.9 / 0.1) / (0.1 / 0.9))
-    scored = {c.text: c.probability for c in candidates_of(readouts, "dpr")}
-    assert scored["Red"] == pytest.approx(shares[0] * 0.6 / 0.9)
-    assert scored["or"] == pytest.approx(shares[1])
-    assert relevances([]) == []
-    assert relevances(readouts[:1]) == [1.0]
+    sure, doubtful = relevances(readouts)
+    assert (sure + doubtful, sure / doubtful) == pytest.approx((1, (0.9 / 0.1) / (0.1 / 0.9)))
+    scores = {c.text: c.probability for c in candidates_of(readouts, "dpr")}
+    assert (scores["Red"], scores["or"]) == pytest.approx((sure * 0.6 / 0.9, doubtful))
+    assert (relevances([]), relevances(readouts[:1])) == ([], [1.0])
 
 
 # ------------------------------------------------------------ joint passage ranking
@@ -76,9 +68,9 @@ STAGE_READER = {
 MARIA = "Who was Maria?"
 
 
-def jpr(**own: float) -> tuple[Jpr, TableReader, TableRetriever]:
+def jpr(**config: float) -> tuple[Jpr, TableReader, TableRetriever]:
     reader, retriever = TableReader(STAGE_READER), TableRetriever(STAGE)
-    options = JprOptions.read("jpr", {"reranker": "reader", "length_penalty": 2.0, **own})
+    options = JprOptions.read("jpr", {"reranker": "reader", "length_penalty": 2.0, **config})
     run = Options(top_k=2, clarify=False)
     return Jpr(parts(retriever=retriever), run, options, reader, "d"), reader, retriever  # type: ignore[arg-type]
 
@@ -90,9 +82,8 @@ def test_the_second_passage_complements_the_first() -> None:
     assert [p.rank for p in prediction.passages] == [1, 2]
     assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
     assert reader.asked == 4  # the pool was read once; the picked passages were not read again
-    assert len(retriever.queries) == 1
-    own = answer(system, t.Question(MARIA, passages=tuple(STAGE)))
-    assert (len(own.passages), len(retriever.queries)) == (2, 1)
+    assert len(answer(system, t.Question(MARIA, passages=tuple(STAGE))).passages) == 2
+    assert len(retriever.queries) == 1  # own passages are not searched for
 
 
 def test_without_diversity_it_is_a_plain_ranking() -> None:
@@ -108,21 +99,18 @@ def test_the_reader_discounts_what_is_covered() -> None:
     assert [before[1], after[1], after[2]] == pytest.approx([math.log(w) for w in (0.8, 0.8 * (1 - 0.9 * 0.9), 0.5)])
     (row,) = scorer.log_probabilities([(0,)])
     assert row[0] == float("-inf")
-    assert max(range(4), key=row.__getitem__) == 2
-    closer = ReaderScorer(readouts, [0.5, 0.9, None, 0.9], prior=8.0).log_worth(())
-    assert closer[0] < closer[1]
-    assert closer[2] == pytest.approx(math.log(0.5))  # no cosine: no prior
+    assert max(row) == row[2]
+    far, near, unknown, _ = ReaderScorer(readouts, [0.5, 0.9, None, 0.9], prior=8.0).log_worth(())
+    assert far < near
+    assert unknown == pytest.approx(math.log(0.5))  # no cosine: no prior
 
 
 # ------------------------------------------------------------ recall and verify
 
-CAST = tuple(
-    t.Passage(i, "Film", text)
-    for i, text in (
-        ("a", "Natalie Wood played Maria in the film."),
-        ("b", "Carol Lawrence was Maria on stage; Natalie Wood came later."),
-        ("c", "Robert Wise directed it."),
-    )
+CAST = (
+    t.Passage("a", "Film", "Natalie Wood played Maria in the film."),
+    t.Passage("b", "Film", "Carol Lawrence was Maria on stage; Natalie Wood came later."),
+    t.Passage("c", "Film", "Robert Wise directed it."),
 )
 CAST_READER = {
     "a": [("Natalie Wood", 0.6), ("Maria", 0.2)],
@@ -131,27 +119,26 @@ CAST_READER = {
 }
 VERDICTS = {"Natalie Wood": 0.9, "Carol Lawrence": 0.8, "Robert Wise": 0.1, "Maria": 0.05}
 RETRIEVED = [t.RetrievedPassage(p, i, 1.0) for i, p in enumerate(CAST, 1)]
+READOUTS = TableReader(CAST_READER).read("q", list(CAST))
 
 
 def rectified(**question: tuple[str, ...]) -> tuple[t.Prediction, TableModel]:
-    model, own = TableModel(VERDICTS), RectifyOptions(mix=0.0, threshold=0.3)
+    model, config = TableModel(VERDICTS), RectifyOptions(mix=0.0, threshold=0.3)
     reader, run = TableReader(CAST_READER), Options(clarify=False)
-    system = Rectify(parts(), run, own, reader, AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
+    system = Rectify(parts(), run, config, reader, AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
     return answer(system, t.Question("Who played Maria?", passages=CAST, **question)), model
 
 
 def test_evidence_of_a_candidate_is_gathered_from_all_passages() -> None:
-    reader = TableReader(CAST_READER)
-    found = recall(RETRIEVED, reader.read("q", list(CAST)), surplus=1, evidence=3)
-    assert {r.candidate.text: [p.passage.id for p in r.passages] for r in found} == {
+    assert {r.candidate.text: [p.passage.id for p in r.passages] for r in recall(RETRIEVED, READOUTS, 1, 3)} == {
         "Natalie Wood": ["a", "b"],  # read in a, and standing unread in b
         "Carol Lawrence": ["b"],
         "Robert Wise": ["c"],
     }
-    one = recall(RETRIEVED, reader.read("q", list(CAST)), surplus=2, evidence=1)
-    assert all(len(r.passages) == 1 for r in one)
-    assert "Maria" in [r.candidate.text for r in one]
-    best = next(r for r in one if r.candidate.text == "Natalie Wood")
+    recalled = recall(RETRIEVED, READOUTS, surplus=2, evidence=1)
+    assert all(len(r.passages) == 1 for r in recalled)
+    assert "Maria" in [r.candidate.text for r in recalled]
+    best = next(r for r in recalled if r.candidate.text == "Natalie Wood")
     shares = [4 / (4 + 4 + 2 / 3)] * 2  # odds of answering: 0.8 to 0.2 twice, and 0.4 to 0.6
     assert best.candidate.probability == pytest.approx(shares[0] * 0.6 / 0.8 + shares[1] * 0.3 / 0.8)  # of both passages
     assert [p.passage.id for p in best.passages] == ["a"]  # where the reader was surest
@@ -170,14 +157,13 @@ def test_each_candidate_is_judged_on_its_own_evidence() -> None:
 
 
 def test_the_verdict_mixes_both_models() -> None:
-    found = recall(RETRIEVED, TableReader(CAST_READER).read("q", list(CAST)), 1, 3)
-    recalled = next(r.candidate.probability for r in found if r.candidate.text == "Carol Lawrence")
+    candidates = recall(RETRIEVED, READOUTS, 1, 3)
+    (carol,) = [r for r in candidates if r.candidate.text == "Carol Lawrence"]
     for mix in (0.0, 0.5, 1.0):
-        verdicts = {
-            v.recalled.candidate.text: v.probability for v in verify(AnswererEvidence(TableModel(VERDICTS)), "q", found, mix)
-        }
-        assert verdicts["Carol Lawrence"] == pytest.approx(math.exp((1 - mix) * math.log(0.8) + mix * math.log(recalled)))
-    silent = verify(AnswererEvidence(TableModel({})), "q", found, 0.0)
+        (verdict,) = verify(AnswererEvidence(TableModel(VERDICTS)), "q", [carol], mix)
+        mixed = (1 - mix) * math.log(0.8) + mix * math.log(carol.candidate.probability)
+        assert verdict.probability == pytest.approx(math.exp(mixed))
+    silent = verify(AnswererEvidence(TableModel({})), "q", candidates, 0.0)
     assert all(v.probability < 1e-5 for v in silent)  # what the verifier does not give is dropped by any threshold
 
 
@@ -188,8 +174,8 @@ def test_the_answering_model_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_longer_reading_of_the_same_answer_counts() -> None:
-    given = (t.Candidate("director Robert Wise", 0.4), t.Candidate("Wise", 0.3), t.Candidate("Oslo", 0.2))
-    assert [probability_of(name, given) for name in ("Robert Wise", "Wise", "Bergen")] == [0.4, 0.3, 0.0]
+    candidates = (t.Candidate("director Robert Wise", 0.4), t.Candidate("Wise", 0.3), t.Candidate("Oslo", 0.2))
+    assert [probability_of(name, candidates) for name in ("Robert Wise", "Wise", "Bergen")] == [0.4, 0.3, 0.0]
 
 
 def test_a_judge_does_not_read_again_what_the_round_trip_read() -> None:

@@ -26,37 +26,36 @@ class WordWriter:
     """Writes the answers whose words a passage has; to a question about the film or the musical, of that alone."""
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
-        out = []
-        for question, passages in jobs:
-            asked = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
-            words = [p.passage.text for p in passages if asked in p.passage.text]
-            out.append([t.Candidate(name, 0.001) for name in NAMES if any(name in text for text in words)])
-        return out
+        return [self.write(question, [p.passage.text for p in passages]) for question, passages in jobs]
+
+    def write(self, question: str, passages: list[str]) -> list[t.Candidate]:
+        kind = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
+        words = " ".join(text for text in passages if kind in text)
+        return [t.Candidate(name, 0.001) for name in NAMES if name in words]
 
 
 class Unsure(WordWriter):
     """Writes the third answer once, and not when it is asked for again."""
 
-    def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
-        found = super().write_many(jobs)
-        if any(c.text == "Reri Grist" for written in found for c in written):
-            self.write_many = lambda jobs: [[c for c in w if c.text != "Reri Grist"] for w in WordWriter.write_many(self, jobs)]  # type: ignore[method-assign]
-        return found
+    has_written_it = False
+
+    def write(self, question: str, passages: list[str]) -> list[t.Candidate]:
+        candidates = [c for c in super().write(question, passages) if not (c.text == NAMES[2] and self.has_written_it)]
+        self.has_written_it |= NAMES[2] in [c.text for c in candidates]
+        return candidates
 
 
-def system(writer: Any = None, judge: Any = None, max_answers: int = 8, **own: Any) -> tuple[Refuel, TableRetriever]:
+def system(writer: Any = None, judge: Any = None, max_answers: int = 8, **config: Any) -> tuple[Refuel, TableRetriever]:
     retriever = TableRetriever([FILM, STAGE, LATE])
-    options = RefuelOptions.read("refuel", {"verification": "exact-match", "further": 3} | own)
+    options = RefuelOptions.read("refuel", {"verification": "exact-match", "further": 3} | config)
     run = Options(top_k=2, max_answers=max_answers)
-    reader: Any = TableReader(
-        {"film": [("Natalie Wood", 0.9)], "stage": [("Carol Lawrence", 0.9)], "late": [("Reri Grist", 0.9)]}
-    )
+    reader: Any = TableReader({i: [(name, 0.9)] for i, name in zip(("film", "stage", "late"), NAMES, strict=True)})
     model = FusedReader(writer or WordWriter())
     return Refuel(parts(retriever=retriever), run, options, model, "d", reader, judge), retriever
 
 
-def run(question: t.Question | None = None, **own: Any) -> tuple[t.Prediction, TableRetriever]:
-    refuel, retriever = system(**own)
+def run(question: t.Question | None = None, **config: Any) -> tuple[t.Prediction, TableRetriever]:
+    refuel, retriever = system(**config)
     return answer(refuel, question or t.Question(ASKED)), retriever
 
 

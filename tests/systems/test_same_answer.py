@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
+import numpy as np
 import pytest
-from system_fakes import parts
+from system_fakes import parts, texts
+from test_rac import rows
 from test_rac import run as rac
 
 from core import types as t
@@ -42,28 +43,23 @@ def by_threshold(a: str, b: str) -> list[str]:
 
 def by_loop(a: str, b: str) -> list[str]:
     options = Options(clarify=False, extra={"table": {QUESTION.text: [a, b]}})
-    found = answer(build("scripted", parts([PASSAGE]), options), QUESTION)
-    assert len(found.steps[0].candidates) == 1
-    return [x.text for x in found.answers]
+    prediction = answer(build("scripted", parts([PASSAGE]), options), QUESTION)
+    assert len(prediction.steps[0].candidates) == 1
+    return texts(prediction)
 
 
 def by_interpretations(a: str, b: str) -> list[str]:
-    found = [t.Interpretation("p", f"Which {i}?", text, 0.5) for i, text in enumerate((a, b))]
-    return [e.answer.text for e in interpretation_events(QUESTION, found, ()) if e.answer]
+    interpretations = [t.Interpretation("p", f"Which {i}?", text, 0.5) for i, text in enumerate((a, b))]
+    return [e.answer.text for e in interpretation_events(QUESTION, interpretations, ()) if e.answer]
 
 
 def by_clusters(a: str, b: str) -> list[str]:
-    import numpy as np
-
     labels = by_answer(np.array([-1, -1]), [a, b])
     return [a] if labels.tolist() == [0, 0] else [a, b]
 
 
 def by_long_call(a: str, b: str) -> list[str]:
-    said = json.dumps(
-        {"interpretations": [{"question": q, "answer": x, "passage": 1} for q, x in (("Q one?", a), ("q one ?", b))]}
-    )
-    prediction, _, _ = rac({"clarify_long": said})
+    prediction, _, _ = rac({"clarify_long": rows(("Q one?", a, 1), ("q one ?", b, 1))})
     return [i.answer for i in prediction.interpretations] or [a]
 
 
@@ -81,6 +77,5 @@ def test_one_answer_in_two_spellings_counts_once(way: Callable[[str, str], list[
 
 
 def test_what_is_struck_is_struck_in_every_spelling() -> None:
-    asked = check_question(t.Question("Which one?", banned=("O\u2019Rourke", "O'Rourke")), 100)
-    assert len(asked.banned) == 1
+    assert len(check_question(t.Question("Which one?", banned=("O\u2019Rourke", "O'Rourke")), 100).banned) == 1
     assert choose([t.Candidate("O'Rourke", 0.9)], t.Question("Which?", banned=("O\u2019Rourke",)), 0.1, 8) == []

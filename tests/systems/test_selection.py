@@ -12,12 +12,7 @@ from core.errors import CheckpointError
 from core.models.ranking.calibration import Calibration, Platt, log_odds, read_calibration, write_calibration
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
-from core.systems.base.selection import (
-    CalibrationKey,
-    Selection,
-    choose,
-    distinct,
-)
+from core.systems.base.selection import CalibrationKey, Selection, choose, distinct
 from core.systems.base.system import answer
 
 SAME = Platt({"odds": 1.0}, 0.0)  # leaves a probability as it is
@@ -49,25 +44,20 @@ def test_a_loop_shows_calibrated_probabilities_and_compares_the_models_own() -> 
     assert shown(looped(LoopEnd("threshold", 0.5, Calibration(SAME, SURE)))) == {}
 
 
-def test_a_stopping_threshold_chooses_its_rule() -> None:
-    assert LoopEnd().stopping_above(0.3) == LoopEnd("threshold", 0.3)
-    assert LoopEnd().stopping_above(None).rule == "compare"
-
-
 def test_of_two_readings_of_one_answer_the_likelier_counts() -> None:
-    found = candidates(Robert_Wise=0.6, director_Robert_Wise=0.3, Wise=0.2, Jerome_Robbins=0.1)
-    assert [c.text for c in distinct(found)] == ["Robert Wise", "Jerome Robbins"]
-    assert [c.text for c in distinct(found, ["Jerome Robbins"])] == ["Robert Wise"]
+    directors = candidates(Robert_Wise=0.6, director_Robert_Wise=0.3, Wise=0.2, Jerome_Robbins=0.1)
+    assert [c.text for c in distinct(directors)] == ["Robert Wise", "Jerome Robbins"]
+    assert [c.text for c in distinct(directors, ["Jerome Robbins"])] == ["Robert Wise"]
 
 
 def test_what_a_system_keeps_that_reads_once() -> None:
-    found = candidates(Anna=0.3, Bert=0.2, Bert_Brown=0.1, Carl=0.05, Dora=0.001)
+    people = candidates(Anna=0.3, Bert=0.2, Bert_Brown=0.1, Carl=0.05, Dora=0.001)
     question = t.Question("who", pinned=("Emil",), banned=("anna",))
     for maximum, expected in ((8, ["Emil", "Bert", "Carl"]), (2, ["Emil", "Bert"]), (1, ["Emil"])):
-        assert [c.text for c in choose(found, question, 0.04, maximum)] == expected
-    kept, calibrated = Selection(0.04, Calibration(SURE)).keep(found, question, 8)
-    assert [c.text for c in kept] == ["Emil", "Bert", "Carl"]  # the threshold is one of the system's own scale
-    assert [c.text for c in calibrated] == [c.text for c in found]
+        assert [c.text for c in choose(people, question, 0.04, maximum)] == expected
+    selected, calibrated = Selection(0.04, Calibration(SURE)).keep(people, question, 8)
+    assert [c.text for c in selected] == ["Emil", "Bert", "Carl"]  # the threshold is one of the system's own scale
+    assert [c.text for c in calibrated] == [c.text for c in people]
     assert calibrated[0].probability == pytest.approx(SURE({"odds": log_odds(0.3)}))
 
 
