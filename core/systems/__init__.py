@@ -199,6 +199,7 @@ SYSTEMS = Registry(
             "recalls many answers passage by passage, keeps each by the combined probability of the recaller and of a verifier of its evidence",
             "Shao and Huang 2022, section 3",
             ("checkpoint reader", "answering model"),
+            mechanism_only="its verifier does not raise F1: 79.1 with it on held-out practice questions, 79.8 without",
             options="core.systems.options:RectifyOptions",
             title="many answers, each verified",
             speed="Slow",
