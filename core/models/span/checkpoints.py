@@ -69,10 +69,8 @@ def load_span_network(folder: Path, prompting: Prompting | None = None, merge: b
         if prompting is not None:
             config = replace(config, prompting=prompting)
         tensors = read_weights(folder)
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"checkpoint {folder} is incomplete: {error.filename or WEIGHTS} is missing; fetch or train it again"
-        ) from None
+    except FileNotFoundError:
+        raise CheckpointError(f"checkpoint {folder} is incomplete: {WEIGHTS} is missing; fetch or train it again") from None
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"checkpoint {folder} is damaged ({error}); fetch or train it again") from None
     network = SpanNetwork(load_base(config.base), config)
