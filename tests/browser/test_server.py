@@ -241,12 +241,7 @@ def test_what_no_page_sends_is_dropped() -> None:
     rows.backend_operation_request.dataframe_chunk.SetInParent()
     rerun = BackMsg()
     rerun.rerun_script.query_string = "x"
-    good = [
-        rerun.SerializeToString(),
-        message(stop_script=True),
-        message(app_heartbeat=True),
-        rows.SerializeToString(),
-    ]
+    good = [rerun.SerializeToString(), message(stop_script=True), message(app_heartbeat=True), rows.SerializeToString()]
     bad = [message(clear_cache=True), message(set_run_on_save=True), message(load_git_info=True), skills.SerializeToString()]
     sent = [{"type": "websocket.connect"}, *({"type": "websocket.receive", "bytes": m} for m in [*bad, *good, *bad])]
     sent.append({"type": "websocket.disconnect"})

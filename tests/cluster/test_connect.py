@@ -111,20 +111,19 @@ def test_rays_client_is_not_used() -> None:
     assert "give HOST:PORT of the head" in refused("ray://10.0.0.1:10001")
 
 
-def test_a_batch_and_a_cluster_exclude_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("evaluate --questions q.json --ray auto --batch 4", "--batch and --ray cannot be combined"),
+        ("train answerer --ray local", "--ray spreads the pseudo answers of --stage pretrain"),
+    ],
+)
+def test_options_that_a_cluster_excludes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, message: str
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
-    assert main(["evaluate", "--questions", "q.json", "--ray", "auto", "--batch", "4"]) == 2
-    assert "--batch and --ray cannot be combined" in capsys.readouterr().err
-
-
-def test_a_cluster_is_for_the_first_stage_of_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
-    assert main(["train", "answerer", "--ray", "local"]) == 2
-    assert "--ray spreads the pseudo answers of --stage pretrain" in capsys.readouterr().err
+    assert main(command.split()) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_an_answer_command_names_the_project_first(
