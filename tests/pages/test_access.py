@@ -255,17 +255,9 @@ def test_every_action_asks_the_table(store: Store) -> None:
 
 # who does these without `@action` is found: ends of what is called
 STRONG = (
-    *(
-        "library.delete",
-        "library.create",
-        "engine.forget",
-        "corpus_builds.discard_uploads",
-        "corpus_builds.save_upload",
-        ".stop",
-        "rmtree",
-        ".unlink",
-        ".write_bytes",
-    ),
+    *("library.delete", "library.create", "engine.forget"),
+    *("corpus_builds.discard_uploads", "corpus_builds.save_upload"),
+    *(".stop", "rmtree", ".unlink", ".write_bytes"),
     *("import_run", "servers_store", "Store", "_engine"),
 )
 # below the pages' callbacks: workers, caches, the gate's own

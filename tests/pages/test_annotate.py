@@ -9,7 +9,7 @@ from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project,
 from page_helpers import QUESTION, button, texts
 from streamlit.testing.v1 import AppTest
 
-from core.types import Annotation, QAPair, ReferenceQuestion
+from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 from storage.records.annotation import GenerationWork, JudgingWork, SuggestionUse, ValidationWork
 from storage.store import Store
 
@@ -179,7 +179,7 @@ def test_skip_with_a_reason_and_reopen(annotate: Open, store: Store) -> None:
     assert [(t.question, t.reason) for t in skipped] == [(QUESTION, "not my field")]
     app.button(key="annotate.reopen").click().run()
     fine(app)
-    assert f"{QUESTION}" in texts(app)
+    assert QUESTION in texts(app)
     assert store.queue.tasks(project.id, "me", state="skipped") == []
 
 
@@ -198,8 +198,6 @@ def test_reopen_after_submitting(annotate: Open, store: Store) -> None:
 
 
 def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
-    from core.types import Passage
-
     project = store.projects.create_project("me", "own", corpus="small")
     passages = (Passage("x1", "Own title", "Anna met Ben in Rome."),)
     store.intake.add_items("me", project.id, [ReferenceQuestion("q", "Where did they meet?", (), passages)])

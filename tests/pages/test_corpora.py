@@ -63,8 +63,7 @@ def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
         app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
         button(app, "Search").click().run()
         assert not app.error
-        found = [e.label.replace("\\", "") for e in app.expander]
-        assert "West Side Story (2021 film)" in found[0]
+        assert "West Side Story (2021 film)" in app.expander[0].label.replace("\\", "")
 
     app.text_input(key="corpora.typed.films").set_value("film")
     button(app, "Delete corpus").click().run()
@@ -117,7 +116,7 @@ def test_bad_uploads(open_app: Open, corpus: str, settings: Settings, name: str,
     app = upload(open_app("corpora"), name, *files)
     assert not app.exception
     (error,) = app.error
-    assert any(s in error.value.replace("\\", "") for s in said.split("|"))
+    assert said in error.value.replace("\\", "")
     assert CorpusLibrary(settings).names() == ["small", "starter"]
     assert not list((settings.home / "uploads").glob("*"))
     assert len(CorpusLibrary(settings).open("small")) == 4

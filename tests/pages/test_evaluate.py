@@ -160,14 +160,8 @@ def kinds(app: AppTest) -> list[str]:
 
 def test_every_chart_with_data_is_offered_and_drawn(open_app: Open, store: Store) -> None:
     for i in range(3):
-        save(
-            store,
-            "fid" if i else "ambigprompt",
-            0.2 * i,
-            label=f"run {i}",
-            training_questions=10**i,
-            ablation="none" if i else "prompt",
-        )
+        system, ablation = ("fid", "none") if i else ("ambigprompt", "prompt")
+        save(store, system, 0.2 * i, label=f"run {i}", training_questions=10**i, ablation=ablation)
     app = fine(open_app("evaluate"))
     assert set(kinds(app)) == {chart.menu for chart in CHARTS}
     for kind in kinds(app):
@@ -361,8 +355,7 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
     ):
         app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
         button(app, "Save question file").click().run()
-        said = texts(app).replace("\\", "")
-        assert words in said
+        assert words in texts(app).replace("\\", "")
     assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
     assert not list((settings.home / "uploads").iterdir())
 
@@ -414,12 +407,11 @@ def test_the_published_figures_are_the_papers() -> None:
 
 def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabilities_of(store: Store) -> None:
     save(store)
-    chart = RELIABILITY
-    frame = chart.frame(request(store))
+    frame = RELIABILITY.frame(request(store))
     assert frame["probability of"].tolist() == ["answer", "[EOI]"]
     assert frame["right"].tolist() == [0.6, 1.0]
     assert (frame["calibration error"] < frame["by chance up to"]).tolist() == [True, True]
-    assert len(drawing.figure(chart.draw, frame, layout=chart.layout, **chart.marks).data) == 2
+    assert len(drawing.figure(RELIABILITY.draw, frame, layout=RELIABILITY.layout, **RELIABILITY.marks).data) == 2
 
 
 def test_one_run_shows_its_reliability_where_it_has_probabilities(open_app: Open, store: Store) -> None:

@@ -78,13 +78,7 @@ def judges(app: AppTest) -> pd.DataFrame | None:
     return next((d.value for d in app.dataframe if "Kappa with people" in d.value), None)
 
 
-VIEWS = [
-    ("All runs", ""),
-    ("One run", ""),
-    ("Two runs", ""),
-    ("All runs", "Grounding"),
-    ("All runs", "Quality"),
-]
+VIEWS = [("All runs", ""), ("One run", ""), ("Two runs", ""), ("All runs", "Grounding"), ("All runs", "Quality")]
 
 
 def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> None:

@@ -344,11 +344,8 @@ def test_what_judges_said(open_app: Open, store: Store, monkeypatch: pytest.Monk
     fine(app)
     lines = [x.strip() for x in texts(app).splitlines()]
     answers = [x for x in lines if x[:3] in ("1. ", "2. ", "3. ")]
-    assert [a.split(":")[0].strip() for a in answers] == [
-        "1. **Natalie Wood**",
-        "2. **Rachel Zegler**",
-        "3. **Carol Lawrence**",
-    ]
+    names = [a.split(":")[0].strip() for a in answers]
+    assert names == ["1. **Natalie Wood**", "2. **Rachel Zegler**", "3. **Carol Lawrence**"]
     assert [":red-badge[wrong]" in a for a in answers] == [True, False, False]
     assert all("question fits" in a for a in answers)
     assert any("Note: a *note*" in x for x in lines)

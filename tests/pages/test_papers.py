@@ -35,10 +35,6 @@ def page(open_app: Open, settings: Settings, corpus: str) -> Callable[[], AppTes
     return lambda: fine(open_app("papers"))
 
 
-def button(app: AppTest, key: str) -> Any:
-    return app.button(key=key)
-
-
 # ---------------------------------------------------------------- worked examples
 
 
@@ -64,7 +60,7 @@ def test_one_click_asks_a_worked_example_beside_the_papers_answers(
 ) -> None:
     app = page()
     fine(app.segmented_control(key="papers.paper").set_value(example.extra["paper"]).run())
-    fine(button(app, f"papers.ask.{example.id}").click().run())
+    fine(app.button(key=f"papers.ask.{example.id}").click().run())
     (row,) = store.predictions.recent_predictions(5)
     stored = store.predictions.get_prediction(row.id).prediction
     assert stored.question.text == example.question
@@ -119,10 +115,7 @@ def test_a_button_runs_the_systems_of_a_table_here(
     assert any("ambignq-light" in e.value for e in app.info)  # its own questions are not here
     app.number_input(key="papers.sun2023-table2-ambignq.limit").set_value(2)
     next(b for b in app.button if b.label.startswith("Run ")).click()
-    monkeypatch.setattr(
-        "pages.session.shared.systems",
-        lambda: [SystemStatus("scripted", "", (), "", True)],
-    )
+    monkeypatch.setattr("pages.session.shared.systems", lambda: [SystemStatus("scripted", "", (), "", True)])
     app.run()
     job = jobs_of(tables.KIND)[table.id]
     assert job.wait(60)

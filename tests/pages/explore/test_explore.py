@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_helpers import ANSWERS, QUESTION, TIMEOUT, ask, button, texts
+from page_helpers import ANSWERS, QUESTION, TIMEOUT, ask, button, texts, tsv
 from serving import until
 from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
@@ -18,10 +18,11 @@ from streamlit.testing.v1 import AppTest
 from core import types as t
 from core.disambiguation.outcome import result_of
 from core.engine import Engine
-from core.errors import CancelledError, StorageError
+from core.errors import CancelledError, CheckpointError, StorageError
 from core.models.scheduling.turns import LINE
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
+from core.systems import scripted
 from core.trace import prediction_from_json
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
@@ -46,13 +47,6 @@ def verdict(app: AppTest, position: int) -> Any:
 
 
 # ---------------------------------------------------------------- launch
-
-
-def test_launches_without_corpus_and_database(open_app: Open) -> None:
-    app = open_app()
-    assert not app.exception
-    assert "Explore an ambiguous question" in texts(app)
-    assert not app.error
 
 
 def test_says_what_a_system_needs(app: AppTest) -> None:
@@ -139,8 +133,7 @@ def test_documents_that_disagree_and_a_section_are_shown(open_app: Open, store: 
 
 def test_a_rerun_saves_nothing_twice(app: AppTest, store: Store) -> None:
     ask(app)
-    app.run()
-    app.run()
+    app.run().run()
     assert store.maintenance.counts()["prediction"] == 1
 
 
@@ -276,10 +269,7 @@ def test_recent_predictions_and_their_filter(app: AppTest) -> None:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("   ", "the question is empty"),
-        ("x" * 10_000, "10000 characters"),
-    ],
+    [("   ", "the question is empty"), ("x" * 10_000, "10000 characters")],
 )
 def test_bad_questions(app: AppTest, store: Store, question: str, said: str) -> None:
     ask(app, question)
@@ -320,9 +310,6 @@ def test_unknown_link(open_app: Open, corpus: str) -> None:
 
 
 def test_missing_checkpoint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    from core.errors import CheckpointError
-    from core.systems import scripted
-
     def broken(*_: Any) -> None:
         raise CheckpointError("checkpoint x is damaged; fetch or train it again")
 
@@ -371,8 +358,6 @@ def test_wrong_setting(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_payloads_of_a_corpus_are_text(settings: Settings, tmp_path: Path, open_app: Open) -> None:
-    from page_helpers import tsv
-
     nasty = "<script>alert(1)</script> $x$ :red[r] **b** ![](x) [a](javascript:alert(1)) :smile:"
     path = tmp_path / "nasty.tsv"
     path.write_text(tsv([("n1", nasty, f"Alpha Beta {nasty} Gamma Delta")]), encoding="utf-8")
@@ -417,9 +402,9 @@ def test_a_run_that_waits_says_so_and_goes_on_in_its_turn(corpus: str, another: 
     assert run.prediction() is None  # nothing of it to keep
     another.set()
     assert run.wait(60)
-    found = run.prediction()
-    assert found is not None
-    assert [a.text for a in found.answers] == list(ANSWERS)
+    prediction = run.prediction()
+    assert prediction is not None
+    assert [a.text for a in prediction.answers] == list(ANSWERS)
     assert not [e for e in run.events if isinstance(e, t.QuestionQueued)]
 
 

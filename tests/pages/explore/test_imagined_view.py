@@ -11,6 +11,7 @@ import pytest
 import streamlit as st
 from page_helpers import ROWS, ask, texts, tsv
 from streamlit.testing.v1 import AppTest
+from test_explore import link
 
 from core import types as t
 from core.engine import SystemStatus
@@ -186,18 +187,13 @@ def scripted_app(
     return open_it
 
 
-def saved(app: AppTest) -> str:
-    named: Any = app.query_params["prediction"]
-    return str(named if isinstance(named, str) else named[0])
-
-
 def test_dtv_is_watched_stored_and_opened_again(
     scripted_app: Callable[..., AppTest], open_app: Callable[..., AppTest], store: Store
 ) -> None:
     app = ask(scripted_app("dtv"))
     assert not app.exception
     assert not app.error, [e.value for e in app.error]
-    again = open_app(prediction=saved(app))
+    again = open_app(prediction=link(app))
     assert not again.exception
     asked = [q.replace("<", "‹").replace(">", "›") for q in QUESTIONS]  # core.models.language.prompts.as_data
     for page in (app, again):
@@ -211,6 +207,6 @@ def test_dtv_is_watched_stored_and_opened_again(
         assert "4 of 6 passages pruned" in shown
         labels = [e.label.replace("\\", "") for e in page.expander]
         assert any(label.endswith(f"for: {asked[1]}") for label in labels)
-    stored = store.predictions.get_prediction(saved(app)).prediction
+    stored = store.predictions.get_prediction(link(app)).prediction
     assert {"QuestionsImagined", "PassagesPruned", "QuestionVerified"} <= {type(e).__name__ for e in stored.events}
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Carol Lawrence"]

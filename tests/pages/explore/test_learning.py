@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from page_helpers import ANSWERS, ask, button, texts
 from streamlit.testing.v1 import AppTest
+from test_explore import link
 
 from core.errors import InputError
 from core.settings import Settings
@@ -38,11 +39,6 @@ def begun(monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path) -> list
     return found
 
 
-def link(app: AppTest) -> str:
-    value = app.query_params.get("prediction", "")
-    return value[0] if isinstance(value, list) else value
-
-
 def label(app: AppTest, position: int, value: str) -> None:
     app.segmented_control(key=f"label.{link(app)}.{position}.choice").set_value(value).run()
 
@@ -63,11 +59,8 @@ def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
     label(app, 2, "wrong")
     assert "1 of 10 judged questions" in texts(app)
     learn(app)
-    assert [(j.position, j.verdict) for j in store.labels.judgments(link(app))] == [
-        (0, "correct"),
-        (1, "unsupported"),
-        (2, "wrong"),
-    ]
+    verdicts = [(j.position, j.verdict) for j in store.labels.judgments(link(app))]
+    assert verdicts == [(0, "correct"), (1, "unsupported"), (2, "wrong")]
     (one,) = begun
     assert one["out"].parent == settings.runs_dir
     assert one["row"]["answers"] == [[ANSWERS[0]]]

@@ -9,6 +9,7 @@ import pytest
 import streamlit as st
 from page_helpers import QUESTION, ask, texts
 from streamlit.testing.v1 import AppTest
+from test_explore import link
 
 from core import types as t
 from core.disambiguation.consolidation import Consolidation
@@ -38,18 +39,10 @@ class TableGenerator:
                 yield i, t.Interpretation(p.id, failed=FAILED[p.id])
             elif p.id in SAID and (SAID[p.id][0] == query or query == QUESTION):
                 question, text = SAID[p.id]
-                at = p.text.find(text)
-                yield (
-                    i,
-                    t.Interpretation(
-                        p.id,
-                        question,
-                        text,
-                        0.8 if p.id == "p1" else 0.7,
-                        t.Evidence(p.id, at, at + len(text), text),
-                        verified=True,
-                    ),
-                )
+                start = p.text.find(text)
+                evidence = t.Evidence(p.id, start, start + len(text), text)
+                probability = 0.8 if p.id == "p1" else 0.7
+                yield i, t.Interpretation(p.id, question, text, probability, evidence, verified=True)
             else:
                 yield i, t.Interpretation(p.id, abstained="it is about a _rock_")
 
@@ -74,12 +67,6 @@ def app(corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.Monke
     return open_app()
 
 
-def saved(app: AppTest) -> str:
-    """Id of the prediction that the address names."""
-    named: Any = app.query_params["prediction"]
-    return str(named if isinstance(named, str) else named[0])
-
-
 def test_interpretations_are_answers_like_any_other(app: AppTest, store: Store) -> None:
     assert app.number_input(key="explore.first.top_k.verdict.4").value == 4  # 20, and the corpus has 4
     ask(app)
@@ -95,12 +82,12 @@ def test_interpretations_are_answers_like_any_other(app: AppTest, store: Store) 
     assert "<b>returned" not in raw  # escaped, so nothing of it is markup
     assert not any(m.allow_html for m in app.markdown)
     assert ":orange-background[**Natalie Wood**]" in raw
-    first = saved(app)
+    first = link(app)
     prediction = store.predictions.get_prediction(first).prediction
     assert [i.answer for i in prediction.interpretations] == ["Natalie Wood", "Rachel Zegler"]
     app.button(key=f"{first}.1.0.ask").click().run()
     assert not app.exception
-    assert saved(app) != first
+    assert link(app) not in ("", first)
     assert app.text_input(key="explore.question").value == SAID["p2"][0]
     assert "one meaning" in texts(app)
 

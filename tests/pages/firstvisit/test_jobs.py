@@ -46,12 +46,6 @@ def progress(app: AppTest) -> str:
     return str([p.proto.text for p in app.get("progress")]).replace("\\", "")
 
 
-def test_launches_with_nothing_to_do(open_app: Open) -> None:
-    app = open_app("jobs")
-    assert not app.exception
-    assert "Nothing is running" in texts(app)
-
-
 def test_a_job_is_shown_stopped_and_closed_wherever_it_was_started(held: Held, open_app: Open) -> None:
     app, other = open_app("jobs"), open_app("explore")
     assert "the first quarter" in progress(app)

@@ -50,11 +50,6 @@ def test_addresses_without_passwords(url: str, shown: str) -> None:
 
 
 def test_age() -> None:
-    assert [health.age(x) for x in (None, 5, 61, 7300, 90000, 200000)] == [
-        "never",
-        "just now",
-        "1 minute ago",
-        "2 hours ago",
-        "1 day ago",
-        "2 days ago",
-    ]
+    seconds = (None, 5, 61, 7300, 90000, 200000)
+    words = ["never", "just now", "1 minute ago", "2 hours ago", "1 day ago", "2 days ago"]
+    assert [health.age(x) for x in seconds] == words
