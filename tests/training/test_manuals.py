@@ -58,3 +58,21 @@ def test_a_draft_becomes_offsets_and_passages(source: manuals.Source, tmp_path: 
     assert several["passages"][0]["title"] == "Server > Ports"
     assert several["supporting"] == [several["passages"][0]["id"]]
     assert (none["answers"], none["no_answer"], none["passages"][0]["title"]) == ([], True, "Server > Ports")
+
+
+@pytest.mark.parametrize("mirror", [None, "astral-sh+uv"], ids=["no network", "a mirror that is not a repository"])
+@pytest.mark.parametrize("what", ["cut", "corpora"])
+def test_a_repository_that_cannot_be_read_is_an_error_and_leaves_no_file(
+    what: str, mirror: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\nexit 128\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent), prepend=":")
+    if mirror:
+        (tmp_path / mirror).mkdir()
+    words = ["--mirrors", str(tmp_path), "--out", str(tmp_path / "out"), "--projects", "uv"]
+    assert manuals.main([what, *words]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert not list((tmp_path / "out").iterdir())
