@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import threading
@@ -14,6 +15,7 @@ import pg8000
 import pytest
 from annotate_helpers import make_project
 from page_helpers import QUESTION
+from serving import until
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from storage_samples import prediction
@@ -179,40 +181,45 @@ def test_a_connection_that_breaks_in_the_driver_is_told_too(remote: Store, broke
 
 
 def test_what_was_acknowledged_is_there_after_restarts(remote: Store, away: Cluster) -> None:
-    """Two writers save without a pause while the server is stopped dead twice."""
-    acknowledged: list[tuple[str, str]] = []
-    told: list[str] = []
-    unexpected: list[BaseException] = []
+    """Two writers save without a pause while the server is stopped dead twice; each saves before, between and after."""
+    acknowledged: dict[str, list[tuple[str, str]]] = {"first": [], "second": []}
+    refusals: list[str] = []
+    failures: list[BaseException] = []
     over = threading.Event()
 
     def save(name: str) -> None:
-        number = 0
-        while not over.is_set():
-            number += 1
+        for number in itertools.count():
+            if over.is_set():
+                return
             question = f"{name} {number}?"
             try:
-                acknowledged.append(
-                    (remote.predictions.save_prediction(prediction(question), key=f"{name}-{number}"), question)
-                )
+                saved = remote.predictions.save_prediction(prediction(question), key=f"{name}-{number}")
             except StorageError as error:
-                told.append(str(error))
+                refusals.append(str(error))
                 over.wait(0.05)
             except BaseException as error:
-                unexpected.append(error)
+                failures.append(error)
                 return
+            else:
+                acknowledged[name].append((saved, question))
 
-    writers = [threading.Thread(target=save, args=(name,)) for name in ("first", "second")]
+    def wait_for_saves() -> None:
+        counts = {name: len(saves) for name, saves in acknowledged.items()}
+        until(lambda: failures or all(len(saves) >= counts[name] + 2 for name, saves in acknowledged.items()))
+
+    writers = [threading.Thread(target=save, args=(name,)) for name in acknowledged]
     for writer in writers:
         writer.start()
-    for _ in range(2):
-        over.wait(0.5)
-        away.restart()
-    over.wait(0.5)
-    over.set()
-    for writer in writers:
-        writer.join(30)
-    assert unexpected == []
-    assert len(acknowledged) > 3
-    for saved, question in acknowledged:
+    try:
+        for _ in range(2):
+            wait_for_saves()
+            away.restart()
+        wait_for_saves()
+    finally:
+        over.set()
+        for writer in writers:
+            writer.join(30)
+    assert failures == []
+    for saved, question in itertools.chain(*acknowledged.values()):
         assert remote.predictions.get_prediction(saved).prediction.question.text == question
-    assert all("\n" not in said and "secret" not in said for said in told)
+    assert all("\n" not in refusal and "secret" not in refusal for refusal in refusals)
