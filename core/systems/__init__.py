@@ -280,8 +280,14 @@ def remark(system: str, checkpoint: str = "default") -> str:
     >>> remark("spanseqgen"), remark("spanseqgen", "t5-base"), remark("one-pass")
     ('mechanism only', '', '')
     """
-    entry = entry_of(system)
-    return ("mechanism only" if entry.mechanism_only else entry.missing) if is_bundled(checkpoint) else ""
+    if not is_rankable(system, checkpoint):
+        return "mechanism only"
+    return entry_of(system).missing if is_bundled(checkpoint) else ""
+
+
+def is_rankable(system: str, checkpoint: str = "default") -> bool:
+    """Whether a system with these weights does more than show its mechanism."""
+    return not (entry_of(system).mechanism_only and is_bundled(checkpoint))
 
 
 def choice_of(system: str, bundled: bool = True) -> str:

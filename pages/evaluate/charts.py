@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from core.metrics.calibration import by_chance
-from core.systems import entry_of
+from core.systems import entry_of, is_rankable
 from pages.evaluate.data import SCOPES
 from pages.ui import charts as drawing
 from pages.ui.formatting import axis, scaled
@@ -26,6 +26,7 @@ from storage.store import SessionStore, Store
 Runs = Sequence[StoredEvaluation]
 MAX_RETRIEVAL_RUNS = 20
 TRAINING, ABLATION, ZERO_SHOT = "training questions", "ablation", "zero-shot"  # tags of a run
+UNRANKED = " *"  # after the name of a system that shows a mechanism only
 FULL_MODEL = "none"  # left out of an ablation
 GROUNDED = ("G-precision", "G-recall", "G-F1", "Sufficient%", "ungrounded precision", "ungrounded recall")
 BUCKETS = {
@@ -117,7 +118,10 @@ def _scores(
 
 
 def _quality(request: ChartRequest) -> pd.DataFrame:
-    return _scores(request, request.selected, [request.metric])
+    def name(run: StoredEvaluation) -> str:
+        return request.names[run.id] + ("" if is_rankable(run.system, run.checkpoint) else UNRANKED)
+
+    return _scores(request, request.selected, [request.metric], name=name)
 
 
 def _time(request: ChartRequest) -> pd.DataFrame:
@@ -279,7 +283,15 @@ RELIABILITY = EvaluationChart(
     metrics=("reliability",),
 )
 CHARTS = (
-    EvaluationChart("Quality", "quality", _quality, px.bar, BY_QUESTIONS, INTERVALS, "Quality: {metric}"),
+    EvaluationChart(
+        "Quality",
+        "quality",
+        _quality,
+        px.bar,
+        BY_QUESTIONS,
+        f"{INTERVALS} A system marked with{UNRANKED} shows a mechanism only and is not ranked.",
+        "Quality: {metric}",
+    ),
     EvaluationChart(
         "Time and quality",
         "latency",

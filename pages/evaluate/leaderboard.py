@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import InputError
 from core.evaluation.summary import failed_calls
-from core.systems import entry_of, is_bundled, remark
+from core.systems import is_rankable, remark
 from pages.evaluate import judges, source
 from pages.evaluate.data import SCOPES, interval, metrics_of, names
 from pages.session import shared
@@ -73,8 +73,7 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
 
 
 def _is_ranked(run: StoredEvaluation, metric: str, scope: str) -> bool:
-    mechanism_only = entry_of(run.system).mechanism_only and is_bundled(run.checkpoint)
-    return not mechanism_only and run.mean(metric, scope) is not None
+    return is_rankable(run.system, run.checkpoint) and run.mean(metric, scope) is not None
 
 
 def _row(rank: int | None, run: StoredEvaluation, name: str, metric: str, scope: str) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def main() -> None:
     elif not runs:
         if evaluations.count_evaluations():
             st.info("No stored run matches the filters in the sidebar.")
-        else:
+        elif not source.is_loading():
             st.info(
                 "No run is stored yet. Choose Start and store to start one, or to store a run folder made on the command line.",
                 icon=":material/bar_chart_off:",

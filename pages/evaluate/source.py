@@ -101,6 +101,11 @@ def choose() -> None:
     st.session_state[NOW] = SHIPPED if source == SHIPPED and _is_loaded() else MINE
 
 
+def is_loading() -> bool:
+    """Whether the shipped runs are about to be chosen, once they are loaded."""
+    return not is_hidden() and "runs" in jobs.jobs_of(KIND)
+
+
 def _is_loaded() -> bool:
     """Loads the shipped runs at the first visit.  False while they are loading, or where they cannot be loaded; the page shows it."""
     if _file().is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -89,6 +90,17 @@ def test_hidden_they_stay_hidden_until_they_are_shown_again(open_app: Open, sett
     assert Preferences(settings.home).get("me", source.PREFERENCE) == source.HIDDEN
     app = button(open_app("evaluate"), "Show the example runs").click().run()
     assert OURS in texts(app)
+
+
+def test_while_they_load_the_page_does_not_claim_that_there_is_none(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(source, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "load", lambda *args, **options: over.wait(TIMEOUT))
+    try:
+        assert not [i for i in open_app("evaluate").info if i.icon == ":material/bar_chart_off:"]
+    finally:
+        over.set()
+        assert jobs_of(source.KIND)["runs"].wait(TIMEOUT)
 
 
 def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
