@@ -68,11 +68,11 @@ def literal_t5(stack: Any, rows: list[Tensor]) -> list[Tensor]:
     longest = max(len(row) for row in rows)
     bias = stack.block[0].layer[0].SelfAttention.compute_bias(longest, longest)[0]  # (H, L, L)
     for block in stack.block:
-        own = block.layer[0].SelfAttention
+        layer = block.layer[0].SelfAttention
         normed = [block.layer[0].layer_norm(x) for x in states]
-        q, k, v = ([project(x) for x in normed] for project in (own.q, own.k, own.v))
-        mixed = attention(q, k, v, own.n_heads, 1.0, bias)
-        states = [x + own.o(m) for x, m in zip(states, mixed)]
+        q, k, v = ([project(x) for x in normed] for project in (layer.q, layer.k, layer.v))
+        mixed = attention(q, k, v, layer.n_heads, 1.0, bias)
+        states = [x + layer.o(m) for x, m in zip(states, mixed)]
         states = [block.layer[1](x) for x in states]
     return [stack.final_layer_norm(x) for x in states]
 

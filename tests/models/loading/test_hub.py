@@ -6,9 +6,11 @@ import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hub_server
 import pytest
+from hub_server import FakeHub
 from huggingface_hub import ModelCard, constants
 
 from core import cli
@@ -24,16 +26,14 @@ T5 = {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"}
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hub_server.FakeHub]:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     with hub_server.serving() as running:
         hub_server.use(running, monkeypatch, tmp_path / "cache", running.token)
         yield running
     fetch.cache_clear()
 
 
-def test_a_checkpoint_goes_there_and_comes_back(
-    hub: hub_server.FakeHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_goes_there_and_comes_back(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["push", "minilm", "ada/mine", "--licence", "apache-2.0", "--private", "--json"]) == 0
     output = capsys.readouterr()
     pushed = json.loads(output.out)
@@ -48,7 +48,7 @@ def test_a_checkpoint_goes_there_and_comes_back(
     assert card.text.strip() == (BUNDLED / "minilm" / "README.md").read_text().strip()
 
 
-def test_a_name_that_is_pinned_stays_what_it_was(hub: hub_server.FakeHub) -> None:
+def test_a_name_that_is_pinned_stays_what_it_was(hub: FakeHub) -> None:
     first = hub.commit("ada/reader", SPAN)
     hub.commit("ada/reader", {"model.safetensors": b"others"})
     assert (find_checkpoint(f"ada/reader@{first}", "reader") / "model.safetensors").read_bytes() == b"weights"
@@ -58,17 +58,16 @@ def test_a_name_that_is_pinned_stays_what_it_was(hub: hub_server.FakeHub) -> Non
             find_checkpoint(f"ada/reader@{revision}", "reader")
 
 
-def test_only_data_is_fetched(hub: hub_server.FakeHub) -> None:
-    hub.commit(
-        "ada/reader", {**SPAN, "modeling.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "tokenizer.json": b"{}"}
-    )
+def test_only_data_is_fetched(hub: FakeHub) -> None:
+    others = {"modeling.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "tokenizer.json": b"{}"}
+    hub.commit("ada/reader", SPAN | others)
     assert {p.name for p in find_checkpoint("ada/reader", "reader").iterdir()} == {*SPAN, "tokenizer.json"}
     hub.commit("ada/pickled", {"config.json": b'{"model_type": "t5"}', "pytorch_model.bin": b"pickle"})
     with pytest.raises(CheckpointError, match="no safetensors weights"):
         find_fid("ada/pickled")
 
 
-def test_another_kind_is_refused(hub: hub_server.FakeHub) -> None:
+def test_another_kind_is_refused(hub: FakeHub) -> None:
     hub.commit("ada/reader", SPAN)
     with pytest.raises(CheckpointError, match="holds a span model, not an encoder-decoder"):
         find_fid("ada/reader")
@@ -77,7 +76,7 @@ def test_another_kind_is_refused(hub: hub_server.FakeHub) -> None:
     find_answering("ada/t5")
 
 
-def test_a_full_disk_is_no_fault_of_the_hub(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_no_fault_of_the_hub(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.commit("ada/reader", SPAN)
 
     def full(*_: object, **__: object) -> object:
@@ -88,7 +87,7 @@ def test_a_full_disk_is_no_fault_of_the_hub(hub: hub_server.FakeHub, monkeypatch
         find_checkpoint("ada/reader", "reader")
 
 
-def test_no_access(hub: hub_server.FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_access(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.commit("ada/secret", SPAN)
     hub.private.add("ada/secret")
     hub.commit("ada/gated", SPAN)
@@ -106,7 +105,7 @@ def test_no_access(hub: hub_server.FakeHub, tmp_path: Path, monkeypatch: pytest.
     assert "hf_wrong" not in str(rejection.value)
 
 
-def test_offline_stays_offline(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_stays_offline(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.commit("ada/reader", SPAN)
     hub.commit("ada/other", SPAN)
     folder = find_checkpoint("ada/reader", "reader")
@@ -121,13 +120,13 @@ def test_offline_stays_offline(hub: hub_server.FakeHub, monkeypatch: pytest.Monk
     assert hub.asked == []
 
 
-def test_a_hub_that_is_away(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_away(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(CheckpointError, match="the hub cannot be reached"):
         find_checkpoint("ada/reader", "reader")
 
 
-def test_looking_what_can_run_asks_no_hub(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+def test_looking_what_can_run_asks_no_hub(hub: FakeHub, tmp_path: Path) -> None:
     names = Settings(home=tmp_path, answerer="ada/a", reader="ada/b", seq2seq="ada/c", rewriter="ada/d")
     assert {s.name: s.ready for s in statuses(names)}["ambiscope"]
     assert hub.asked == []
@@ -154,14 +153,7 @@ def test_a_path_is_no_name() -> None:
     ],
 )
 def test_what_push_refuses(
-    hub: hub_server.FakeHub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    checkpoint: str,
-    repo: str,
-    code: int,
-    message: str,
+    hub: FakeHub, tmp_path: Path, monkeypatch: Any, capsys: Any, checkpoint: str, repo: str, code: int, message: str
 ) -> None:
     folders = {
         "notes": {"notes.txt": b"no checkpoint"},
@@ -180,7 +172,7 @@ def test_what_push_refuses(
     assert not hub.repos
 
 
-def test_a_run_without_a_card_gets_one(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+def test_a_run_without_a_card_gets_one(hub: FakeHub, tmp_path: Path) -> None:
     run = tmp_path / "best"
     run.mkdir()
     config = {"kind": "span", "config": {"base": "minilm"}, "about": {"figures": {"F1": 0.5}}}

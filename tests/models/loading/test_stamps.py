@@ -56,23 +56,21 @@ def test_a_fresh_file_is_not_remembered_yet(folder: Path) -> None:
     assert TICK_NS >= 2_000_000_000
 
 
-@pytest.mark.parametrize("how", ["written over", "replaced", "replaced with an old time", "longer"])
-def test_other_content_is_noticed(folder: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("size", "file", "old_time"),
+    [(100, WEIGHTS, False), (100, "new", False), (100, "new", True), (120, WEIGHTS, True)],
+    ids=["written over", "replaced", "replaced with an old time", "longer"],
+)
+def test_other_content_is_noticed(folder: Path, size: int, file: str, old_time: bool) -> None:
     path = folder / WEIGHTS
     age(path)
     assert digest(folder) == sha(b"one" * 100)
     stamp = path.stat()
-    new = b"two" * (120 if how == "longer" else 100)
-    if how.startswith("replaced"):
-        (folder / "new").write_bytes(new)
-        if how.endswith("time"):
-            copy_times(stamp, folder / "new")
-        (folder / "new").replace(path)
-    else:
-        path.write_bytes(new)
-        if how == "longer":
-            copy_times(stamp, path)
-    assert digest(folder) == sha(new)
+    (folder / file).write_bytes(b"two" * size)
+    if old_time:
+        copy_times(stamp, folder / file)
+    (folder / file).replace(path)
+    assert digest(folder) == sha(b"two" * size)
 
 
 def test_a_missing_file(folder: Path) -> None:
