@@ -114,7 +114,7 @@ def test_the_reader_is_asked_only_about_the_question_that_is_shown() -> None:
 
 
 class Chooses:
-    """An answering model that knows which answers a question has.  `asked`: questions, and how many answers were known."""
+    """An answering model that knows which answers a question has.  `asked`: questions and numbers of known answers."""
 
     def __init__(self, rule: Callable[[str], list[str]]) -> None:
         self.rule, self.asked = rule, list[tuple[str, int]]()

@@ -20,9 +20,8 @@ OTHER = AnswerPlace(Passage("z", "Basalt", "Basalt is a rock."), 0)
 
 def edits_of(question: str, title: str, text: str) -> list[str]:
     """The candidates for an answer at the end of the text."""
-    return [
-        e.question for e in propose_edits(question, "nobody", AnswerPlace(Passage("a", title, text), len(text) - 1), [OTHER])
-    ]
+    place = AnswerPlace(Passage("a", title, text), len(text) - 1)
+    return [e.question for e in propose_edits(question, "nobody", place, [OTHER])]
 
 
 def places_of(passage: Passage, *answers: str) -> list[AnswerPlace]:
@@ -235,8 +234,8 @@ def test_what_a_sentence_says_of_two_answers_distinguishes_neither() -> None:
 
 def test_each_of_a_list_has_its_own_year() -> None:
     passage = Passage("a", "The prize", "Ada won in 2011, Eve in 2012 and Ida in 2013.")
-    edits_of_each = proposals("Who won?", ["Ada", "Eve", "Ida"], places_of(passage, "Ada", "Eve", "Ida"))
-    assert [[e.question for e in edits] for edits in edits_of_each] == [[f"Who won in {year}?"] for year in (2011, 2012, 2013)]
+    edits = proposals("Who won?", ["Ada", "Eve", "Ida"], places_of(passage, "Ada", "Eve", "Ida"))
+    assert [[e.question for e in one] for one in edits] == [[f"Who won in {year}?"] for year in (2011, 2012, 2013)]
 
 
 def test_no_question_is_proposed_for_two_answers() -> None:

@@ -81,8 +81,8 @@ def literal_bert(model: Any, rows: list[Tensor]) -> list[Tensor]:
     states = [model.embeddings(input_ids=row[None], token_type_ids=torch.zeros_like(row)[None])[0] for row in rows]
     heads = model.config.num_attention_heads
     for layer in model.encoder.layer:
-        own = layer.attention.self
-        q, k, v = ([project(x) for x in states] for project in (own.query, own.key, own.value))
+        inner = layer.attention.self
+        q, k, v = ([project(x) for x in states] for project in (inner.query, inner.key, inner.value))
         mixed = attention(q, k, v, heads, (q[0].shape[1] // heads) ** -0.5, None)
         states = [layer.attention.output(m, x) for x, m in zip(states, mixed)]
         states = [layer.output(layer.intermediate(x), x) for x in states]
@@ -271,10 +271,7 @@ def test_equation_7_the_span_head_reads_prompt_and_passages(lengths: list[list[i
 
 
 def span_batch(sample: Sample) -> RowBatch:
-    allowed = sample.mask.view(-1, sample.rows, sample.mask.shape[1]).clone()
-    allowed[:, 0] = False
-    allowed = allowed.view_as(sample.mask)
-    types = torch.zeros_like(sample.ids)
+    allowed, types = sample.without_prompt().mask, torch.zeros_like(sample.ids)
     return RowBatch(sample.ids, types, sample.mask, allowed, allowed, sample.rows, sample.prompt_tokens, True)
 
 
