@@ -28,16 +28,14 @@ ANSWERS = [answer("Natalie Wood", WOOD), answer("Carol Lawrence", LAWRENCE)]
 PASSAGES = [WOOD, LAWRENCE, NOISE]
 
 
-def reader(rule: Callable[[str, Passage], str | None], log: list[tuple[str, str]] | None = None) -> AskAgain:
-    def read(pairs: Sequence[tuple[str, Passage]]) -> list[tuple[str | None, float]]:
-        if log is not None:
-            log.extend((q, p.id) for q, p in pairs)
-        return [(rule(q, p), 0.9) for q, p in pairs]
-
-    return ask_each_passage(read)
+Rule = Callable[[str, Passage], str | None]
 
 
-def verifier(rule: Callable[[str, Passage], str | None]) -> Judge:
+def reader(rule: Rule) -> AskAgain:
+    return ask_each_passage(lambda pairs: [(rule(q, p), 0.9) for q, p in pairs])
+
+
+def verifier(rule: Rule) -> Judge:
     """Sure of what the rule answers, and of nothing else."""
     return lambda q, spans: [4.0 if rule(q, p) == p.text[a:b] else -4.0 for p, a, b in spans]
 
@@ -54,9 +52,8 @@ JUDGE = verifier(careful)
 
 def test_a_question_that_reader_and_verifier_confirm() -> None:
     first, second = clarify(QUESTION, ANSWERS, PASSAGES, reader(careful), JUDGE)
-    assert (first.answer, first.passed, first.why) == ("Natalie Wood", True, "")
-    assert (first.question, first.label) == ("Who played Maria in the 1961 film West Side Story?", "1961 film")
-    assert (first.returned, first.tried) == (("Natalie Wood",), 1)
+    shown = "Who played Maria in the 1961 film West Side Story?"
+    assert first == Clarification("Natalie Wood", shown, True, 1, ("Natalie Wood",), "", "1961 film")
     assert (second.passed, second.question) == (True, "Who played Maria in the musical West Side Story?")
 
 
@@ -68,7 +65,7 @@ def test_a_question_that_reader_and_verifier_confirm() -> None:
         (careful, lambda q, spans: [3.0 if p is WOOD else 3.5 for p, *_ in spans]),  # it prefers another answer
     ],
 )
-def test_what_one_of_them_does_not_confirm_has_not_passed(ask: Callable[[str, Passage], str | None], judge: Judge) -> None:
+def test_what_one_of_them_does_not_confirm_has_not_passed(ask: Rule, judge: Judge) -> None:
     (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, reader(ask), judge)
     assert (first.passed, bool(first.why)) == (False, True)
     assert first.question == "Who played Maria in the 1961 film West Side Story?"
@@ -85,8 +82,7 @@ def test_without_a_good_question_only_the_label_remains() -> None:
 
 def test_an_answer_read_longer_or_shorter_is_the_same() -> None:
     longer = reader(lambda q, p: "the young Natalie Wood" if p is WOOD else None)
-    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, longer, JUDGE)
-    assert first.passed
+    assert next(clarify(QUESTION, ANSWERS, PASSAGES, longer, JUDGE)).passed
 
 
 def test_one_answer_leaves_the_question() -> None:
@@ -112,48 +108,40 @@ def test_no_word_distinguishes_the_answers() -> None:
 
 def test_the_reader_is_asked_only_about_the_question_that_is_shown() -> None:
     log: list[tuple[str, str]] = []
-    (first, *_) = list(clarify(QUESTION, ANSWERS, PASSAGES, reader(careful, log), JUDGE))[:1]
-    assert [p for q, p in log if q == first.question] == ["a", "b", "c"]
-    assert {q for q, _ in log} == {c.question for c in clarify(QUESTION, ANSWERS, PASSAGES, reader(careful), JUDGE)}
+    ask = reader(lambda q, p: log.append((q, p.id)) or careful(q, p))
+    clarifications = list(clarify(QUESTION, ANSWERS, PASSAGES, ask, JUDGE))
+    assert log == [(c.question, p.id) for c in clarifications for p in PASSAGES]
 
 
 class Chooses:
-    """An answering model that knows which answers a question has."""
+    """An answering model that knows which answers a question has.  `asked`: questions and numbers of known answers."""
 
     def __init__(self, rule: Callable[[str], list[str]]) -> None:
-        self.rule = rule
+        self.rule, self.asked = rule, list[tuple[str, int]]()
 
     def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
         out = []
         for question, _, previous in jobs:
+            self.asked.append((question, len(previous)))
             left = [a for a in self.rule(question) if a not in previous]
             out.append(Proposal(tuple(Candidate(a, 0.6) for a in left), 0.3 if left else 0.9))
         return out
 
 
 def test_an_answering_model_is_asked_until_eoi() -> None:
-    ask = ask_with(Chooses(lambda q: ["Natalie Wood"] if "1961" in q else ["Natalie Wood", "Carol Lawrence", "Rita Moreno"]))
-    assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [
-        ["Natalie Wood"],
-        ["Natalie Wood", "Carol Lawrence", "Rita Moreno"],
-    ]
+    cast = ["Natalie Wood", "Carol Lawrence", "Rita Moreno"]
+    ask = ask_with(Chooses(lambda q: cast[:1] if "1961" in q else cast))
+    assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [cast[:1], cast]
     assert ask([]) == []
     first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask, JUDGE)
     assert (first.passed, second.passed) == (True, False)
 
 
 def test_nothing_is_asked_after_another_answer_was_returned() -> None:
-    asked: list[tuple[str, int]] = []
-
-    class Counts(Chooses):
-        def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
-            asked.extend((question, len(previous)) for question, _, previous in jobs)
-            return super().propose_many(jobs)
-
-    model = Counts(lambda q: ["Natalie Wood", "Carol Lawrence", "Rita Moreno"])
-    (first, *_) = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model), JUDGE)
+    model = Chooses(lambda q: ["Natalie Wood", "Carol Lawrence", "Rita Moreno"])
+    first, _ = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model), JUDGE)
     assert not first.passed
-    assert max(given for _, given in asked) == 1, "after Carol Lawrence it is decided"
+    assert max(known for _, known in model.asked) == 1, "after Carol Lawrence it is decided"
 
 
 def test_a_word_that_is_no_other_answer_may_come_first() -> None:
@@ -164,7 +152,7 @@ def test_a_word_that_is_no_other_answer_may_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passages", "expected"),
+    ("titles", "expected"),
     [
         (("West Side Story (1961 film)", "West Side Story (musical)"), ["1961 film", "musical"]),
         (("Server > Ports", "Client > Ports"), ["in Server", "in Client"]),
@@ -172,11 +160,11 @@ def test_a_word_that_is_no_other_answer_may_come_first() -> None:
         (("Same", "Same"), ["in 1961", "in 1957"]),
     ],
 )
-def test_labels_say_what_distinguishes(passages: tuple[str, str], expected: list[str]) -> None:
-    texts = ("Natalie Wood played Maria in 1961.", "Carol Lawrence played Maria in 1957.")
-    found = [Passage(str(n), title, text) for n, (title, text) in enumerate(zip(passages, texts))]
-    answers = [answer(" ".join(p.text.split()[:2]), p) for p in found]
-    assert labels("Who played Maria in Portland?", answers, found) == expected
+def test_labels_say_what_distinguishes(titles: tuple[str, str], expected: list[str]) -> None:
+    film = Passage("film", titles[0], "Natalie Wood played Maria in 1961.")
+    stage = Passage("stage", titles[1], "Carol Lawrence played Maria in 1957.")
+    answers = [answer("Natalie Wood", film), answer("Carol Lawrence", stage)]
+    assert labels("Who played Maria in Portland?", answers, [film, stage]) == expected
 
 
 @pytest.mark.parametrize(
@@ -193,8 +181,7 @@ def test_labels_of_answers_of_one_passage_come_from_their_clauses(
     text: str, texts: tuple[str, ...], expected: list[str]
 ) -> None:
     passage = Passage("p", "Handbook", text)
-    found = [Answer(a, 1.0, (Evidence("p", text.index(a), text.index(a) + len(a), a),)) for a in texts]
-    assert labels("Who won what?", found, [passage]) == expected
+    assert labels("Who won what?", [answer(a, passage) for a in texts], [passage]) == expected
 
 
 @pytest.mark.parametrize(
@@ -235,14 +222,12 @@ def test_labels_of_a_kind(question: str, rows: list[tuple[str, str, str]], expec
 
 
 def test_without_labels_the_meanings_are_named_by_the_part_of_their_questions_that_differs() -> None:
-    asked = ["Who played Maria in the 1961 film West Side Story?", "Who played Maria in the musical West Side Story?"]
-    rewritten = tuple(Clarification(a.text, q, True) for a, q in zip(ANSWERS, asked, strict=True))
-    system = SystemInfo("verdict")
-    prediction = Prediction(Question(QUESTION), system, tuple(ANSWERS), rewritten, (), (), 0.0, ())
-    clarification = result_of(prediction).clarification
-    assert clarification is not None
-    assert [(o.label, o.question) for o in clarification.options] == [("1961 film", asked[0]), ("musical", asked[1])]
-    beside = replace(prediction, answers=(*ANSWERS, Answer("Ann Ek", 0.2)))  # which has no question of its own
-    found = result_of(beside).clarification
-    assert found is not None
-    assert [o.label for o in found.options] == ["1961 film", "musical", "Ann Ek"]
+    film, musical = (f"Who played Maria in the {kind} West Side Story?" for kind in ("1961 film", "musical"))
+    clarifications = (Clarification("Natalie Wood", film, True), Clarification("Carol Lawrence", musical, True))
+    answers = (*ANSWERS, Answer("Ann Ek", 0.2))  # which has no question of its own
+    prediction = Prediction(Question(QUESTION), SystemInfo("verdict"), answers, clarifications, (), (), 0.0, ())
+    for count, labels_shown in (2, ["1961 film", "musical"]), (3, ["1961 film", "musical", "Ann Ek"]):
+        clarification = result_of(replace(prediction, answers=answers[:count])).clarification
+        assert clarification is not None
+        assert [o.label for o in clarification.options] == labels_shown
+        assert [o.question for o in clarification.options][:2] == [film, musical]

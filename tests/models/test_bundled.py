@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reading_fakes import TableRetriever
 
 from core.engine import Engine
 from core.errors import CheckpointError
@@ -18,7 +19,7 @@ from core.settings import Settings
 from core.systems import build
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts
-from core.types import Question, RetrievedPassage
+from core.types import Question
 
 FOLDERS = sorted(p.parent for p in BUNDLED.glob("*/config.json"))
 DECODERS = [f for f in FOLDERS if json.loads((f / "config.json").read_text()).get("kind") == SMALL_SEQ2SEQ]
@@ -36,8 +37,8 @@ def test_a_decoder_fits_the_encoder_that_it_was_trained_over(folder: Path) -> No
 def mpnet() -> Settings:
     try:
         packaged_folder(MPNET)
-    except CheckpointError as missing:
-        pytest.skip(str(missing))
+    except CheckpointError as error:
+        pytest.skip(str(error))
     return Settings(device="cpu", reader=MPNET, answerer=MPNET)
 
 
@@ -63,12 +64,8 @@ def test_the_default_answers_the_papers_worked_examples(mpnet: Settings, example
 
 def test_the_calibration_is_of_the_weights_that_are_here(mpnet: Settings) -> None:
     """After new weights of the strong network: core train calibration."""
-
-    class Nothing:
-        def search(self, query: str, k: int) -> list[RetrievedPassage]:
-            return []
-
-    system: Any = build("ambiscope", SystemParts(mpnet, Nothing(), embed=lambda texts: []), Options(clarify=False))
+    parts = SystemParts(mpnet, TableRetriever([]), embed=lambda texts: [])
+    system: Any = build("ambiscope", parts, Options(clarify=False))
     assert "held out from training" in system.stopping.calibration.fitted_on
 
 

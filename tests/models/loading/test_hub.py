@@ -6,9 +6,11 @@ import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hub_server
 import pytest
+from hub_server import FakeHub
 from huggingface_hub import ModelCard, constants
 
 from core import cli
@@ -20,65 +22,61 @@ from core.models.loading.hub import fetch, is_name, put
 from core.settings import Settings
 
 SPAN = {"config.json": json.dumps({"kind": "span"}).encode(), "model.safetensors": b"weights"}
+T5 = {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"}
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hub_server.FakeHub]:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     with hub_server.serving() as running:
         hub_server.use(running, monkeypatch, tmp_path / "cache", running.token)
         yield running
     fetch.cache_clear()
 
 
-def test_a_checkpoint_goes_there_and_comes_back(
-    hub: hub_server.FakeHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_goes_there_and_comes_back(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["push", "minilm", "ada/mine", "--licence", "apache-2.0", "--private", "--json"]) == 0
-    told = capsys.readouterr()
-    pushed = json.loads(told.out)
-    assert hub.token not in told.out + told.err
+    output = capsys.readouterr()
+    pushed = json.loads(output.out)
+    assert hub.token not in output.out + output.err
     assert pushed["name"] == f"ada/mine@{hub.repos['ada/mine']['main']}"
     assert hub.private == {"ada/mine"}
-    there = hub.commits[pushed["commit"]]
     folder = find_checkpoint(pushed["name"], "answerer")
     assert digest(folder) == digest(BUNDLED / "minilm")
     assert is_span_model(pushed["name"])
-    card = ModelCard(there["README.md"].decode())
+    card = ModelCard(hub.commits[pushed["commit"]]["README.md"].decode())
     assert (card.data.license, card.data.library_name) == ("apache-2.0", "ambiscope")
     assert card.text.strip() == (BUNDLED / "minilm" / "README.md").read_text().strip()
 
 
-def test_a_name_that_is_pinned_stays_what_it_was(hub: hub_server.FakeHub) -> None:
+def test_a_name_that_is_pinned_stays_what_it_was(hub: FakeHub) -> None:
     first = hub.commit("ada/reader", SPAN)
     hub.commit("ada/reader", {"model.safetensors": b"others"})
     assert (find_checkpoint(f"ada/reader@{first}", "reader") / "model.safetensors").read_bytes() == b"weights"
     assert (find_checkpoint("ada/reader", "reader") / "model.safetensors").read_bytes() == b"others"
-    with pytest.raises(CheckpointError, match="no such revision"):
-        find_checkpoint("ada/reader@v9", "reader")
+    for revision in ("v9", "refs/pr/1"):
+        with pytest.raises(CheckpointError, match="no such revision"):
+            find_checkpoint(f"ada/reader@{revision}", "reader")
 
 
-def test_only_data_is_fetched(hub: hub_server.FakeHub) -> None:
-    hub.commit(
-        "ada/reader", {**SPAN, "modeling.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "tokenizer.json": b"{}"}
-    )
+def test_only_data_is_fetched(hub: FakeHub) -> None:
+    others = {"modeling.py": b"raise SystemExit", "pytorch_model.bin": b"pickle", "tokenizer.json": b"{}"}
+    hub.commit("ada/reader", SPAN | others)
     assert {p.name for p in find_checkpoint("ada/reader", "reader").iterdir()} == {*SPAN, "tokenizer.json"}
     hub.commit("ada/pickled", {"config.json": b'{"model_type": "t5"}', "pytorch_model.bin": b"pickle"})
     with pytest.raises(CheckpointError, match="no safetensors weights"):
         find_fid("ada/pickled")
 
 
-def test_another_kind_is_refused(hub: hub_server.FakeHub) -> None:
+def test_another_kind_is_refused(hub: FakeHub) -> None:
     hub.commit("ada/reader", SPAN)
     with pytest.raises(CheckpointError, match="holds a span model, not an encoder-decoder"):
         find_fid("ada/reader")
-    hub.commit("ada/t5", {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"})
-    with pytest.raises(CheckpointError, match="holds a t5 model, not a span model"):
-        find_checkpoint("ada/t5", "reader")
+    hub.commit("ada/t5", T5)
     assert Path(find_fid("ada/t5")).is_dir()
     find_answering("ada/t5")
 
 
-def test_a_full_disk_is_no_fault_of_the_hub(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_no_fault_of_the_hub(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.commit("ada/reader", SPAN)
 
     def full(*_: object, **__: object) -> object:
@@ -89,13 +87,7 @@ def test_a_full_disk_is_no_fault_of_the_hub(hub: hub_server.FakeHub, monkeypatch
         find_checkpoint("ada/reader", "reader")
 
 
-def test_a_revision_may_have_slashes(hub: hub_server.FakeHub) -> None:
-    hub.commit("ada/t5", {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"})
-    with pytest.raises(CheckpointError, match="no such revision"):
-        find_fid("ada/t5@refs/pr/1")
-
-
-def test_no_access(hub: hub_server.FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_access(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.commit("ada/secret", SPAN)
     hub.private.add("ada/secret")
     hub.commit("ada/gated", SPAN)
@@ -105,22 +97,22 @@ def test_no_access(hub: hub_server.FakeHub, tmp_path: Path, monkeypatch: pytest.
         find_checkpoint("ada/gated", "reader")
     hub_server.use(hub, monkeypatch, tmp_path / "other", token="hf_wrong")
     for name in ("ada/secret", "ada/none"):
-        with pytest.raises(CheckpointError, match="no repository of that name on the hub that you may read") as caught:
+        with pytest.raises(CheckpointError, match="no repository of that name on the hub that you may read") as refusal:
             find_checkpoint(name, "reader")
-        assert "hf_wrong" not in str(caught.value)
-    with pytest.raises(DownloadError, match=r"refuses access \(401\)") as refused:
+        assert "hf_wrong" not in str(refusal.value)
+    with pytest.raises(DownloadError, match=r"refuses access \(401\)") as rejection:
         put("ada/new", {"config.json": b"{}"})
-    assert "hf_wrong" not in str(refused.value)
+    assert "hf_wrong" not in str(rejection.value)
 
 
-def test_offline_stays_offline(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_stays_offline(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.commit("ada/reader", SPAN)
     hub.commit("ada/other", SPAN)
-    kept = find_checkpoint("ada/reader", "reader")
+    folder = find_checkpoint("ada/reader", "reader")
     hub.asked.clear()
     fetch.cache_clear()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert find_checkpoint("ada/reader", "reader") == kept
+    assert find_checkpoint("ada/reader", "reader") == folder
     with pytest.raises(CheckpointError, match="HF_HUB_OFFLINE forbids asking the hub"):
         find_checkpoint("ada/other", "reader")
     with pytest.raises(DownloadError, match="nothing was sent"):
@@ -128,13 +120,13 @@ def test_offline_stays_offline(hub: hub_server.FakeHub, monkeypatch: pytest.Monk
     assert hub.asked == []
 
 
-def test_a_hub_that_is_away(hub: hub_server.FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_away(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(CheckpointError, match="the hub cannot be reached"):
         find_checkpoint("ada/reader", "reader")
 
 
-def test_looking_what_can_run_asks_no_hub(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+def test_looking_what_can_run_asks_no_hub(hub: FakeHub, tmp_path: Path) -> None:
     names = Settings(home=tmp_path, answerer="ada/a", reader="ada/b", seq2seq="ada/c", rewriter="ada/d")
     assert {s.name: s.ready for s in statuses(names)}["ambiscope"]
     assert hub.asked == []
@@ -142,15 +134,13 @@ def test_looking_what_can_run_asks_no_hub(hub: hub_server.FakeHub, tmp_path: Pat
 
 def test_a_path_is_no_name() -> None:
     assert is_name("ada/reader@0a1b")
-    assert not any(
-        map(is_name, ("reader", "./ada", "/ada/reader", "~/reader", "runs/a/best", "ada/reader@", "ada/..", "ada/a b"))
-    )
+    assert not any(map(is_name, ("/ada/reader", "~/reader", "ada/reader@", "ada/a b")))  # others: its docstring
     with pytest.raises(CheckpointError, match="no checkpoint 'runs/a/best'"):
         find_checkpoint("runs/a/best", "reader")
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "repo", "code", "said"),
+    ("checkpoint", "repo", "code", "message"),
     [
         ("no/such/folder", "ada/x", 3, "there is no folder no/such/folder"),
         ("notes", "ada/x", 3, "config.json"),
@@ -163,43 +153,36 @@ def test_a_path_is_no_name() -> None:
     ],
 )
 def test_what_push_refuses(
-    hub: hub_server.FakeHub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    checkpoint: str,
-    repo: str,
-    code: int,
-    said: str,
+    hub: FakeHub, tmp_path: Path, monkeypatch: Any, capsys: Any, checkpoint: str, repo: str, code: int, message: str
 ) -> None:
-    made = {
+    folders = {
         "notes": {"notes.txt": b"no checkpoint"},
-        "t5": {"config.json": b'{"model_type": "t5"}', "model.safetensors": b"weights"},
+        "t5": T5,
         "unlicensed": SPAN,
         "weightless": {"config.json": SPAN["config.json"], "model.pt": b"pickle"},
         "licensed": {**SPAN, "README.md": b"---\nlicense: mit\n---\n# Mine\n"},
     }
-    for folder, files in made.items():
+    for folder, files in folders.items():
         (tmp_path / folder).mkdir()
         for name, content in files.items():
             (tmp_path / folder / name).write_bytes(content)
     monkeypatch.chdir(tmp_path)
     assert cli.main(["push", checkpoint, repo]) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not hub.repos
 
 
-def test_a_run_without_a_card_gets_one(hub: hub_server.FakeHub, tmp_path: Path) -> None:
+def test_a_run_without_a_card_gets_one(hub: FakeHub, tmp_path: Path) -> None:
     run = tmp_path / "best"
     run.mkdir()
-    (run / "config.json").write_text(
-        json.dumps({"kind": "span", "config": {"base": "minilm"}, "about": {"figures": {"F1": 0.5}}})
-    )
+    config = {"kind": "span", "config": {"base": "minilm"}, "about": {"figures": {"F1": 0.5}}}
+    (run / "config.json").write_text(json.dumps(config))
     (run / "model.safetensors").write_bytes(b"weights")
     (run / "optimizer.bin").write_bytes(b"pickle")
     assert cli.main(["push", str(run), "ada/mine", "--licence", "mit", "--branch", "trial"]) == 0
-    there = hub.commits[hub.repos["ada/mine"]["trial"]]
-    assert "optimizer.bin" not in there
-    assert '"F1": 0.5' in there["README.md"].decode()
-    assert ModelCard(there["README.md"].decode()).data.license == "mit"
+    trial = hub.commits[hub.repos["ada/mine"]["trial"]]
+    assert "optimizer.bin" not in trial
+    card = trial["README.md"].decode()
+    assert '"F1": 0.5' in card
+    assert ModelCard(card).data.license == "mit"
     assert "model.safetensors" not in hub.commits[hub.repos["ada/mine"]["main"]]

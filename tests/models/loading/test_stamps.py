@@ -13,7 +13,7 @@ from core.errors import CheckpointError
 from core.models.loading import files
 from core.models.loading.files import TICK_NS, digest
 from core.models.loading.finding import WEIGHTS
-from core.models.span.checkpoints import training_of
+from core.models.span.checkpoints import Training, training_of
 
 
 def sha(data: bytes) -> str:
@@ -27,60 +27,50 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def age(path: Path, seconds: float = 60) -> None:
-    then = time.time_ns() - int(seconds * 1e9)
-    os.utime(path, ns=(then, then))
+def age(path: Path) -> None:
+    minute_ago = time.time_ns() - 60_000_000_000
+    os.utime(path, ns=(minute_ago, minute_ago))
 
 
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    counted: list[int] = []
-    whole = hashlib.file_digest
-
-    def counting(file: object, name: str) -> object:
-        counted.append(1)
-        return whole(file, name)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(files.hashlib, "file_digest", counting)
-    return counted
+def copy_times(stamp: os.stat_result, path: Path) -> None:
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
 
 
 def test_an_unchanged_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     age(folder / WEIGHTS)
-    counted = reads(monkeypatch)
+    reads = []
+    real = hashlib.file_digest
+    monkeypatch.setattr(files.hashlib, "file_digest", lambda file, name: reads.append(name) or real(file, name))
     assert [digest(folder) for _ in range(5)] == [sha(b"one" * 100)] * 5
-    assert len(counted) == 1
+    assert reads == ["sha256"]
 
 
-def test_a_fresh_file_is_not_remembered_yet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_file_is_not_remembered_yet(folder: Path) -> None:
     """Two writings within one tick of the clock could have one stamp: same size, same time, same inode."""
-    counted = reads(monkeypatch)
     assert digest(folder) == sha(b"one" * 100)
     stamp = (folder / WEIGHTS).stat()
     with (folder / WEIGHTS).open("r+b") as file:
         file.write(b"two")
-    os.utime(folder / WEIGHTS, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    copy_times(stamp, folder / WEIGHTS)
     assert digest(folder) == sha(b"two" + b"one" * 99)
-    assert len(counted) == 2
     assert TICK_NS >= 2_000_000_000
 
 
-@pytest.mark.parametrize("how", ["written over", "replaced", "replaced with an old time", "longer"])
-def test_other_content_is_noticed(folder: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("size", "file", "old_time"),
+    [(100, WEIGHTS, False), (100, "new", False), (100, "new", True), (120, WEIGHTS, True)],
+    ids=["written over", "replaced", "replaced with an old time", "longer"],
+)
+def test_other_content_is_noticed(folder: Path, size: int, file: str, old_time: bool) -> None:
     path = folder / WEIGHTS
     age(path)
     assert digest(folder) == sha(b"one" * 100)
     stamp = path.stat()
-    new = b"two" * (120 if how == "longer" else 100)
-    if how.startswith("replaced"):
-        (folder / "new").write_bytes(new)
-        if how.endswith("time"):
-            os.utime(folder / "new", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        (folder / "new").replace(path)
-    else:
-        path.write_bytes(new)
-        if how == "longer":
-            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert digest(folder) == sha(new)
+    (folder / file).write_bytes(b"two" * size)
+    if old_time:
+        copy_times(stamp, folder / file)
+    (folder / file).replace(path)
+    assert digest(folder) == sha(b"two" * size)
 
 
 def test_a_missing_file(folder: Path) -> None:
@@ -93,10 +83,10 @@ def test_a_missing_file(folder: Path) -> None:
 
 def test_what_a_checkpoint_says_of_its_training(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text('{"kind": "span", "config": {"prompting": "learned"}, "about": {"arguments": {"stage": "pretrain"}}}')
-    assert (training_of(tmp_path).prompting, training_of(tmp_path).stage) == ("learned", "pretrain")
-    config.write_text('{"kind": "span", "config": {}}')
-    assert (training_of(tmp_path).prompting, training_of(tmp_path).stage) == ("interleaved", "")
+    config.write_text('{"config": {"prompting": "learned"}, "about": {"arguments": {"stage": "pretrain"}}}')
+    assert training_of(tmp_path) == Training("learned", stage="pretrain")
+    config.write_text('{"config": {}}')
+    assert training_of(tmp_path) == Training("interleaved")
     for damaged in ("[]", "{", '{"config": 3}'):
         config.write_text(damaged)
         with pytest.raises(CheckpointError, match="damaged"):

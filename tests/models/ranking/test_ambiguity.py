@@ -13,7 +13,6 @@ from core.errors import CheckpointError, InputError
 from core.models.encoders import sentence_encoder as encoders
 from core.models.ranking.ambiguity import AmbiguityModel, find_ambiguity, load_ambiguity, save_ambiguity
 from core.training.ambiguity import fit
-from core.types import Annotation, QAPair, ReferenceQuestion
 
 
 class WordEncoder:
@@ -25,36 +24,25 @@ class WordEncoder:
         return np.array([["come" in t, "open" in t] for t in texts], np.float32)
 
 
-def asked(question: str, *clarified: str) -> ReferenceQuestion:
-    if not clarified:
-        return ReferenceQuestion(question, question, (Annotation("single", (QAPair(question, ("x",)),)),))
-    pairs = tuple(QAPair(c, (str(i),)) for i, c in enumerate(clarified))
-    return ReferenceQuestion(question, question, (Annotation("multiple", pairs),))
+def row(question: str, *clarified: str) -> dict[str, Any]:
+    """A question of AmbigNQ: ambiguous with clarified questions, else with a single answer."""
+    annotation: dict[str, Any] = {"type": "singleAnswer", "answer": ["x"]}
+    if clarified:
+        pairs = [{"question": text, "answer": [str(i)]} for i, text in enumerate(clarified)]
+        annotation = {"type": "multipleQAs", "qaPairs": pairs}
+    return {"question": question, "annotations": [annotation]}
 
 
+FILMS = [f"when did film {i} come out" for i in range(8)]
 QUESTIONS = [
-    *(
-        asked(f"when did film {i} come out", f"When did film {i} come out in theaters?", f"When did film {i} come out on dvd?")
-        for i in range(8)
-    ),
-    *(asked(f"when did shop {i} open") for i in range(8)),
-    asked("who sang it", "Who sang the 1990 song it?", "Who sang it first in a rare recording?"),
+    *(row(film, f"{film} in theaters?", f"{film} on dvd?") for film in FILMS),
+    *(row(f"when did shop {i} open") for i in range(8)),
+    row("who sang it", "Who sang the 1990 song it?", "Who sang it first in a rare recording?"),
 ]
 
 
-def write(path: Path, questions: Sequence[ReferenceQuestion]) -> Path:
-    rows = []
-    for number, q in enumerate(questions):
-        (a,) = q.annotations
-        if a.type == "single":
-            annotation: dict[str, Any] = {"type": "singleAnswer", "answer": list(a.pairs[0].answers)}
-        else:
-            annotation = {
-                "type": "multipleQAs",
-                "qaPairs": [{"question": p.question, "answer": list(p.answers)} for p in a.pairs],
-            }
-        rows.append({"id": str(number), "question": q.question, "annotations": [annotation]})
-    path.write_text(json.dumps(rows))
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.write_text(json.dumps([{"id": str(number), **question} for number, question in enumerate(rows)]))
     return path
 
 

@@ -24,8 +24,8 @@ CONFIG = JointConfig("r", states=4, width=16, heads=2, dropout=0.0)
 
 def pool(right: int, n: int = 4) -> Pool:
     """The reader likes passage 0; the states mark the two passages that answer, `right` and the one after it."""
-    says = [0.9, *[0.5] * (n - 1)]
-    readouts = [Readout(Passage(str(j), "", "x"), (Candidate(f"name {j}", p),), 0.1) for j, p in enumerate(says)]
+    probabilities = [0.9, *[0.5] * (n - 1)]
+    readouts = [Readout(Passage(str(j), "", "x"), (Candidate(f"name {j}", p),), 0.1) for j, p in enumerate(probabilities)]
     states = np.zeros((n, 4), np.float16)
     states[right, 0] = states[right + 1, 1] = 1
     holds = tuple(frozenset({0} if j == right else {1} if j == right + 1 else ()) for j in range(n))
@@ -63,7 +63,7 @@ def test_targets_are_the_passages_with_a_new_answer() -> None:
     assert loss.item() == pytest.approx(-scores[2], abs=1e-5)  # passage 2 alone has what passage 1 lacks
     nothing_left = task.loss(network, [(one, [(1, 2)])], torch.device("cpu"))
     assert nothing_left.item() == 0.0
-    prefixes = [p for _, batch in zip(range(20), batches(task, 0, 0)) for _, found in batch[1] for p in found]
+    prefixes = [p for _, batch in zip(range(20), batches(task, 0, 0)) for _, paths in batch[1] for p in paths]
     assert all(len(set(p)) == len(p) < 4 for p in prefixes)
     assert {len(p) for p in prefixes} >= {0, 1, 2}
 

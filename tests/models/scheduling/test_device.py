@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 import torch
 from torch import nn
@@ -36,30 +34,29 @@ class Card:
         self.asked.append((self.place.device.type, size))
         return list(range(part.start, part.stop))
 
+    def run(self, count: int) -> list[int]:
+        return [i for part in self.place.run(self.forward, count) for i in part]
+
 
 @pytest.mark.parametrize(("room", "count"), [(100, 7), (3, 7), (1, 7), (2, 0)])
 def test_items_that_do_not_fit_are_taken_in_parts(room: int, count: int) -> None:
     card = Card(room)
-    out = card.place.run(card.forward, count)
-    assert [i for part in out for i in part] == list(range(count))
+    assert card.run(count) == list(range(count))
     assert all(kind == "cuda" and 0 < size <= room for kind, size in card.asked)
 
 
-def test_the_smaller_size_is_kept_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_smaller_size_is_kept_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     card = Card(4)
-    with caplog.at_level(logging.WARNING):
-        card.place.run(card.forward, 8)
-        card.place.run(card.forward, 8)
+    card.run(8)
+    card.run(8)
     assert card.asked == [("cuda", 4)] * 4
     assert caplog.messages == ["the encoder: the memory of cuda is too small for 8 at once; 4 from now on"]
 
 
 def test_one_item_that_does_not_fit_goes_to_the_cpu(caplog: pytest.LogCaptureFixture) -> None:
     card = Card(0)
-    with caplog.at_level(logging.WARNING):
-        out = card.place.run(card.forward, 3)
-    assert [i for part in out for i in part] == [0, 1, 2]
-    assert {kind for kind, _ in card.asked} == {"cpu"}
+    assert card.run(3) == [0, 1, 2]
+    assert card.asked == [("cpu", 3)]
     assert card.model.weight.dtype == torch.float32
     assert caplog.text.count("it runs on the CPU from now on") == 1
 

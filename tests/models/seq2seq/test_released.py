@@ -10,21 +10,15 @@ import pytest
 import torch
 from tiny_models import word_tokenizer
 
+from benchmarks.authors import wrapped
 from core.errors import CheckpointError
-from core.models.seq2seq.fid import load_fid, load_network, make_fid
+from core.models.seq2seq.fid import load_network, make_fid
 from core.models.seq2seq.network import FidConfig, row_texts
 from core.types import EOI
 
+QUERIES = "encoder.encoder.block.{}.module.layer.0.SelfAttention.q.weight"
 QUESTION = "colour of the ball ?"
 TEXTS = [("north", "the ball is red"), ("south", "the ball of the boat is blue")]
-
-
-def wrapped(name: str) -> str:
-    """A name of T5's encoder as FiD's wrappers make it."""
-    import re
-
-    name = re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.encoder.block.\1.module.", name)
-    return re.sub(r"^encoder\.(?!encoder\.)", "encoder.encoder.", name)
 
 
 def released_fid(folder: Path, model: Any, **changes: Any) -> Path:
@@ -49,13 +43,10 @@ def logits_of(network: Any, tokenizer: Any) -> torch.Tensor:
 def test_a_released_fid_gives_the_logits_of_its_t5(make_tiny: Any, tmp_path: Path) -> None:
     folder = released_fid(tmp_path / "nq_reader_tiny", make_tiny("t5"))
     network, tokenizer = load_network(str(folder))
-    assert network.config.prompting == "separate"
-    own = word_tokenizer("t5")
-    want = logits_of(make_fid(make_tiny("t5"), own, FidConfig("separate")), own)
-    assert torch.allclose(logits_of(network, tokenizer)[..., : want.shape[-1] - 1], want[..., :-1], atol=1e-5)
-    answerer, digest = load_fid(str(folder), "cpu")
-    assert len(digest) == 16
-    assert answerer.network.config == FidConfig("separate")
+    assert network.config == FidConfig("separate")
+    words = word_tokenizer("t5")
+    expected = logits_of(make_fid(make_tiny("t5"), words, FidConfig("separate")), words)
+    assert torch.allclose(logits_of(network, tokenizer)[..., : expected.shape[-1] - 1], expected[..., :-1], atol=1e-5)
 
 
 @pytest.mark.parametrize("form", ["plain", "wrapped", "module"])
@@ -67,12 +58,12 @@ def test_a_released_ambigprompt_gives_the_logits_of_its_t5(form: str, make_tiny:
     network, tokenizer = load_network(str(tmp_path / "9.pt"))
     config = FidConfig("interleaved", template="ambigprompt", attention="authors")
     assert network.config == config
-    own = word_tokenizer("t5")
+    words = word_tokenizer("t5")
     # the shape is read from the tensors alone: buckets, heads, widths, layers; T5's distance of 128 is in no tensor
     model = make_tiny("t5", relative_attention_max_distance=128)
     model.load_state_dict(state)
-    want = logits_of(make_fid(model, own, config), own)
-    assert torch.allclose(logits_of(network, tokenizer)[..., : want.shape[-1] - 1], want[..., :-1], atol=1e-4)
+    expected = logits_of(make_fid(model, words, config), words)
+    assert torch.allclose(logits_of(network, tokenizer)[..., : expected.shape[-1] - 1], expected[..., :-1], atol=1e-4)
 
 
 def test_the_rows_read_as_in_ambigprompts_code() -> None:
@@ -92,31 +83,16 @@ def test_a_text_stands_for_eoi_where_the_tokenizer_can_write_it(make_tiny: Any, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"encoder.encoder.block.1.module.layer.0.SelfAttention.q.weight": None},
-            r"1 missing: encoder\.block\.1\.layer\.0\.SelfAttention\.q",
-        ),
-        ({"encoder.encoder.block.7.module.layer.0.SelfAttention.q.weight": torch.zeros(2)}, r"1 unknown: encoder\.block\.7"),
+        ({QUERIES.format(1): None}, r"1 missing: encoder\.block\.1\.layer\.0\.SelfAttention\.q"),
+        ({QUERIES.format(7): torch.zeros(2)}, r"1 unknown: encoder\.block\.7"),
         ({"shared.weight": torch.zeros(3, 32)}, r"of another shape: .*shared\.weight \(3, 32\) instead of"),
     ],
 )
 def test_what_does_not_fit_is_named(changes: dict[str, Any], message: str, make_tiny: Any, tmp_path: Path) -> None:
     folder = released_fid(tmp_path / "odd", make_tiny("t5"), **changes)
-    with pytest.raises(CheckpointError, match=message) as caught:
+    with pytest.raises(CheckpointError, match=message) as refusal:
         load_network(str(folder))
-    assert "pytorch_model.bin does not fit" in str(caught.value)
-
-
-class Sly:
-    def __reduce__(self) -> Any:
-        return (print, ("code of a checkpoint ran",))
-
-
-def test_code_in_a_file_is_never_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    torch.save({"shared.weight": Sly()}, tmp_path / "sly.pt")
-    with pytest.raises(CheckpointError, match="can run code"):
-        load_network(str(tmp_path / "sly.pt"))
-    assert "ran" not in capsys.readouterr().out
+    assert "pytorch_model.bin does not fit" in str(refusal.value)
 
 
 @pytest.mark.parametrize("held", [[1, 2], {"a": 1}, {}, {"weight": torch.zeros(2)}])

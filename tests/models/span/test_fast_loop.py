@@ -33,18 +33,13 @@ def answerer(tiny_bert_folder: Path) -> SpanAnswerer:
     return SpanAnswerer(SpanNetwork(load_base(config.base), config), "cpu", Decoding(eoi_bias=-20.0))
 
 
-class Counting:
-    """Counts the rows that a SpanAnswerer reads."""
-
-    def __init__(self, model: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.rows: list[int] = []
-        scores = model.scores
-
-        def counted(batch: object) -> object:
-            self.rows.append(batch.rows - 1)  # type: ignore[attr-defined]
-            return scores(batch)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(model, "scores", counted)
+@pytest.fixture
+def rows_read(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many passage rows the answerer reads at each step."""
+    counts: list[int] = []
+    scores = answerer.scores
+    monkeypatch.setattr(answerer, "scores", lambda batch: counts.append(batch.rows - 1) or scores(batch))
+    return counts
 
 
 def greedy(model: object, steps: int = 4, previous: Sequence[str] = ()) -> list[str]:
@@ -57,15 +52,11 @@ def greedy(model: object, steps: int = 4, previous: Sequence[str] = ()) -> list[
     return answers
 
 
-def test_the_first_step_is_exact_and_later_ones_read_less(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = answerer.propose(QUESTION, PASSAGES, ())
-    seen = Counting(answerer, monkeypatch)
-    loop = FastSpanLoop(answerer)
-    first = loop.propose(QUESTION, PASSAGES, ())
-    assert first == exact
+def test_the_first_step_is_exact_and_later_ones_read_less(answerer: SpanAnswerer, rows_read: list[int]) -> None:
+    assert FastSpanLoop(answerer).propose(QUESTION, PASSAGES, ()) == answerer.propose(QUESTION, PASSAGES, ())
     answers = greedy(FastSpanLoop(answerer, EVEN))
     assert len(answers) == len(set(answers)) == 4
-    assert seen.rows == [6, 6, 2, 2, 2]
+    assert rows_read == [6, 6, 6, 2, 2, 2]
 
 
 def test_reading_all_again_is_the_exact_loop(answerer: SpanAnswerer) -> None:
@@ -75,41 +66,36 @@ def test_reading_all_again_is_the_exact_loop(answerer: SpanAnswerer) -> None:
 def test_what_is_read_again_can_still_hold_an_answer(answerer: SpanAnswerer) -> None:
     loop = FastSpanLoop(answerer)
     first = loop.propose(QUESTION, PASSAGES, ())
-    given = [first.candidates[0].text]
-    order = [i for i, _ in remaining(loop._first, PASSAGES, given)]
+    previous = [first.candidates[0].text]
+    order = [i for i, _ in remaining(loop._first, PASSAGES, previous)]
     assert sorted(order) == list(range(6))
-    later = loop.propose(QUESTION, PASSAGES, given)
+    later = loop.propose(QUESTION, PASSAGES, previous)
     assert {c.evidence.passage_id for c in later.candidates if c.evidence} <= {str(i) for i in order[:2]}
-    covered = remaining(loop._first, PASSAGES, TEXTS[:3])  # all words of three passages are given
-    assert {i for i, _ in covered[3:]} == {0, 1, 2}
-    assert all(logit == float("-inf") for _, logit in covered[3:])
-    assert [logit for _, logit in covered] == sorted((logit for _, logit in covered), reverse=True)
+    passages, logits = zip(*remaining(loop._first, PASSAGES, TEXTS[:3]))  # all words of three passages are given
+    assert passages[3:] == (0, 1, 2)
+    assert logits[3:] == (float("-inf"),) * 3
+    assert list(logits) == sorted(logits, reverse=True)
 
 
-def test_passages_far_below_the_best_are_left_out(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Counting(answerer, monkeypatch)
+def test_passages_far_below_the_best_are_left_out(answerer: SpanAnswerer, rows_read: list[int]) -> None:
     greedy(FastSpanLoop(answerer, Rereading(1.0, margin=0.0)), 2)
     greedy(FastSpanLoop(answerer, Rereading(1.0, margin=1e9)), 2)
-    assert seen.rows == [6, 1, 6, 6]
+    assert rows_read == [6, 1, 6, 6]
 
 
-def test_each_run_begins_anew(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Counting(answerer, monkeypatch)
+def test_each_run_reads_everything_first(answerer: SpanAnswerer, rows_read: list[int]) -> None:
     loop = FastSpanLoop(answerer, EVEN)
     loop.propose(QUESTION, PASSAGES, ["white film"])  # a person pinned an answer: everything is read
     loop.propose(QUESTION, PASSAGES, ["white film", "red"])
     loop.propose(QUESTION, PASSAGES, ["white film"])  # an answer was taken back
     loop.propose("another colour ?", PASSAGES, ["white film", "red"])
     loop.propose("another colour ?", PASSAGES[:3], ["white film", "red", "blue"])
-    assert seen.rows == [6, 2, 6, 6, 3]
+    assert rows_read == [6, 2, 6, 6, 3]
 
 
 def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:
     model = TableModel({"red": 0.5, "blue": 0.3, "green": 0.1})
     loop = FastTextLoop(model)
     assert greedy(loop, 3) == ["red", "blue", "green"]
-    assert [passages for _, passages, _ in model.jobs] == [
-        ("0", "1", "2", "3", "4", "5"),
-        ("1", "2"),  # they hold the candidates that are left
-        ("2", "3"),  # and then passages without an answer so far, the best retrieved first
-    ]
+    # all; those that hold the candidates that are left; then those without an answer so far, the best retrieved first
+    assert ["".join(passages) for _, passages, _ in model.jobs] == ["012345", "12", "23"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,9 +53,8 @@ def test_offsets_map_back_to_the_text_and_never_to_title_or_question(tokenizer: 
                 continue
             token = written.convert_ids_to_tokens(rows.input_ids[r][i]).removeprefix("##")
             assert text[a:b].lower().replace("ü", "u") == token
-    inside = [(a, b) for a, b in rows.offsets[0] if a >= 0]
-    assert inside[0][0] == 0
-    assert inside[-1][1] == len(passages[0][1])
+    (first, _), *_, (_, end) = [(a, b) for a, b in rows.offsets[0] if a >= 0]
+    assert (first, end) == (0, len(passages[0][1]))
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -72,9 +70,9 @@ def test_spans_start_and_end_at_word_edges(text: str, title: str) -> None:
 def test_labels_find_every_occurrence_of_every_alias(tokenizer: Any) -> None:
     texts = ["Natalie Wood, not Woodland; natalie wood again.", "Wood."]
     rows = passage_rows(tokenizer, "Who is Natalie Wood?", [("Natalie Wood", texts[0]), ("Wood", texts[1])], 64)
-    found = label_spans(rows, texts, ["Natalie Wood", "Wood"], 8)
-    read = sorted(texts[rows.passage[r]][rows.offsets[r][s][0] : rows.offsets[r][e][1]] for r, s, e in found)
-    assert read == ["Natalie Wood", "Wood", "Wood", "natalie wood", "wood"]
+    spans = label_spans(rows, texts, ["Natalie Wood", "Wood"], 8)
+    labels = sorted(texts[rows.passage[r]][rows.offsets[r][s][0] : rows.offsets[r][e][1]] for r, s, e in spans)
+    assert labels == ["Natalie Wood", "Wood", "Wood", "natalie wood", "wood"]
     assert label_spans(rows, texts, ["Natalie Wood"], 1) == []  # longer than a span may be
     assert label_spans(rows, texts, ["Nobody", ""], 8) == []
 
@@ -82,17 +80,16 @@ def test_labels_find_every_occurrence_of_every_alias(tokenizer: Any) -> None:
 def test_top_spans_reads_the_best_and_counts_overlapping_windows_once(tokenizer: Any) -> None:
     rows = passage_rows(tokenizer, "q", [("T", LONG)], max_tokens=64)
     scores = torch.full((len(rows), 64, 4), float("-inf"))
+    assert top_spans(scores, rows, 5) == []
     spans = label_spans(rows, [LONG], ["number 3"], 4)
-    assert len(spans) >= 1
     for r, s, e in spans:
         scores[r, s, e - s] = 2.0 - r
     r, s, e = label_spans(rows, [LONG], ["Word7"], 4)[0]
     scores[r, s, e - s] = 5.0
-    found = top_spans(scores, rows, 10)
-    assert [LONG[x.start : x.end] for x in found] == ["Word7", "number 3"]
-    assert [x.logit for x in found] == [5.0, 2.0 - min(r for r, _, _ in spans)]
-    assert top_spans(scores, rows, 1) == found[:1]
-    assert top_spans(torch.full((len(rows), 64, 4), float("-inf")), rows, 5) == []
+    best = top_spans(scores, rows, 10)
+    expected = [("Word7", 5.0), ("number 3", 2.0 - min(r for r, _, _ in spans))]
+    assert [(LONG[span.start : span.end], span.logit) for span in best] == expected
+    assert top_spans(scores, rows, 1) == best[:1]
 
 
 def test_prompt_row_and_clipping(tokenizer: Any, written: Any) -> None:
@@ -122,7 +119,6 @@ def test_a_question_longer_than_a_row_leaves_room_for_the_passage(tokenizer: Any
         ("Yes (the band) sang", "Yes (the band", "Yes (the band)"),
         ("(the band) sang", "the band", "the band"),
         ("plain words", "plain", "plain"),
-        ("use `--port 80` here", "port 80", "--port 80"),
         ('primaryColor="#21c354"', "21c354", "#21c354"),
         ("in ~/.streamlit/secrets.toml.", "streamlit/secrets.toml", "~/.streamlit/secrets.toml"),
         ("set server.maxUploadSize to 200.", "server.maxUploadSize", "server.maxUploadSize"),
@@ -153,7 +149,7 @@ def test_a_span_takes_its_signs_along(text: str, span: str, expected: str) -> No
     assert text[a:b] == expected
 
 
-def test_an_empty_passage_gives_a_row_without_spans(tokenizer: Any, tmp_path: Path) -> None:
+def test_an_empty_passage_gives_a_row_without_spans(tokenizer: Any) -> None:
     rows = passage_rows(tokenizer, "who", [("", ""), ("T", "")], 48)
     assert rows.passage == [0, 1]
     assert not any(any(s) for s in rows.starts)
@@ -167,8 +163,7 @@ def test_an_endless_passage_makes_a_bounded_number_of_rows(tokenizer: Any, text:
     assert label_spans(rows, [text, "Oslo is here."], ["Oslo"], 4)
 
 
-def test_a_chunk_without_blanks_is_read_to_its_end() -> None:
-    tokenizer = load_tokenizer(MINILM)
+def test_a_chunk_without_blanks_is_read_to_its_end(tokenizer: Any) -> None:
     rows = passage_rows(tokenizer, "who is it ?", [("T", "a-" * (CHUNK_CHARS // 2))], 192)
     assert len(rows) <= 15
     assert max(end for _, end in rows.offsets[-1]) == CHUNK_CHARS
