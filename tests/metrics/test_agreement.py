@@ -79,16 +79,6 @@ def test_fleiss_kappa_is_nltks_multi_pi(rows: list[list[str]]) -> None:
     assert fleiss_kappa(rows, samples=2).value == pytest.approx(float(AnnotationTask(data).pi()))
 
 
-def test_fleiss_kappa_of_the_textbook() -> None:
-    """Fleiss 1971's method on the worked example of 10 items and 14 raters that textbooks reprint: 0.210."""
-    table = [
-        (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
-        (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
-    ]  # fmt: skip
-    rows = [[label for label, count in enumerate(row) for _ in range(count)] for row in table]
-    assert fleiss_kappa(rows, samples=2).value == pytest.approx(0.210, abs=5e-4)
-
-
 # ---------------------------------------------------------------- properties
 
 
