@@ -225,11 +225,11 @@ def test_nothing_is_done_in_anothers_name(house: House) -> None:
 
 def test_an_open_house_stays_as_easy_as_it_was(store: Store) -> None:
     door = through(store, Visitor("Ada"))
-    made = door.projects.create_project("Ada", "parts")
+    parts = door.projects.create_project("Ada", "parts")
     assert door.people.require("Ada", "manager").role == "manager"
     with pytest.raises(NotAllowedError, match="in the name of"):
         door.projects.create_project("Bob", "other")
-    assert [p.id for p in door.projects.projects()] == [made.id]
+    assert [p.id for p in door.projects.projects()] == [parts.id]
     with pytest.raises(SignedOutError):
         through(store, None).projects.projects()
 

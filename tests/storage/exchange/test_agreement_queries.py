@@ -17,8 +17,8 @@ from storage.store import Store
 
 
 def test_everything_of_a_project(worked: Store) -> None:
-    (made,) = worked.projects.projects()
-    whole = quality(worked, "Mia", project=made.id, samples=20)
+    (parts,) = worked.projects.projects()
+    whole = quality(worked, "Mia", project=parts.id, samples=20)
     alpha, f1, types, _ = whole.figures
     assert (f1.n, f1.value) == (2, 0.75)  # one of two answers shared, and the same single answer
     assert (alpha.n, types.value) == (2, 1.0)
@@ -38,8 +38,8 @@ def test_everything_of_a_project(worked: Store) -> None:
 
 
 def test_a_further_form_of_a_given_answer_was_not_missing(worked: Store) -> None:
-    (made,) = worked.projects.projects()
-    item = next(i.id for i in worked.items.items(made.id, "Mia", stage="judging") if i.question == "Who played part 0?")
+    (parts,) = worked.projects.projects()
+    item = next(i.id for i in worked.items.items(parts.id, "Mia", stage="judging") if i.question == "Who played part 0?")
     added = {item: {("natalie wood", "n wood"), ("r zegler", "rachel zegler"), ("nobody",)}}
     with worked.database.reading() as session:
         assert agreement._missing(session, added) == {"ambigprompt": 1, "fid": 1}  # fid gave Nobody, ambigprompt Rachel Zegler

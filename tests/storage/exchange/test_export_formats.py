@@ -176,12 +176,12 @@ def test_a_question_that_does_not_fit_is_left_out(worked: Store, tmp_path: Path)
 
 
 def test_filters(worked: Store, tmp_path: Path) -> None:
-    (made,) = worked.projects.projects()
+    (parts,) = worked.projects.projects()
 
     def ids(**filters: Any) -> list[str]:
         return [row["id"] for row in exported(worked, "training", tmp_path / "t.jsonl", **filters)]
 
-    assert ids() == ids(project=made.id) == ["q0", "q1"]
+    assert ids() == ids(project=parts.id) == ["q0", "q1"]
     assert ids(stages=("validation",)) == ["q0"]
     assert ids(minimum_agreement=0.9) == ["q1"]  # of q0, Ada and Bob share one of two answers
     assert ids(annotators=("Ada",), minimum_agreement=0.1) == []  # one person agrees with nobody
@@ -324,8 +324,8 @@ def test_aliases_of_an_answer_that_was_given_do_not_depend_on_the_order(first: s
     for votes in ([given, added], [added, given]):
         (forms,) = consensus(votes, []).answers
         assert set(forms) == {given.answer, "343 metres per second"}
-        made = annotation_of("a", votes, [], "How fast?")
-        assert [set(p.answers) for p in made.pairs] == [set(forms)]
+        annotation = annotation_of("a", votes, [], "How fast?")
+        assert [set(p.answers) for p in annotation.pairs] == [set(forms)]
     refused = replace(given, label="wrong", updated=MOMENT + timedelta(seconds=9))
     assert consensus([added, refused], []).answers == ()  # what they no longer hold correct has no aliases
 

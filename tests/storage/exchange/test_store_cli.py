@@ -127,20 +127,15 @@ def test_snapshots_from_the_command_line(home: Path, capsys: Capture) -> None:
     assert (row["number"], row["note"], set(row["counts"])) == (1, "round 1", {"training", "csv"})
     assert main(["snapshots", "--check", "1"]) == 0
     assert "is unchanged: 2 files" in capsys.readouterr().out
-    file = home / "snapshots" / "0001" / "csv.csv"
-    file.chmod(0o600)
-    file.write_text("x")
-    assert main(["snapshots", "--check", "1"]) == 5
-    assert "was changed" in capsys.readouterr().err
 
 
 def test_questions_come_into_a_project_from_the_command_line(home: Path, capsys: Capture) -> None:
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
-        made = store.projects.create_project("Mia", "films")
+        films = store.projects.create_project("Mia", "films")
     file = home / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
     assert main(["add-questions", str(file), "--project", "films", "--by", "Mia", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"project": made.id, "added": 2, "known": 0, "linked": 0}
+    assert json.loads(capsys.readouterr().out) == {"project": films.id, "added": 2, "known": 0, "linked": 0}
     assert main(["add-questions", str(home / "none.txt"), "--project", "films", "--by", "Mia"]) == 2
     assert "cannot read" in capsys.readouterr().err
 
@@ -149,23 +144,23 @@ def test_a_system_answers_a_project_from_the_command_line(home: Path, capsys: Ca
     passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
     asked = [t.ReferenceQuestion(word, f"Who wrote {word} play?", (), passages) for word in ("the", "this", "that")]
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
-        made = store.projects.create_project("me", "Plays", systems=("scripted",))
-        store.intake.add_items("me", made.id, asked)
+        plays = store.projects.create_project("me", "Plays", systems=("scripted",))
+        store.intake.add_items("me", plays.id, asked)
         command = ["answer", "--project", "Plays", "--system", "scripted"]
         assert main([*command, "--limit", "2", "--no-clarify", "--json"]) == 0
         printed = capsys.readouterr()
         body = json.loads(printed.out)
-        assert (body["project"], body["answered"], body["linked"], body["failed"]) == (made.id, 2, 2, 0)
+        assert (body["project"], body["answered"], body["linked"], body["failed"]) == (plays.id, 2, 2, 0)
         assert "answering: question 2 of 2" in printed.err
-        items = store.items.items(made.id, "me", stage="generation")
+        items = store.items.items(plays.id, "me", stage="generation")
         linked = [store.items.get_item(i.id, "me").predictions for i in items]
         assert [len(p) for p in linked] == [1, 1, 0]
         answered = store.predictions.get_prediction(linked[0][0].prediction_id).prediction
         assert ([a.text for a in answered.answers], answered.clarifications) == (["Arthur Miller", "1953"], ())
-        assert main(["answer", "--project", made.id, "--system", "scripted"]) == 0
+        assert main(["answer", "--project", plays.id, "--system", "scripted"]) == 0
         assert "Plays: 1 questions answered by scripted; 1 predictions linked" in capsys.readouterr().out
         last = store.items.get_item(items[2].id, "me").predictions[0].prediction_id
         assert store.predictions.get_prediction(last).prediction.clarifications
-        store.intake.add_items("me", made.id, [t.ReferenceQuestion("?", "??!", (), passages)])
+        store.intake.add_items("me", plays.id, [t.ReferenceQuestion("?", "??!", (), passages)])
         assert main(command) == 1
         assert "every question failed; first failure: '??!'" in capsys.readouterr().err

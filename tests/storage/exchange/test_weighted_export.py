@@ -1,4 +1,4 @@
-"""Competence from what people wrote and judged, and exports in which people count by it; error labels in tables."""
+"""Competence from what people wrote and judged, and exports in which people count by it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from annotation_samples import do, judge_all, project, take
+from annotation_samples import do, project
 from storage_helpers import exported
-from storage_samples import prediction
 
 from storage.analysis.agreement import quality
 from storage.exchange.consensus import EQUAL, ContributedQuestion, Statement, Vote, consensus, holdings
@@ -26,10 +25,10 @@ def test_weights_outvote_a_majority() -> None:
 
 
 def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> None:
-    made = project(store, 1, annotators_per_item=2)
-    do(store, made, "Ada", "x", "y")
-    do(store, made, "Bob", "y")
-    sets = [s.content.annotation for s in store.submissions.submissions(made.id, "Mia")]  # type: ignore[union-attr]
+    parts = project(store, 1, annotators_per_item=2)
+    do(store, parts, "Ada", "x", "y")
+    do(store, parts, "Bob", "y")
+    sets = [s.content.annotation for s in store.submissions.submissions(parts.id, "Mia")]  # type: ignore[union-attr]
     statements = [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)]
     question = ContributedQuestion(1, "q", "Who?", [], statements)
     assert {(group, person): correct for group, person, correct in holdings(question)} == {
@@ -43,12 +42,12 @@ def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> 
 @pytest.fixture
 def careless(store: Store) -> str:
     """Three people answer 24 questions; Dan, alone, is wrong on all but a few.  Then Dan and Ada alone disagree on one."""
-    made = project(store, 25, annotators_per_item=3)
+    parts = project(store, 25, annotators_per_item=3)
     for number in range(24):
         for name in ("Ada", "Bob", "Dan"):
-            do(store, made, name, "right" if name != "Dan" or number % 6 == 0 else f"wrong {number}")
-    do(store, made, "Ada", "last")
-    return made.id
+            do(store, parts, name, "right" if name != "Dan" or number % 6 == 0 else f"wrong {number}")
+    do(store, parts, "Ada", "last")
+    return parts.id
 
 
 def test_competence_is_shown_and_weighs(store: Store, careless: str, tmp_path: Path) -> None:
@@ -66,18 +65,8 @@ def test_competence_is_shown_and_weighs(store: Store, careless: str, tmp_path: P
 
 
 def test_too_few_answers_tell_nothing(store: Store) -> None:
-    made = project(store, 1, annotators_per_item=2)
-    do(store, made, "Ada", "x")
-    do(store, made, "Bob", "x")
-    (ada, bob) = quality(store, "Mia", project=made.id, samples=10).competence
+    parts = project(store, 1, annotators_per_item=2)
+    do(store, parts, "Ada", "x")
+    do(store, parts, "Bob", "x")
+    (ada, bob) = quality(store, "Mia", project=parts.id, samples=10).competence
     assert (ada.person, ada.n, ada.accuracy, bob.gold_n) == ("Ada", 1, None, 0)
-
-
-def test_error_labels_are_exported(store: Store, tmp_path: Path) -> None:
-    store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
-    made = project(store, 1, stages=("judging",), systems=("fid",), error_labels=["outdated source", "wrong film"])
-    item = take(store, made, "Ada", "judging").item
-    sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "wrong", errors=("wrong film", "outdated source"))
-    store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)
-    (row,) = exported(store, "csv", tmp_path / "out.csv")
-    assert (row["verdict"], row["error_labels"]) == ("wrong", "wrong film | outdated source")

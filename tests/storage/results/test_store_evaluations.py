@@ -19,9 +19,14 @@ VALUES = (1.0, 0.5, None, 0.0, 0.25)
 
 
 def save(
-    store: Store, values: tuple[float | None, ...] = VALUES, *, system: str = "ambigprompt", label: str = "", **made: object
+    store: Store,
+    values: tuple[float | None, ...] = VALUES,
+    *,
+    system: str = "ambigprompt",
+    label: str = "",
+    **provenance: object,
 ) -> str:
-    report = evaluation_report(values, **made)
+    report = evaluation_report(values, **provenance)
     return store.evaluations.save_evaluation(
         system=system,
         corpus="starter",

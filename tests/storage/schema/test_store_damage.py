@@ -99,8 +99,8 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
     with Store(url) as store:
         first, _ = fill(store)
-        made = store.maintenance.backup(tmp_path / "kept.db")
-        assert made.counts["judgment"] == 6
+        manifest = store.maintenance.backup(tmp_path / "kept.db")
+        assert manifest.counts["judgment"] == 6
         with pytest.raises(InputError, match="never overwrites"):
             store.maintenance.backup(tmp_path / "kept.db")
         store.labels.judge(first, 0, "Ada", "duplicate")
