@@ -38,13 +38,10 @@ def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
 
 def bound(decorator: ast.expr) -> int | None:
     """Entries that functools keeps; None: all."""
-    if "lru_cache" not in ast.unparse(decorator):
-        return None
     if not isinstance(decorator, ast.Call):
-        return 128
+        return 128 if "lru_cache" in ast.unparse(decorator) else None
     sizes = [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
-    size = ast.literal_eval(sizes[0]) if sizes else 128
-    return size if isinstance(size, int) else None
+    return ast.literal_eval(sizes[0]) if sizes else 128
 
 
 def test_every_cache_of_a_function_has_a_bound() -> None:

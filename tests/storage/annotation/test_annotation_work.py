@@ -58,7 +58,6 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         {"name": "x", "order": "best"},
         {"name": "x", "thresholds": {"speed": 1}},
         {"name": "x", "systems": ("a", "b", "c")},
-        {"name": "x\0"},
         {"name": "x", "lease_minutes": 0},
         {"name": "x", "gold_rate": 2},
     ):
@@ -185,7 +184,6 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (GenerationWork(t.Annotation("none", single().pairs)), "has no pair"),
         (GenerationWork(multiple("x", "y", question="who PLAYED part 0 ?")), "the prompt question"),
         (ValidationWork(single()), "takes GenerationWork"),
         (work(), "60 s at least"),
