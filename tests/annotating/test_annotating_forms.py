@@ -46,7 +46,7 @@ def test_another_kind_loses_nothing() -> None:
     assert len(form.pairs) == 2
     form = g.fill(g.fill(form, 0, question="A?", answers="a"), 1, question="B?", answers="b|c")
     for kind in ("none", "single", "multiple"):
-        form = g.choose(form, kind)  # type: ignore[arg-type]
+        form = g.choose(form, kind)
     assert form.annotation() == Annotation("multiple", (QAPair("A?", ("a",)), QAPair("B?", ("b", "c"))))
     assert g.choose(form, "none").annotation() == Annotation("none")
     with pytest.raises(InputError, match="choose first"):

@@ -17,7 +17,7 @@ PROMPT = "Who played Maria in West Side Story?"
 
 def annotation(*pairs: tuple[str, tuple[str, ...]]) -> Annotation:
     kind = {0: "none", 1: "single"}.get(len(pairs), "multiple")
-    return Annotation(kind, tuple(QAPair(q, a, (f"p-{a[0]}",)) for q, a in pairs))  # type: ignore[arg-type]
+    return Annotation(kind, tuple(QAPair(q, a, (f"p-{a[0]}",)) for q, a in pairs))
 
 
 ANNA = annotation(("Who in the film?", ("Natalie Wood",)), ("Who on stage?", ("Carol Lawrence", "Lawrence")))

@@ -89,8 +89,7 @@ def test_undefined_is_none_with_its_reason() -> None:
     nobody = alpha_masi(sets([[frozenset(), frozenset()]] * 3))  # "no answer" throughout: nltk divides by zero
     assert (nobody.value, nobody.n) == (None, 3)
     assert "the same label" in nobody.why
-    assert cohen_kappa([]).value is None
-    assert fleiss_kappa([["a"]]).value is None
+    assert (cohen_kappa([]).value, fleiss_kappa([["a"]]).value) == (None, None)
     assert fleiss_kappa([["a", "a"], ["a", "a"]]).why
     assert mean_figure("x", [None], "nothing").why == "nothing"
 
@@ -109,10 +108,6 @@ def test_intervals_hold_the_value_and_are_repeatable() -> None:
 def test_answers_that_share_an_alias_are_one_answer() -> None:
     mine, theirs = set_of([["New York City", "NYC"], ["Boston"]]), set_of([["the nyc"], ["boston."]])
     assert (set_f1(mine, theirs), masi_distance(mine, theirs)) == (1.0, 0.0)
-    # one person's two answers stay two, although another person takes them for aliases
-    apart, together = set_of([["x"], ["y"]]), set_of([["x", "y"]])
-    assert matched(apart, together) == [(0, 0)]
-    assert set_f1(apart, together) == pytest.approx(2 / 3)
     # a greedy matching would find only one
     assert len(matched(set_of([["x"], ["w", "x"]]), set_of([["x"], ["w"]]))) == 2
     assert set_of([["The"]]) != set_of([["?!"]])  # normalisation leaves nothing of either
@@ -165,10 +160,8 @@ def test_items_are_listed_from_the_least_agreed() -> None:
 
 def test_overall_figures() -> None:
     alpha, f1, types, likeness = figures(OPINIONS, samples=50)
-    assert alpha.n == f1.n == types.n == 3
-    assert f1.value == pytest.approx((1 / 3 + 0.5 + 1) / 3)
-    assert (likeness.value, likeness.n) == (1.0, 1)
-    assert types.name == "kappa of types"
+    assert (alpha.n, f1.n, types.n, types.name) == (3, 3, 3, "kappa of types")
+    assert (f1.value, likeness.value, likeness.n) == (pytest.approx((1 / 3 + 0.5 + 1) / 3), 1.0, 1)
     nothing = figures([OPINIONS[0]], samples=5)
     assert [f.value for f in nothing] == [None] * 4
     assert all(f.why for f in nothing)

@@ -59,8 +59,7 @@ def test_worked_values() -> None:
 
 def test_answers_alone_have_no_question_metrics() -> None:
     values = scored({"cup": ["Spain", "Germany"], "capital": ["Lyon"]}).values
-    assert values["F1 answer"] == {"all": 0.5, "multi": 1.0}
-    assert values["F1 bleu4"] == {"all": None, "multi": None}
+    assert (values["F1 answer"], values["F1 bleu4"]) == ({"all": 0.5, "multi": 1.0}, {"all": None, "multi": None})
 
 
 def test_multi_is_undefined_without_ambiguous_questions() -> None:

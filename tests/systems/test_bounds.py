@@ -70,7 +70,7 @@ def test_memory_is_given_back_after_each_question_also_one_that_fails(engine: En
     assert len(trims) == 2
     events = iter(system.run(Question("Who played Maria?")))
     next(events)
-    events.close()  # type: ignore[attr-defined]  # a person left
+    events.close()  # a person left
     assert len(trims) == 3
 
 

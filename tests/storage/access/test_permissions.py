@@ -32,7 +32,7 @@ def through(store: Store, visitor: Visitor | None) -> SessionStore:
 
 # (class, method) -> its action; None: for the local operator
 METHODS: dict[tuple[str, str], str | None] = {
-    (kind.__name__, name): method.action  # type: ignore[attr-defined]
+    (kind.__name__, name): method.action
     for kind in Part.__subclasses__()
     for name, method in vars(kind).items()
     if not name.startswith("_") and callable(method)
@@ -41,7 +41,7 @@ METHODS: dict[tuple[str, str], str | None] = {
 GUARDED = {
     name: (part.lower(), role)
     for (part, name), action in METHODS.items()
-    if action is not None and (role := ACTIONS[action].role)  # type: ignore[index]
+    if action is not None and (role := ACTIONS[action].role)
 }
 
 
@@ -105,7 +105,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             store.people.add_person("Mia", "Mia", "manager", SECRET)
             for role, name in NAMES.items():
                 if name != "Mia":
-                    store.people.add_person("Mia", name, role, SECRET)  # type: ignore[arg-type]
+                    store.people.add_person("Mia", name, role, SECRET)
                 visitors[role] = store.people.sign_in(name, SECRET)
             for name in ("Off", "Gone", "New", "Low", "Sub"):
                 store.people.add_person("Mia", name, "manager", SECRET, subject=f"https://issuer {name}")

@@ -257,7 +257,7 @@ def test_unknown_things(store: Store) -> None:
         (NotFoundError, "no project", lambda: store.queue.next_item("nope", "Ada", "generation")),
         (NotFoundError, "no item", lambda: store.queue.claim_item("nope", "Ada", "generation")),
         (InputError, "no stage judging", lambda: store.queue.next_item(parts.id, "Ada", "judging")),
-        (InputError, "stage", lambda: store.queue.next_item(parts.id, "Ada", "nonsense")),  # type: ignore[arg-type]
+        (InputError, "stage", lambda: store.queue.next_item(parts.id, "Ada", "nonsense")),
         (InputError, "open the item first", lambda: store.queue.release_item(item, "Ada", "generation")),
         (InputError, "open the item first", lambda: store.returns.undo(item, "Ada", "generation")),
         (InputError, "no person's name", lambda: store.queue.next_item(parts.id, "automatic validation", "generation")),

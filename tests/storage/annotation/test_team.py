@@ -209,7 +209,7 @@ def test_gold_in_judging_compares_labels_with_the_right_answers(store: Store) ->
     first, second = judge_all(store.reviews.judging_sheet(item, "Ada")).answers
     assert store.submissions.submit(item, "Ada", "judging", JudgingWork((first, second)), seconds=1).score == 0.5
     labels = {0: "correct", 1: "wrong"}
-    right = JudgingWork(tuple(replace(a, verdict=labels[a.position]) for a in (first, second)))  # type: ignore[arg-type]
+    right = JudgingWork(tuple(replace(a, verdict=labels[a.position]) for a in (first, second)))
     assert store.submissions.submit(item, "Ada", "judging", right, seconds=1).score == 1.0
 
 
@@ -227,7 +227,6 @@ def test_error_labels_of_the_project_are_given_beside_ours_and_exported(store: S
     sent = store.submissions.submit(
         item, "Ada", "judging", judge_all(sheet, "wrong", errors=("wrong film", "outdated source")), seconds=1
     )
-    assert isinstance(sent.content, JudgingWork)
     assert sent.content.answers[0].errors == ("wrong film", "outdated source")
     (row,) = exported(store, "csv", tmp_path / "out.csv")
     assert (row["verdict"], row["error_labels"]) == ("wrong", "wrong film | outdated source")

@@ -29,7 +29,7 @@ def ambignq(store: Store, tmp_path: Path, **filters: Any) -> list[dict[str, Any]
 
 
 def counts_of(path: Path) -> dict[str, int]:
-    return json.loads(manifest_path(path).read_text())["counts"]  # type: ignore[no-any-return]
+    return json.loads(manifest_path(path).read_text())["counts"]
 
 
 # ---------------------------------------------------------------- ambignq
@@ -81,7 +81,7 @@ def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) 
     question = store.predictions.get_prediction(saved).question_id
     annotate(store, question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
     for format in ("ambignq", "fid", "training"):
-        assert store.exports.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
+        assert store.exports.export(format, tmp_path / format).counts["questions"] == 0
 
 
 def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> No
     with pytest.raises(InputError, match="everything"):
         store.exports.export("jsonl", tmp_path / "x", filters=Filters(system="fid"))
     with pytest.raises(InputError, match="xls"):
-        store.exports.export("xls", tmp_path / "x")  # type: ignore[arg-type]
+        store.exports.export("xls", tmp_path / "x")
 
 
 # ---------------------------------------------------------------- fid and training: the majority
@@ -111,7 +111,7 @@ def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> N
     }
     for annotator, labels in verdicts.items():
         for position, verdict in enumerate(labels):
-            store.labels.judge(saved, position, annotator, verdict)  # type: ignore[arg-type]
+            store.labels.judge(saved, position, annotator, verdict)
     (row,) = exported(store, "fid", tmp_path / "fid.json")
     assert (row["id"], row["question"], row["target"], row["answers"]) == ("w", "Who?", "Ann", [["Ann"]])
     assert row["negatives"] == ["Ben", "Cid"]  # Dan: one against one is a tie, Eve: nobody voted
@@ -222,7 +222,7 @@ def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store,
         store.labels.judge(missed, 1, who, "unsupported")
     halved = store.predictions.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
     for who, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
-        store.labels.judge(halved, 0, who, verdict)  # type: ignore[arg-type]
+        store.labels.judge(halved, 0, who, verdict)
         store.labels.judge(halved, 1, who, "wrong")
     absent = store.predictions.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
     store.labels.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid

@@ -28,7 +28,7 @@ def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> 
     parts = project(store, 1, annotators_per_item=2)
     do(store, parts, "Ada", "x", "y")
     do(store, parts, "Bob", "y")
-    sets = [s.content.annotation for s in store.submissions.submissions(parts.id, "Mia")]  # type: ignore[union-attr]
+    sets = [s.content.annotation for s in store.submissions.submissions(parts.id, "Mia")]
     statements = [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)]
     question = ContributedQuestion(1, "q", "Who?", [], statements)
     assert {(group, person): correct for group, person, correct in holdings(question)} == {

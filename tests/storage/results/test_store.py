@@ -199,7 +199,7 @@ _PAIRS = (t.QAPair("Who in 1961?", ("Natalie Wood", "Wood"), ("p1",)), t.QAPair(
         (t.Annotation("none", _PAIRS), "no pair"),
         (t.Annotation("single", (t.QAPair("Q?", ()),)), "no answer"),
         (t.Annotation("multiple", (t.QAPair("", ("a",)), t.QAPair("Q?", ("b",)))), "no question"),
-        (t.Annotation("maybe"), "single, multiple, none"),  # type: ignore[arg-type]
+        (t.Annotation("maybe"), "single, multiple, none"),
         (t.Annotation("single", (t.QAPair("Q?\0", ("a",)),)), "NUL"),
     ],
 )

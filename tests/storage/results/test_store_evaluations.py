@@ -67,7 +67,7 @@ def test_filters(store: Store) -> None:
     three = save(store, (0.0,), system="one-pass")
 
     def ids(**fields: object) -> set[str]:
-        filters = EvaluationFilter(**fields)  # type: ignore[arg-type]
+        filters = EvaluationFilter(**fields)
         matching = {e.id for e in store.evaluations.evaluations(filters=filters)}
         assert store.evaluations.count_evaluations(filters) == len(matching)
         return matching

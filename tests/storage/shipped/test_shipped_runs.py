@@ -61,7 +61,7 @@ def packed(run: Path, root: Path, tmp_path: Path) -> Path:
 
 def about(**changes: object) -> runs.ArchiveInfo:
     info = runs.ArchiveInfo("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
-    return dataclasses.replace(info, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(info, **changes)
 
 
 def test_what_is_packed_comes_back(run: Path, packed: Path, root: Path, store: Store) -> None:
