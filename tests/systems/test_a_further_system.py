@@ -15,7 +15,7 @@ from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.types import Passage, Question
 
-# what CONTRIBUTING shows
+# what docs/architecture.md describes
 FILE = '''"""Answers with the title of every passage, as it is."""
 
 from collections.abc import Generator

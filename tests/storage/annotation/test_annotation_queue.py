@@ -79,7 +79,7 @@ def test_an_expired_lease_is_free_and_loses_no_draft(store: Store, clock: Clock)
     late = store.drafts.save_draft(item, "Ada", "generation", {"text": "more"}, expected_version=1)
     assert (late.over, late.version, late.body) == (True, 2, {"text": "more"})
     assert store.queue.next_item(parts.id, "Ada", "generation") is None
-    # Bob's lease runs out too: whoever comes first has it, and Ada's draft is still there
+    # Bob's lease runs out too: the next to ask has it, and Ada's draft is still there
     clock.pass_(minutes=11)
     assert take(store, parts, "Ada").item == item
     draft = store.drafts.find_draft(item, "Ada", "generation")

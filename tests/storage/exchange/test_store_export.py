@@ -217,13 +217,13 @@ def test_duplicates_of_several_people() -> None:
 
 def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store, tmp_path: Path) -> None:
     missed = store.predictions.save_prediction(prediction("Who missed?", ["Natalie Wood", "Nobody"], id="m"))
-    for who in ("Ada", "Bob"):
-        store.labels.judge(missed, 0, who, "wrong")
-        store.labels.judge(missed, 1, who, "unsupported")
+    for name in ("Ada", "Bob"):
+        store.labels.judge(missed, 0, name, "wrong")
+        store.labels.judge(missed, 1, name, "unsupported")
     halved = store.predictions.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
-    for who, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
-        store.labels.judge(halved, 0, who, verdict)
-        store.labels.judge(halved, 1, who, "wrong")
+    for name, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
+        store.labels.judge(halved, 0, name, verdict)
+        store.labels.judge(halved, 1, name, "wrong")
     absent = store.predictions.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
     store.labels.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid
     (row,) = exported(store, "training", tmp_path / "t.jsonl")

@@ -88,7 +88,6 @@ def test_recent_predictions_search_and_page(store: Store) -> None:
     [
         ({"question": t.Question("  ")}, "empty"),
         ({"question": t.Question("a\0b")}, "NUL"),
-        ({"question": t.Question("a\ud800b")}, "surrogate"),
         ({"seconds": math.nan}, "finite"),
         ({"seconds": -1.0}, "seconds"),
         ({"system": t.SystemInfo("s", {"path": Path("x")})}, "PosixPath|WindowsPath"),

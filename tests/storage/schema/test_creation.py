@@ -57,7 +57,7 @@ def test_a_new_database_and_its_backup_are_the_owners_only(store: Store, path: P
 
 
 def test_another_schema_is_refused_before_anything_is_written(store: Store, path: Path, url: str, tmp_path: Path) -> None:
-    """An earlier one in one line that names the script, which brings all of it into a new database."""
+    """An earlier one in one line that names the script, which converts all of it into a new database."""
     fill(store)
     fill_workbench(store)
     counts = store.maintenance.counts()
