@@ -49,7 +49,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("one", "two", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_agree(one: Annotation, two: Annotation, expected: bool) -> None:
+def test_annotations_agree_or_not_either_way_round(one: Annotation, two: Annotation, expected: bool) -> None:
     assert agree([one, two]) is expected
     assert agree([two, one]) is expected
 

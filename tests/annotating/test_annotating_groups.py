@@ -82,7 +82,7 @@ def test_what_would_lose_or_miss_something_is_refused(action: Callable[[], objec
         action()
 
 
-def test_to_annotation() -> None:
+def test_a_sheet_becomes_an_annotation_of_what_is_included() -> None:
     final = groups.to_annotation(SHEET)
     assert final.type == "multiple"
     assert final.pairs[0] == QAPair("Who in the film?", SHEET.groups[0].aliases, SHEET.groups[0].passage_ids)

@@ -158,7 +158,7 @@ def test_items_are_listed_from_the_least_agreed() -> None:
     assert (second.item, second.questions) == ("2", None)  # single answers have no question of their own
 
 
-def test_overall_figures() -> None:
+def test_figures_are_over_common_items() -> None:
     alpha, f1, types, likeness = figures(OPINIONS, samples=50)
     assert (alpha.n, f1.n, types.n, types.name) == (3, 3, 3, "kappa of types")
     assert (f1.value, likeness.value, likeness.n) == (pytest.approx((1 / 3 + 0.5 + 1) / 3), 1.0, 1)
@@ -167,7 +167,7 @@ def test_overall_figures() -> None:
     assert all(f.why for f in nothing)
 
 
-def test_pairs_and_periods() -> None:
+def test_figures_of_pairs_and_weeks() -> None:
     rows = pair_rows(OPINIONS, samples=5)
     assert [(r.first, r.second, r.n) for r in rows] == [("Ada", "Bob", 3), ("Ada", "Cid", 1), ("Bob", "Cid", 1)]
     assert rows[1].figures[0].value is None  # both said "none", nothing else: chance is certain
@@ -182,7 +182,7 @@ def test_a_later_opinion_of_one_person_replaces_the_earlier() -> None:
     assert figures(changed[::-1], samples=5)[1].value == 1.0
 
 
-def test_types_against_ambignq() -> None:
+def test_types_that_drift_from_ambignq_are_marked() -> None:
     (row,) = [r for r in tables.type_rows({"multiple": 80, "single": 20}) if r.type == "multiple"]
     assert (row.count, row.share, row.expected, row.drifted) == (80, 0.8, 0.35, True)
     usual = {r.type: r for r in tables.type_rows({"multiple": 35, "single": 60, "none": 5})}
@@ -192,13 +192,13 @@ def test_types_against_ambignq() -> None:
     assert tables.wilson(10, 10)[1] == pytest.approx(1.0)
 
 
-def test_time_spent() -> None:
+def test_times_are_by_person() -> None:
     ada, bob = tables.time_rows([("Ada", 60), ("Bob", 100), ("Ada", 120), ("Ada", 3420)])
     assert (ada.person, ada.n, ada.median_seconds, ada.hours) == ("Ada", 3, 120.0, 1.0)
     assert bob.median_seconds == 100
 
 
-def test_labels() -> None:
+def test_of_labels_the_latest_counts() -> None:
     labels = {"a": "cwcc", "b": "cwwc"}
     marks = [Mark(str(i), person, label, EARLY) for person in labels for i, label in enumerate(labels[person])]
     figure = label_figure(marks, samples=20)

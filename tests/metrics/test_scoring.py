@@ -152,7 +152,7 @@ def test_a_byte_order_mark_is_let_by(tmp_path: Path) -> None:
     assert score_files(*paths) == scored()
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     references, predictions = write(tmp_path)
     with pytest.raises(InputError, match=r"nowhere\.json cannot be read"):
         score_files(references, tmp_path / "nowhere.json")

@@ -29,7 +29,8 @@ def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
     """file:function, the function, and its caching decorator."""
     for folder in ("core", "storage", "pages"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            code = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(code)) if "cache" in code else ():
                 for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
                     text = ast.unparse(decorator)
                     if text.split("(")[0].split(".")[-1] in ("cache", "lru_cache"):

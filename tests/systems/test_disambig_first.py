@@ -75,7 +75,7 @@ def test_a_clear_question_gets_one_answer() -> None:
     assert prediction.clarifications[0].question == ""
 
 
-def test_options_and_corrections() -> None:
+def test_options_and_corrections_count() -> None:
     assert len(run("When did it come out?", questions=1)[0].answers) == 1
     assert len(run("When did it open?", ambiguous_above=0.0)[1].queries) == 4  # asked although it is clear
     assert texts(run("When did it come out?", max_answers=1)[0]) == ["June 2003"]

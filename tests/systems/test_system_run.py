@@ -158,14 +158,14 @@ def test_nothing_retrieved_and_more_wanted_than_there_is() -> None:
         ("who\x7f is it", r"U\+007F"),
     ],
 )
-def test_bad_questions(text: str, says: str) -> None:
+def test_bad_questions_are_refused(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         list(scripted().run(t.Question(text)))
 
 
 @pytest.mark.parametrize("word", ["a\x07b", "x" * 3000])
 @pytest.mark.parametrize("kind", ["pinned", "banned"])
-def test_bad_answers_of_a_person(kind: str, word: str) -> None:
+def test_bad_answers_of_a_person_are_refused(kind: str, word: str) -> None:
     with pytest.raises(InputError, match="an answer to keep" if kind == "pinned" else "an answer to strike"):
         check_question(t.Question(ASKED, **{kind: ("Rome", word)}), 100)
 

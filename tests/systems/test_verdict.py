@@ -117,7 +117,7 @@ def test_what_would_stand_alone_is_verified_and_dropped_where_that_fails() -> No
 
 
 @pytest.mark.parametrize(("said", "count"), [({}, 0), ({"p1": SAID["p1"], "p2": SAID["p2"]}, 1)])
-def test_none_and_one_meaning(said: dict[str, Any], count: int) -> None:
+def test_no_meaning_and_one_meaning_say_why_they_ended(said: dict[str, Any], count: int) -> None:
     prediction = predicted(Table(said))
     assert (len(prediction.interpretations), len(prediction.answers)) == (count, count)
     assert len(prediction.passages) == 5  # the nearest ones are there to look at
@@ -240,7 +240,7 @@ def test_when_the_time_is_over_the_rest_is_marked_failed() -> None:
     assert all("time" in i.failed for _, i in readers().interpret(QUESTION, PASSAGES, Run.of(0)))
 
 
-def test_verify_and_answer() -> None:
+def test_the_readers_verify_claims_and_answer() -> None:
     generator, run = readers(), Run.of(60)
     claims = [Claim(QUESTION, name, (PASSAGES[n],)) for name, n in (("Ada Lund", 0), ("Cy", 0), ("Basa", 4))]
     assert generator.verify(claims, run) == [True, False, False]

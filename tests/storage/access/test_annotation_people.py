@@ -237,7 +237,7 @@ def test_there_is_always_a_manager_who_can_sign_in(store: Store, ada: None) -> N
     assert store.people.accounts_in_use()
 
 
-def test_subjects(store: Store) -> None:
+def test_a_subject_signs_in_one_person(store: Store) -> None:
     store.people.add_person("Ada", "Ada", "manager", subject="https://issuer 1")
     assert store.people.sign_in_subject("https://issuer 1").name == "Ada"
     with pytest.raises(SignInError):
@@ -294,7 +294,7 @@ def test_a_subject_is_an_issuer_and_a_subject(store: Store, ada: None, subject: 
 @pytest.mark.parametrize(
     ("issuer", "subject"), [(None, "1"), ("https://issuer", 5), ("", "1"), ("https://issuer", "1\x00"), ("i", "\ud800")]
 )
-def test_claims_that_no_account_can_keep(issuer: object, subject: object) -> None:
+def test_claims_that_no_account_can_keep_are_refused(issuer: object, subject: object) -> None:
     with pytest.raises(InputError):
         joined_subject(issuer, subject)
 

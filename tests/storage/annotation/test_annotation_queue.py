@@ -52,7 +52,7 @@ def test_the_database_itself_refuses_a_slot_too_many(store: Store) -> None:
             session.execute(text(statement))
 
 
-def test_two_people_who_ask_at_the_same_instant(store: Store, url: str) -> None:
+def test_people_who_ask_at_the_same_instant_get_different_items(store: Store, url: str) -> None:
     parts = project(store, 10, annotators_per_item=1)
     items: list[str] = []
     start = threading.Barrier(4)
@@ -250,7 +250,7 @@ def test_validated_items_stay_as_they_are(store: Store) -> None:
     assert states(store, parts, "validation") == ["waiting"]
 
 
-def test_unknown_things(store: Store) -> None:
+def test_what_is_not_there_is_refused(store: Store) -> None:
     parts = project(store, 1)
     item = store.items.items(parts.id, "Mia", stage="generation")[0].id
     refused: list[tuple[type[Exception], str, Callable[[], object]]] = [

@@ -199,7 +199,7 @@ def test_what_the_checks_refuse_is_not_stored(store: Store, content: GenerationW
 # ---------------------------------------------------------------- validation
 
 
-def test_mine_and_final(store: Store) -> None:
+def test_people_see_their_own_annotation_beside_the_final_one(store: Store) -> None:
     parts = project(store, 2, annotators_per_item=2, stages=("generation", "validation"))
     item = do(store, parts, "Ada", "Wood", "Zegler").item
     do(store, parts, "Bob", "wood")
@@ -233,7 +233,7 @@ def test_identical_annotations_are_validated_by_themselves(store: Store) -> None
     assert [p.name for p in store.people.people("Mia")] == ["Mia", "Ada", "Bob"]
 
 
-def test_annotations_that_change_while_they_are_validated(store: Store) -> None:
+def test_annotations_that_change_while_they_are_validated_are_a_conflict(store: Store) -> None:
     parts = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
     item = do(store, parts, "Ada", "x").item
     do(store, parts, "Bob", "y")

@@ -16,7 +16,7 @@ from storage.schema import engine
 from storage.store import Store
 
 
-def test_everything_of_a_project(worked: Store) -> None:
+def test_the_figures_of_a_project(worked: Store) -> None:
     (parts,) = worked.projects.projects()
     whole = quality(worked, "Mia", project=parts.id, samples=20)
     alpha, f1, types, _ = whole.figures
@@ -45,7 +45,7 @@ def test_a_further_form_of_a_given_answer_was_not_missing(worked: Store) -> None
         assert agreement._missing(session, added) == {"ambigprompt": 1, "fid": 1}  # fid gave Nobody, ambigprompt Rachel Zegler
 
 
-def test_filters(worked: Store) -> None:
+def test_people_and_time_narrow_the_figures(worked: Store) -> None:
     alone = quality(worked, "Mia", people=("Ada",), samples=20)
     assert (alone.figures[1].value, bool(alone.figures[1].why)) == (None, True)
     assert {t.person for t in alone.times} == {"Ada"}

@@ -143,7 +143,7 @@ def test_evidence_that_was_judged_as_a_whole_counts_for_the_chosen_passage() -> 
     assert supported([], [["Evergreen"]], statements) == {"p1", "p3"}  # what a person cites, for an answer that stands
 
 
-def test_preferences(worked: Store, tmp_path: Path) -> None:
+def test_preferences_are_pairs_of_answer_sets(worked: Store, tmp_path: Path) -> None:
     (row,) = exported(worked, "preferences", tmp_path / "p.jsonl")
     assert json.loads(manifest_path(tmp_path / "p.jsonl").read_text())["counts"]["pairs"] == 1
     assert (row["prompt"], row["preferring"], row["against"], row["undecided"]) == (QUESTION, 2, 0, 0)
@@ -174,7 +174,7 @@ def test_a_question_that_does_not_fit_is_left_out(worked: Store, tmp_path: Path)
     assert questions["Rachel Zegler"] == QUESTION  # 'ambiguous still': the prompt stands
 
 
-def test_filters(worked: Store, tmp_path: Path) -> None:
+def test_filters_choose_the_questions(worked: Store, tmp_path: Path) -> None:
     (parts,) = worked.projects.projects()
 
     def ids(**filters: Any) -> list[str]:

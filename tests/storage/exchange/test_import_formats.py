@@ -74,7 +74,7 @@ def test_wrong_predictions_are_named_by_line(store: Store, tmp_path: Path, chang
     assert not any(store.maintenance.counts().values())
 
 
-def test_questions(store: Store, tmp_path: Path) -> None:
+def test_questions_of_lines_and_lists_are_stored_once(store: Store, tmp_path: Path) -> None:
     question = {"question": "Who?", "id": "1"}
     file = put_lines(tmp_path / "q.jsonl", question, {"question": "When?"}, question)
     assert detect_format(file) == "questions"
@@ -87,7 +87,7 @@ def test_questions(store: Store, tmp_path: Path) -> None:
     assert store.maintenance.counts()["question"] == 3
 
 
-def test_ambignq_full(store: Store, tmp_path: Path) -> None:
+def test_ambignq_full_is_stored_with_its_passages(store: Store, tmp_path: Path) -> None:
     row = {
         "id": "1",
         "question": "Who?",

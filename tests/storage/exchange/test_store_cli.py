@@ -48,7 +48,7 @@ def test_the_real_command(tmp_path: Path) -> None:
     assert (failed.returncode, failed.stdout, failed.stderr) == (2, "", f"error: {words}\n")
 
 
-def test_export_filters(home: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_filters_are_options_of_an_export(home: Path, tmp_path: Path, capsys: Capture) -> None:
     out = str(tmp_path / "out")
     assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--system", "ambigprompt", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
@@ -66,7 +66,7 @@ def test_move_to_another_home(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads(capsys.readouterr().out)["stored"]["judgment"] == 6
 
 
-def test_backup_check_restore(home: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_backup_is_made_checked_and_put_back(home: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["backup", str(tmp_path / "b.db")]) == 0
     assert main(["backup", "--json"]) == 0
     assert main(["restore", str(tmp_path / "b.db")]) == 0
@@ -113,7 +113,7 @@ def test_check_fails_on_damage(home: Path, capsys: Capture) -> None:
     assert "damaged" in capsys.readouterr().err
 
 
-def test_a_wrong_setting(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_a_wrong_setting_is_named(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("AMBISCOPE_DATABASE_URL", "nonsense")
     assert main(["check"]) == 2
     assert "AMBISCOPE_DATABASE_URL" in capsys.readouterr().err

@@ -199,7 +199,7 @@ def test_a_duplicate_of_which_it_is_not_known_changes_nothing(others: list[tuple
         assert annotation_of("a", [*votes, vote("a", "Wood", "duplicate")], [], "Q?") == annotation_of("a", votes, [], "Q?")
 
 
-def test_duplicates_of_several_people() -> None:
+def test_the_majority_decides_of_what_a_form_is_a_duplicate() -> None:
     first = [vote("a", "Natalie Wood", "correct"), vote("a", "Wood", "duplicate")]
     second = [vote("b", "Natalie Wood", "correct"), vote("b", "Wood", "duplicate")]
     third = [vote("c", "Natalie Wood", "correct"), vote("c", "Wood", "wrong")]
@@ -321,7 +321,7 @@ def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pyte
     assert any(j.annotator == "Late" for j in store.labels.judgments(first))
 
 
-def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_leaves_nothing(store: Store, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(StorageError, match="cannot be written"):
         store.exports.export("jsonl", tmp_path / "folder")

@@ -51,7 +51,7 @@ def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, t
     assert other.maintenance.counts() == counts
 
 
-def test_ambignq_light(store: Store, tmp_path: Path) -> None:
+def test_ambignq_light_is_stored_by_numbered_annotators(store: Store, tmp_path: Path) -> None:
     report = store.imports.import_file(put(tmp_path / "a.json", GOOD, MANY))
     assert (report.format, report.stored) == ("ambignq", {"question": 2, "annotation": 4})
     assert annotations(store, "2") == [
@@ -148,7 +148,7 @@ def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Pat
         (b'[{"id": "1", "question": "Q?", "answers": [["a"]], "ctxs": []}]', "fid file"),
     ],
 )
-def test_malformed_files(store: Store, tmp_path: Path, body: bytes, words: str) -> None:
+def test_malformed_files_are_refused(store: Store, tmp_path: Path, body: bytes, words: str) -> None:
     file = tmp_path / "a"
     file.write_bytes(body)
     with pytest.raises(FormatError, match=words) as refused:
@@ -164,7 +164,7 @@ def test_an_empty_list_is_a_valid_file(store: Store, tmp_path: Path) -> None:
         store.imports.import_file(file, format="fid")
 
 
-def test_unreadable_files(store: Store, tmp_path: Path) -> None:
+def test_unreadable_files_are_refused_by_name(store: Store, tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         with pytest.raises(InputError, match=f"{path.name} cannot be read"):
             store.imports.import_file(path)

@@ -60,7 +60,7 @@ def test_one_question_has_one_row_and_an_id_is_never_shared(store: Store) -> Non
     assert store.predictions.get_prediction(again).question_id == "x"
 
 
-def test_unknown_ids(store: Store) -> None:
+def test_unknown_ids_are_not_found(store: Store) -> None:
     assert store.predictions.find_prediction("nope") is None
     with pytest.raises(NotFoundError, match="nope"):
         store.predictions.get_prediction("nope")
@@ -207,12 +207,12 @@ def test_incomplete_annotations_are_refused(annotation: t.Annotation, words: str
         check_annotation(annotation, complete=True)
 
 
-def test_an_evaluation_that_cannot_be_stored(store: Store) -> None:
+def test_an_evaluation_that_cannot_be_stored_is_refused(store: Store) -> None:
     with pytest.raises(InputError, match="finite"):
         store.evaluations.save_evaluation(system="s", corpus="c", questions="q", metrics={"F1": math.nan}, report={})
 
 
-def test_counts_and_health(store: Store) -> None:
+def test_counts_and_health_of_a_filled_database(store: Store) -> None:
     fill(store)
     counts = store.maintenance.counts()
     expected = {"question": 2, "prediction": 2, "predicted_answer": 5, "annotator": 3, "judgment": 6}
