@@ -182,6 +182,7 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (GenerationWork(t.Annotation("none", single().pairs)), "has no pair"),
         (GenerationWork(multiple("x", "y", question="who PLAYED part 0 ?")), "the prompt question"),
         (ValidationWork(single()), "takes GenerationWork"),
         (work(), "60 s at least"),
