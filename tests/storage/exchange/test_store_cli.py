@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,15 +21,22 @@ from storage.store import Store
 Capture = pytest.CaptureFixture[str]
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled")
+    with Store(f"sqlite:///{folder / 'ambiscope.db'}") as store:
+        fill(store)
+    return folder
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An AMBISCOPE_HOME with some rows, in the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AMBISCOPE_DATABASE_URL", raising=False)
     folder = tmp_path / "home"
     monkeypatch.setenv("AMBISCOPE_HOME", str(folder))
-    with Store(f"sqlite:///{folder / 'ambiscope.db'}") as store:
-        fill(store)
+    shutil.copytree(filled, folder)
     return folder
 
 
