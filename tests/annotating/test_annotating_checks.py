@@ -74,7 +74,7 @@ def test_something_must_be_read() -> None:
         (FILM, "Carol Lawrence", "shared-answer"),
     ],
 )
-def test_doubts(question: str, answer: str, expected: str) -> None:
+def test_doubts_name_their_pair(question: str, answer: str, expected: str) -> None:
     (doubt,) = doubts(several((STAGE, "Carol Lawrence"), (question, answer)), PROMPT, reference_date=REFERENCE)
     assert (doubt.code, doubt.pair, str(doubt)[:8]) == (expected, 1, "Pair 2: ")
 

@@ -46,7 +46,7 @@ def test_another_kind_loses_nothing() -> None:
     assert len(form.pairs) == 2
     form = g.fill(g.fill(form, 0, question="A?", answers="a"), 1, question="B?", answers="b|c")
     for kind in ("none", "single", "multiple"):
-        form = g.choose(form, kind)  # type: ignore[arg-type]
+        form = g.choose(form, kind)
     assert form.annotation() == Annotation("multiple", (QAPair("A?", ("a",)), QAPair("B?", ("b", "c"))))
     assert g.choose(form, "none").annotation() == Annotation("none")
     with pytest.raises(InputError, match="choose first"):
@@ -75,7 +75,7 @@ def test_evidence_is_added_and_taken_out() -> None:
     assert g.cite(form, 0, "d1").pairs[0].passage_ids == ()
 
 
-def test_from_annotation() -> None:
+def test_a_form_of_an_annotation_gives_it_back() -> None:
     annotation = Annotation("multiple", (QAPair("A?", ("a", "b"), ("d1",)), QAPair("B?", ("c",))))
     assert g.from_annotation(annotation).annotation() == annotation
     assert g.from_annotation(Annotation("none")).annotation() == Annotation("none")
@@ -108,7 +108,7 @@ def test_the_next_open_answer() -> None:
     assert j.next_open(j.judge(done, "p1.0", None), UNITS) == 0
 
 
-def test_problems_of_a_judgment() -> None:
+def test_problems_of_a_judgment_are_named() -> None:
     form = j.judge(j.Form(), "p1.0", "correct")
     answers, questions, preference = j.problems(form, UNITS, 2)
     assert "label for answer 2, 3" in answers

@@ -17,7 +17,7 @@ PROMPT = "Who played Maria in West Side Story?"
 
 def annotation(*pairs: tuple[str, tuple[str, ...]]) -> Annotation:
     kind = {0: "none", 1: "single"}.get(len(pairs), "multiple")
-    return Annotation(kind, tuple(QAPair(q, a, (f"p-{a[0]}",)) for q, a in pairs))  # type: ignore[arg-type]
+    return Annotation(kind, tuple(QAPair(q, a, (f"p-{a[0]}",)) for q, a in pairs))
 
 
 ANNA = annotation(("Who in the film?", ("Natalie Wood",)), ("Who on stage?", ("Carol Lawrence", "Lawrence")))
@@ -82,7 +82,7 @@ def test_what_would_lose_or_miss_something_is_refused(action: Callable[[], objec
         action()
 
 
-def test_to_annotation() -> None:
+def test_a_sheet_becomes_an_annotation_of_what_is_included() -> None:
     final = groups.to_annotation(SHEET)
     assert final.type == "multiple"
     assert final.pairs[0] == QAPair("Who in the film?", SHEET.groups[0].aliases, SHEET.groups[0].passage_ids)

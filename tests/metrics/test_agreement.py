@@ -79,16 +79,6 @@ def test_fleiss_kappa_is_nltks_multi_pi(rows: list[list[str]]) -> None:
     assert fleiss_kappa(rows, samples=2).value == pytest.approx(float(AnnotationTask(data).pi()))
 
 
-def test_fleiss_kappa_of_the_textbook() -> None:
-    """Fleiss 1971's method on the worked example of 10 items and 14 raters that textbooks reprint: 0.210."""
-    table = [
-        (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
-        (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
-    ]  # fmt: skip
-    rows = [[label for label, count in enumerate(row) for _ in range(count)] for row in table]
-    assert fleiss_kappa(rows, samples=2).value == pytest.approx(0.210, abs=5e-4)
-
-
 # ---------------------------------------------------------------- properties
 
 
@@ -99,8 +89,7 @@ def test_undefined_is_none_with_its_reason() -> None:
     nobody = alpha_masi(sets([[frozenset(), frozenset()]] * 3))  # "no answer" throughout: nltk divides by zero
     assert (nobody.value, nobody.n) == (None, 3)
     assert "the same label" in nobody.why
-    assert cohen_kappa([]).value is None
-    assert fleiss_kappa([["a"]]).value is None
+    assert (cohen_kappa([]).value, fleiss_kappa([["a"]]).value) == (None, None)
     assert fleiss_kappa([["a", "a"], ["a", "a"]]).why
     assert mean_figure("x", [None], "nothing").why == "nothing"
 
@@ -119,10 +108,6 @@ def test_intervals_hold_the_value_and_are_repeatable() -> None:
 def test_answers_that_share_an_alias_are_one_answer() -> None:
     mine, theirs = set_of([["New York City", "NYC"], ["Boston"]]), set_of([["the nyc"], ["boston."]])
     assert (set_f1(mine, theirs), masi_distance(mine, theirs)) == (1.0, 0.0)
-    # one person's two answers stay two, although another person takes them for aliases
-    apart, together = set_of([["x"], ["y"]]), set_of([["x", "y"]])
-    assert matched(apart, together) == [(0, 0)]
-    assert set_f1(apart, together) == pytest.approx(2 / 3)
     # a greedy matching would find only one
     assert len(matched(set_of([["x"], ["w", "x"]]), set_of([["x"], ["w"]]))) == 2
     assert set_of([["The"]]) != set_of([["?!"]])  # normalisation leaves nothing of either
@@ -173,18 +158,16 @@ def test_items_are_listed_from_the_least_agreed() -> None:
     assert (second.item, second.questions) == ("2", None)  # single answers have no question of their own
 
 
-def test_overall_figures() -> None:
+def test_figures_are_over_common_items() -> None:
     alpha, f1, types, likeness = figures(OPINIONS, samples=50)
-    assert alpha.n == f1.n == types.n == 3
-    assert f1.value == pytest.approx((1 / 3 + 0.5 + 1) / 3)
-    assert (likeness.value, likeness.n) == (1.0, 1)
-    assert types.name == "kappa of types"
+    assert (alpha.n, f1.n, types.n, types.name) == (3, 3, 3, "kappa of types")
+    assert (f1.value, likeness.value, likeness.n) == (pytest.approx((1 / 3 + 0.5 + 1) / 3), 1.0, 1)
     nothing = figures([OPINIONS[0]], samples=5)
     assert [f.value for f in nothing] == [None] * 4
     assert all(f.why for f in nothing)
 
 
-def test_pairs_and_periods() -> None:
+def test_figures_of_pairs_and_weeks() -> None:
     rows = pair_rows(OPINIONS, samples=5)
     assert [(r.first, r.second, r.n) for r in rows] == [("Ada", "Bob", 3), ("Ada", "Cid", 1), ("Bob", "Cid", 1)]
     assert rows[1].figures[0].value is None  # both said "none", nothing else: chance is certain
@@ -199,7 +182,7 @@ def test_a_later_opinion_of_one_person_replaces_the_earlier() -> None:
     assert figures(changed[::-1], samples=5)[1].value == 1.0
 
 
-def test_types_against_ambignq() -> None:
+def test_types_that_drift_from_ambignq_are_marked() -> None:
     (row,) = [r for r in tables.type_rows({"multiple": 80, "single": 20}) if r.type == "multiple"]
     assert (row.count, row.share, row.expected, row.drifted) == (80, 0.8, 0.35, True)
     usual = {r.type: r for r in tables.type_rows({"multiple": 35, "single": 60, "none": 5})}
@@ -209,13 +192,13 @@ def test_types_against_ambignq() -> None:
     assert tables.wilson(10, 10)[1] == pytest.approx(1.0)
 
 
-def test_time_spent() -> None:
+def test_times_are_by_person() -> None:
     ada, bob = tables.time_rows([("Ada", 60), ("Bob", 100), ("Ada", 120), ("Ada", 3420)])
     assert (ada.person, ada.n, ada.median_seconds, ada.hours) == ("Ada", 3, 120.0, 1.0)
     assert bob.median_seconds == 100
 
 
-def test_labels() -> None:
+def test_of_labels_the_latest_counts() -> None:
     labels = {"a": "cwcc", "b": "cwwc"}
     marks = [Mark(str(i), person, label, EARLY) for person in labels for i, label in enumerate(labels[person])]
     figure = label_figure(marks, samples=20)

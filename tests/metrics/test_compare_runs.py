@@ -1,7 +1,8 @@
-"""Comparing two runs: pairs, differences, significance."""
+"""Intervals, and comparing two runs: pairs, differences, significance."""
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from scipy import stats
 
 from core.errors import InputError
+from core.metrics.significance.bootstrap import Comparison, compare, interval
 from core.metrics.significance.compare import compare_runs, compare_values, differences, holm, paired
 
 
@@ -45,7 +47,6 @@ def test_p_values_are_corrected_for_the_number_of_metrics() -> None:
     assert among.comparison.p_value == alone.comparison.p_value == alone.holm
     assert among.to_json()["p_holm"] == among.holm == min(1.0, 2 * (among.comparison.p_value or 0.0))
     assert holm([None, 0.5, 0.9]) == [None, 1.0, 1.0]
-    assert holm([]) == []
 
 
 def test_the_largest_difference_comes_first() -> None:
@@ -55,6 +56,34 @@ def test_the_largest_difference_comes_first() -> None:
 def test_runs_without_a_common_question() -> None:
     with pytest.raises(InputError, match="no question in common"):
         compare_runs(A, [row("z", 1.0)])
+
+
+def test_weights_draw_the_mean_towards_the_heavy_question() -> None:
+    light = interval([0.0] * 50 + [1.0] * 50, samples=500)
+    heavy = interval([0.0] * 50 + [1.0] * 50, weights=[1.0] * 50 + [9.0] * 50, samples=500)
+    assert light[1] < heavy[0]
+
+
+def test_a_clear_difference_is_told_from_none() -> None:
+    draw = random.Random(2)
+    base = [draw.random() for _ in range(80)]
+    better = [min(1.0, v + 0.2 + 0.1 * draw.random()) for v in base]
+    clear = compare(better, base, samples=500)
+    assert (clear.p_value, clear.better) == (pytest.approx(2 / 501), 1.0)
+    assert compare(base, base[::-1], samples=500).p_value > 0.2
+    assert compare(base, base, samples=100).p_value == 1.0
+
+
+def test_only_questions_where_both_are_defined_count() -> None:
+    assert compare([1.0, None], [None, 1.0]) == Comparison(0, None, None, None, None)
+    assert compare([1.0, None, 0.5], [0.0, 1.0, 0.5]).n == 2
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        interval([1.0], samples=0)
+    with pytest.raises(InputError, match="cannot be paired"):
+        compare([1.0], [1.0, 0.0])
 
 
 def test_interval_and_p_value_agree_with_scipy() -> None:

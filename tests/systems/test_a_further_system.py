@@ -15,7 +15,7 @@ from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.types import Passage, Question
 
-# what CONTRIBUTING shows
+# what docs/architecture.md describes
 FILE = '''"""Answers with the title of every passage, as it is."""
 
 from collections.abc import Generator
@@ -60,4 +60,6 @@ def test_it_is_listed_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     system = Engine(settings).system("titles", options=Options(extra={"threshold": 0.3}), own_passages=True)
     prediction = answer(system, Question("Which town?", passages=passages, pinned=("Bodo",), banned=("Bergen",)))
     assert texts(prediction) == ["Bodo", "Oslo", "Narvik"]
+    assert [a.pinned for a in prediction.answers] == [True, False, False]
+    assert [len(s.candidates) for s in prediction.steps] == [4, 1, 1]
     assert prediction.system.settings["extra"] == {"threshold": 0.3}

@@ -54,8 +54,7 @@ def test_an_opened_corpus_costs_no_listing(engine: Engine, monkeypatch: pytest.M
     first = engine.corpus("facts")
     monkeypatch.setattr(engine.library, "list", lambda: pytest.fail("all corpora were listed"))
     assert engine.corpus("facts") is first
-    assert engine.library.digest("facts") == first.digest
-    assert engine.library.digest("nothing") == ""
+    assert [engine.library.digest(name) for name in ("facts", "nothing")] == [first.digest, ""]
     shutil.rmtree(engine.settings.corpora_dir / "facts")
     with pytest.raises(NotFoundError):
         engine.corpus("facts")
@@ -67,7 +66,7 @@ def test_own_passages_get_their_cosines(engine: Engine) -> None:
     system = engine.system("scripted", options=Options(), own_passages=True)
     likely, unlikely = (p.similarity for p in answer(system, t.Question("Who played Maria?", passages=passages)).passages)
     assert [likely, unlikely] == engine.similarity("Who played Maria?", passages)
-    assert likely > unlikely  # type: ignore[operator]
+    assert likely > unlikely
     (single,) = answer(system, t.Question("Who played Maria?", passages=passages[:1])).passages
     assert single.similarity is None  # there is nothing to compare it with, so nothing is encoded
     assert as_retrieved("Who?", passages, None)[0].similarity is None
@@ -78,7 +77,7 @@ def test_several_threads_get_one_corpus(engine: Engine) -> None:
         assert len({id(corpus) for corpus in pool.map(engine.corpus, ["facts"] * 4)}) == 1
 
 
-def test_unknown_names(engine: Engine) -> None:
+def test_unknown_names_are_refused(engine: Engine) -> None:
     with pytest.raises(UnknownNameError):
         engine.system("nothing-of-the-kind")
     with pytest.raises(NotFoundError):
@@ -128,7 +127,7 @@ def test_a_mechanism_only_is_one_with_bundled_weights_and_parts_are_missing_with
     assert not status("verdict", tmp_path, lm_url="http://127.0.0.1:9/v1").missing
 
 
-def test_occurrences() -> None:
+def test_occurrences_are_whole_words_that_say_something() -> None:
     passages = [t.RetrievedPassage(t.Passage(i, "T", "Oslo, oslo and Osloer; 3 and 1999."), 1, 1.0) for i in "ab"]
     places = [("a", 0), ("a", 6), ("b", 0), ("b", 6)]
     assert [(e.passage_id, e.start) for e in occurrences("Oslo", passages)] == places

@@ -62,9 +62,7 @@ def test_a_question_may_stay_as_it_is() -> None:
 
 def test_a_failed_relaxation_searches_with_the_question_as_it_is() -> None:
     prediction, _, retriever = run({"relax": "sorry"})
-    assert retriever.queries == [QUESTION.text]
-    assert cost_of(prediction).failed_calls == 1
-    assert len(prediction.answers) == 2
+    assert (retriever.queries, cost_of(prediction).failed_calls, len(prediction.answers)) == ([QUESTION.text], 1, 2)
 
 
 def test_answers_are_grounded_where_they_stand_not_where_the_model_says() -> None:

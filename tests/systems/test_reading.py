@@ -31,7 +31,7 @@ COLOUR_READER = {"0": [("Red", 0.6), ("blue", 0.3), ("or", 0.09)], "1": [("red",
 )
 def test_every_answer_above_the_threshold_is_kept(threshold: float, expected: list[str]) -> None:
     config = OnePassOptions(threshold=threshold)
-    system = OnePass("one-pass", parts(), Options(), config, TableReader(COLOUR_READER), "d")  # type: ignore[arg-type]
+    system = OnePass("one-pass", parts(), Options(), config, TableReader(COLOUR_READER), "d")
     prediction = answer(system, t.Question("Which colour?", passages=COLOURS))
     assert texts(prediction) == expected
     assert prediction.system.settings["extra"]["threshold"] == threshold
@@ -72,7 +72,7 @@ def jpr(**config: float) -> tuple[Jpr, TableReader, TableRetriever]:
     reader, retriever = TableReader(STAGE_READER), TableRetriever(STAGE)
     options = JprOptions.read("jpr", {"reranker": "reader", "length_penalty": 2.0, **config})
     run = Options(top_k=2, clarify=False)
-    return Jpr(parts(retriever=retriever), run, options, reader, "d"), reader, retriever  # type: ignore[arg-type]
+    return Jpr(parts(retriever=retriever), run, options, reader, "d"), reader, retriever
 
 
 def test_the_second_passage_complements_the_first() -> None:
@@ -125,7 +125,7 @@ READOUTS = TableReader(CAST_READER).read("q", list(CAST))
 def rectified(**question: tuple[str, ...]) -> tuple[t.Prediction, TableModel]:
     model, config = TableModel(VERDICTS), RectifyOptions(mix=0.0, threshold=0.3)
     reader, run = TableReader(CAST_READER), Options(clarify=False)
-    system = Rectify(parts(), run, config, reader, AnswererEvidence(model), ("d", "r"))  # type: ignore[arg-type]
+    system = Rectify(parts(), run, config, reader, AnswererEvidence(model), ("d", "r"))
     return answer(system, t.Question("Who played Maria?", passages=CAST, **question)), model
 
 
@@ -180,7 +180,7 @@ def test_a_longer_reading_of_the_same_answer_counts() -> None:
 
 def test_a_judge_does_not_read_again_what_the_round_trip_read() -> None:
     reader = TableReader(COLOUR_READER)
-    read = reads_once(reader)  # type: ignore[arg-type]
+    read = reads_once(reader)
     assert ask_reader(read)([("Which colour?", COLOURS)]) == [["red"]]
     red, blue = judge_with(read)("Which colour?", [(COLOURS[0], 0, 3), (COLOURS[0], 7, 11)])
     assert red > 0 > blue

@@ -52,8 +52,8 @@ class Titles(System):
 TOWNS = [t.Passage(town, f"{town} (town)", f"{town} is a town.") for town in ("Oslo", "Bergen", "Narvik", "Hamar")]
 
 
-def titles(**options: Any) -> Titles:
-    return Titles("titles", parts(TOWNS), Options(**options))
+def titles() -> Titles:
+    return Titles("titles", parts(TOWNS), Options(check_coverage=False))
 
 
 def test_a_run_from_question_to_clarifications() -> None:
@@ -72,26 +72,16 @@ def test_a_run_from_question_to_clarifications() -> None:
     assert answer(scripted(clarify=False), QUESTION).clarifications == ()
 
 
-def test_a_system_that_reads_once_keeps_pinned_answers_and_leaves_banned_ones_out() -> None:
-    question = t.Question("Which town?", pinned=("Bodo",), banned=("BERGEN",))
-    prediction = answer(titles(check_coverage=False), question)
-    assert texts(prediction) == ["Bodo", "Oslo", "Narvik", "Hamar"]
-    assert [a.pinned for a in prediction.answers] == [True, False, False, False]
-    assert texts(answer(titles(max_answers=2), question)) == ["Bodo", "Oslo"]
-    assert [len(s.candidates) for s in prediction.steps] == [4, 1, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("system", "kind", "count", "steps", "clarified"),
     [
         pytest.param(scripted, t.StepFinished, 2, 2, 0, id="between the steps of a loop"),
-        pytest.param(lambda: titles(check_coverage=False), t.StepFinished, 1, 4, 0, id="after all answers of one pass"),
+        pytest.param(titles, t.StepFinished, 1, 4, 0, id="after all answers of one pass"),
         pytest.param(scripted, t.QuestionClarified, 1, 4, 1, id="between the questions"),
     ],
 )
 def test_a_stopped_run_keeps_what_it_has(system: Any, kind: type, count: int, steps: int, clarified: int) -> None:
     events = stopped_after(system(), QUESTION, kind, count)
-    assert isinstance(events[-1], t.Finished)
     assert events[-1].why == "stopped by a person"
     kinds = Counter(type(e) for e in events)
     assert (kinds[t.StepFinished], kinds[t.QuestionClarified]) == (steps, clarified)
@@ -113,9 +103,8 @@ def test_pinned_answers_are_first_and_prompted() -> None:
 def test_banned_answers_are_shown_to_the_model_and_never_chosen() -> None:
     model = FixedModel(proposal(0.05, Natalie_Wood=0.9, Rachel_Zegler=0.3), proposal(0.9, x=0.1))
     prediction = answer(looped(model), t.Question(ASKED, banned=("natalie wood.",)))
-    assert texts(prediction) == ["Rachel Zegler"]
+    assert (texts(prediction), prediction.steps[0].previous) == (["Rachel Zegler"], ())
     assert model.asked[0] == ("natalie wood.",)
-    assert prediction.steps[0].previous == ()
     assert all(c.text != "Natalie Wood" for s in prediction.steps for c in s.candidates)
 
 
@@ -146,8 +135,7 @@ def test_a_question_may_have_its_own_passages() -> None:
     passage = t.Passage("own", "T", "Rita Moreno sang.")
     system = scripted({"who sang?": ["Rita Moreno"]}, None)
     prediction = answer(system, t.Question("Who sang?", passages=(passage,)))
-    assert [p.passage for p in prediction.passages] == [passage]
-    assert texts(prediction) == ["Rita Moreno"]
+    assert ([p.passage for p in prediction.passages], texts(prediction)) == ([passage], ["Rita Moreno"])
     with pytest.raises(NothingRetrievedError, match="empty list"):
         answer(system, t.Question("Who sang?", passages=()))
     with pytest.raises(InputError, match="no corpus is open"):
@@ -167,19 +155,17 @@ def test_nothing_retrieved_and_more_wanted_than_there_is() -> None:
         (" \t\n ", "empty"),
         ("who " * 2500, "9999 characters; at most 2000"),
         ("?!… -- ", "no letter or digit"),
-        ("who\x00 is it", "NUL character"),
         ("who\x7f is it", r"U\+007F"),
-        ("who \ud800 is it", "lone surrogate"),
     ],
 )
-def test_bad_questions(text: str, says: str) -> None:
+def test_bad_questions_are_refused(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         list(scripted().run(t.Question(text)))
 
 
-@pytest.mark.parametrize("word", ["a\x07b", "a\x7fb", "a\ud800b", "a\x00b", "x" * 3000])
+@pytest.mark.parametrize("word", ["a\x07b", "x" * 3000])
 @pytest.mark.parametrize("kind", ["pinned", "banned"])
-def test_bad_answers_of_a_person(kind: str, word: str) -> None:
+def test_bad_answers_of_a_person_are_refused(kind: str, word: str) -> None:
     with pytest.raises(InputError, match="an answer to keep" if kind == "pinned" else "an answer to strike"):
         check_question(t.Question(ASKED, **{kind: ("Rome", word)}), 100)
 

@@ -110,16 +110,14 @@ def predicted(*arguments: Any) -> t.Prediction:
 def test_what_would_stand_alone_is_verified_and_dropped_where_that_fails() -> None:
     table = Table(SAID, believes=False)
     prediction = predicted(table)
-    assert table.verified == ["Bo Strand"]
-    assert texts(prediction) == ["Ada Lund"]
+    assert (table.verified, texts(prediction)) == (["Bo Strand"], ["Ada Lund"])
     rejection = next(e for e in prediction.events if isinstance(e, t.AnswerRejected))
-    assert rejection.answer == "Bo Strand"
-    assert "verification failed" in rejection.why
+    assert (rejection.answer, "verification failed" in rejection.why) == ("Bo Strand", True)
     assert texts(predicted(table, Consolidation(unclustered="keep"))) == ["Ada Lund", "Bo Strand"]
 
 
 @pytest.mark.parametrize(("said", "count"), [({}, 0), ({"p1": SAID["p1"], "p2": SAID["p2"]}, 1)])
-def test_none_and_one_meaning(said: dict[str, Any], count: int) -> None:
+def test_no_meaning_and_one_meaning_say_why_they_ended(said: dict[str, Any], count: int) -> None:
     prediction = predicted(Table(said))
     assert (len(prediction.interpretations), len(prediction.answers)) == (count, count)
     assert len(prediction.passages) == 5  # the nearest ones are there to look at
@@ -130,8 +128,7 @@ def test_none_and_one_meaning(said: dict[str, Any], count: int) -> None:
 def test_a_failed_passage_is_marked_and_the_rest_goes_on() -> None:
     prediction = predicted(Table({**SAID, "p1": "the endpoint returned HTML"}))
     first = next(e.interpretation for e in prediction.events if isinstance(e, t.InterpretationProposed))
-    assert first.failed == "the endpoint returned HTML"
-    assert texts(prediction) == ["Ada Lund", "Bo Strand"]
+    assert (first.failed, texts(prediction)) == ("the endpoint returned HTML", ["Ada Lund", "Bo Strand"])
     with pytest.raises(LanguageModelError, match=r"failed at 'interpret' \(all of 5 calls\): no connection"):
         predicted(Table(dict.fromkeys(TEXTS, "no connection")))
 
@@ -142,9 +139,7 @@ def test_a_person_stops_it() -> None:
     rewriting = stopped_after(system(readers())[0], t.Question(QUESTION), t.StepFinished, 1)
     assert [e.answer.text for e in rewriting if isinstance(e, t.StepFinished) and e.answer] == ["Ada Lund", "Bo Strand"]
     assert sum(isinstance(e, t.QuestionClarified) for e in rewriting) == 2
-    for events in (reading, rewriting):
-        assert isinstance(events[-1], t.Finished)
-        assert events[-1].why == "stopped by a person"
+    assert [events[-1].why for events in (reading, rewriting)] == ["stopped by a person"] * 2
 
 
 def test_pinned_banned_own_passages_and_the_maximum() -> None:
@@ -197,7 +192,7 @@ class FixedAnswerer:
 
 
 def readers(reader: FixedReader | None = None) -> ReaderGenerator:
-    return ReaderGenerator(reader or FixedReader(), FixedAnswerer())  # type: ignore[arg-type]
+    return ReaderGenerator(reader or FixedReader(), FixedAnswerer())
 
 
 def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batches() -> None:
@@ -207,8 +202,7 @@ def test_the_readers_generator_is_one_and_reads_each_passage_once_in_small_batch
     many = [replace(p, id=f"{p.id}-{n}") for n in range(4) for p in PASSAGES]
     run = Run.of(60)
     interpretations = dict(generator.interpret(QUESTION, many, run))
-    assert sorted(interpretations) == list(range(20))
-    assert reader.batches == [5, 5, 5, 5]
+    assert (sorted(interpretations), reader.batches) == (list(range(20)), [5, 5, 5, 5])
     assert [c.role for c in run.calls].count("interpret") == 20
     for i, interpretation in interpretations.items():
         if evidence := interpretation.evidence:
@@ -246,7 +240,7 @@ def test_when_the_time_is_over_the_rest_is_marked_failed() -> None:
     assert all("time" in i.failed for _, i in readers().interpret(QUESTION, PASSAGES, Run.of(0)))
 
 
-def test_verify_and_answer() -> None:
+def test_the_readers_verify_claims_and_answer() -> None:
     generator, run = readers(), Run.of(60)
     claims = [Claim(QUESTION, name, (PASSAGES[n],)) for name, n in (("Ada Lund", 0), ("Cy", 0), ("Basa", 4))]
     assert generator.verify(claims, run) == [True, False, False]

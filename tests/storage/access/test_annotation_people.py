@@ -45,8 +45,8 @@ def waits(store: Store, name: str, address: str = "", password: str = "wrong", t
 def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) -> None:
     assert not store.people.accounts_in_use()
     assert store.people.require("Ada", "manager").role == "manager"
-    made = project(store, 1, by="Ada")
-    do(store, made, "Bob", "x")
+    parts = project(store, 1, by="Ada")
+    do(store, parts, "Bob", "x")
     with pytest.raises(InputError, match="manager account"):
         store.people.add_person("Ada", "Bob", "annotator", SECRET)
     store.people.add_person("Ada", "Val", "validator")  # a role, but no way to sign in: still open
@@ -56,7 +56,7 @@ def test_an_open_house_needs_no_password_until_somebody_has_one(store: Store) ->
     assert (added.role, added.has_password, added.signs_in) == ("manager", True, True)
     assert store.people.accounts_in_use()
     with pytest.raises(NotAllowedError, match="'Bob'"):
-        store.queue.next_item(made.id, "Bob", "generation")
+        store.queue.next_item(parts.id, "Bob", "generation")
     assert [(p.name, p.role, p.active) for p in store.people.people("Ada")] == [
         ("Ada", "manager", True),
         ("Bob", "annotator", False),
@@ -81,15 +81,15 @@ def test_nobody_is_locked_out_by_the_first_way_to_sign_in(store: Store) -> None:
 
 def test_what_is_of_others_needs_a_role(store: Store, bob: None) -> None:
     store.people.add_person("Ada", "Val", "validator", SECRET)
-    made = project(store, 2, by="Ada", stages=("generation", "validation"))
-    item = do(store, made, "Bob", "x").item
+    parts = project(store, 2, by="Ada", stages=("generation", "validation"))
+    item = do(store, parts, "Bob", "x").item
     for call in (
         lambda: store.people.set_password("Bob", "Ada", SECRET),
-        lambda: store.items.progress(made.id, "Bob", "Val"),
-        lambda: store.queue.tasks(made.id, "Bob"),
-        lambda: store.submissions.submissions(made.id, "Bob"),
+        lambda: store.items.progress(parts.id, "Bob", "Val"),
+        lambda: store.queue.tasks(parts.id, "Bob"),
+        lambda: store.submissions.submissions(parts.id, "Bob"),
         lambda: store.submissions.submission_history(item, "Val", "generation", "Bob"),
-        lambda: store.queue.next_item(made.id, "Bob", "validation"),
+        lambda: store.queue.next_item(parts.id, "Bob", "validation"),
         lambda: store.submissions.submit(item, "Eve", "generation", work("x"), seconds=0),
     ):
         with pytest.raises(NotAllowedError):
@@ -101,12 +101,12 @@ def test_what_is_of_others_needs_a_role(store: Store, bob: None) -> None:
     judged = take(store, blind, "Bob", "judging").item
     assert [p.system for p in store.items.get_item(judged, "Bob").predictions] == [""]
     assert [p.system for p in store.items.get_item(judged, "Val").predictions] == ["fid"]
-    assert store.items.progress(made.id, "Bob", "Bob")["generation"].submitted == 1
-    assert len(store.submissions.submissions(made.id, "Bob", annotator="Bob")) == 1
-    assert take(store, made, "Val", "validation").item == item
+    assert store.items.progress(parts.id, "Bob", "Bob")["generation"].submitted == 1
+    assert len(store.submissions.submissions(parts.id, "Bob", annotator="Bob")) == 1
+    assert take(store, parts, "Val", "validation").item == item
     store.people.set_active("Ada", "Bob", False)
     with pytest.raises(NotAllowedError):
-        store.queue.next_item(made.id, "Bob", "generation")
+        store.queue.next_item(parts.id, "Bob", "generation")
 
 
 def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, ada: None, clock: Clock) -> None:
@@ -168,38 +168,28 @@ def test_an_address_is_known_for_a_while_and_waits_less(store: Store, ada: None,
 
 
 def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as allowed are at work before the first one may end; nobody else comes in."""
-    working, highest, lock, full, hasher = 0, 0, threading.Lock(), threading.Event(), passwords._hasher()
+    """As many as allowed meet at work before one of them may end; nobody else comes in."""
+    meeting, hasher, stored = threading.Barrier(passwords.AT_ONCE), passwords._hasher(), passwords.hashed(SECRET)
+    working, counts = set[int](), list[int]()
 
     class Watched:
         def verify(self, stored: str, password: str) -> bool:
-            nonlocal working, highest
-            with lock:
-                working += 1
-                highest = max(highest, working)
-                if working == passwords.AT_ONCE:
-                    full.set()
-            assert full.wait(60)
-            try:
-                return hasher.verify(stored, password)
-            finally:
-                with lock:
-                    working -= 1
+            working.add(threading.get_ident())
+            counts.append(len(working))
+            meeting.wait(60)
+            hasher.verify(stored, password)
+            working.discard(threading.get_ident())
+            return True
 
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 600.0)
-    stored = passwords.hashed(SECRET)
     monkeypatch.setattr(passwords, "_hasher", Watched)
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(lambda _: passwords.is_right(stored, SECRET), range(8)))
-    assert highest == passwords.AT_ONCE
+    assert max(counts) == passwords.AT_ONCE
     monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
-    for _ in range(passwords.AT_ONCE):
-        assert passwords._semaphore.acquire(timeout=60)
-    try:
-        with pytest.raises(SignInError, match="try again"):
-            passwords.is_right(None, SECRET)
-    finally:
-        passwords._semaphore.release(passwords.AT_ONCE)
+    monkeypatch.setattr(passwords, "_semaphore", threading.Semaphore(0))
+    with pytest.raises(SignInError, match="try again"):
+        passwords.is_right(None, SECRET)
 
 
 def test_a_password_changed_while_it_was_looked_at_signs_nobody_in(
@@ -247,7 +237,7 @@ def test_there_is_always_a_manager_who_can_sign_in(store: Store, ada: None) -> N
     assert store.people.accounts_in_use()
 
 
-def test_subjects(store: Store) -> None:
+def test_a_subject_signs_in_one_person(store: Store) -> None:
     store.people.add_person("Ada", "Ada", "manager", subject="https://issuer 1")
     assert store.people.sign_in_subject("https://issuer 1").name == "Ada"
     with pytest.raises(SignInError):
@@ -262,10 +252,10 @@ def test_subjects(store: Store) -> None:
 
 
 def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
-    made = project(store, 2, by="Ada")
-    item = do(store, made, "Bob", "x").item
+    parts = project(store, 2, by="Ada")
+    item = do(store, parts, "Bob", "x").item
     store.returns.return_item(item, "Bob", "generation", "look again", by="Ada")
-    activities = store.people.activity("Ada", project=made.id)
+    activities = store.people.activity("Ada", project=parts.id)
     assert [(a.person, a.action) for a in activities] == [
         ("Ada", "item returned"),
         ("Bob", "item submitted"),
@@ -283,9 +273,9 @@ def test_the_log_is_paged_and_cannot_be_changed(store: Store) -> None:
     store.people.add_person("Ada", "Ada", "manager", SECRET)
     store.people.add_person("Ada", "Bob", "annotator", SECRET)
     assert {a.person for a in store.people.activity("Bob")} == {"Bob"}  # only their own
+    store.projects.save_guidelines("Ada", parts.id, "Read.")
+    store.drafts.log_search(item, "Bob", "generation", "who")
     for table in ("activity", "submission", "interaction", "guideline"):
-        store.projects.save_guidelines("Ada", made.id, "Read.")
-        store.drafts.log_search(item, "Bob", "generation", "who")
         for statement in (f"UPDATE {table} SET created = created", f"DELETE FROM {table}"):
             with pytest.raises(StorageError, match="never changed or deleted"), store.database.writing() as session:
                 session.execute(text(statement))
@@ -304,7 +294,7 @@ def test_a_subject_is_an_issuer_and_a_subject(store: Store, ada: None, subject: 
 @pytest.mark.parametrize(
     ("issuer", "subject"), [(None, "1"), ("https://issuer", 5), ("", "1"), ("https://issuer", "1\x00"), ("i", "\ud800")]
 )
-def test_claims_that_no_account_can_keep(issuer: object, subject: object) -> None:
+def test_claims_that_no_account_can_keep_are_refused(issuer: object, subject: object) -> None:
     with pytest.raises(InputError):
         joined_subject(issuer, subject)
 
@@ -319,27 +309,24 @@ def test_an_address_is_not_known_for_longer_than_was_promised(store: Store, ada:
         clock.pass_(seconds=seconds + 1)
 
 
-@pytest.mark.parametrize("other", ["\u0410da", "ada", "Ada\u200b", "A\u202eda"])
-def test_a_name_that_looks_like_anothers_is_refused_or_the_same(store: Store, ada: None, other: str) -> None:
-    if other.isascii() or "\u0410" in other:
-        with pytest.raises(InputError, match="Ada"):
-            store.people.add_person("Ada", other, "annotator")
-    else:
-        assert store.people.sign_in(other, SECRET).name == "Ada"
-        with pytest.raises(InputError, match="has an account"):
-            store.people.add_person("Ada", other, "annotator")
+def test_a_name_that_looks_like_anothers_is_refused_or_the_same(store: Store, ada: None) -> None:
+    with pytest.raises(InputError, match="Ada"):
+        store.people.add_person("Ada", "\u0410da", "annotator")
+    assert store.people.sign_in("A\u202eda\u200b", SECRET).name == "Ada"
+    with pytest.raises(InputError, match="has an account"):
+        store.people.add_person("Ada", "Ada\u200b", "annotator")
     assert store.people.annotators() == ["Ada"]
 
 
 def test_names_are_stored_in_one_form(store: Store) -> None:
     assert known(store, "Jose\u0301\u200d").name == "Jos\u00e9"
     assert known(store, "Jos\u00e9").name == "Jos\u00e9"
-    made = project(store, 1, by="Jose\u0301", name="Ro\u0301ma\u200b \u202eone")
-    assert made.name == "R\u00f3ma one"
-    assert store.projects.find_project_named("Ro\u0301ma one") == made
+    parts = project(store, 1, by="Jose\u0301", name="Ro\u0301ma\u200b \u202eone")
+    assert parts.name == "R\u00f3ma one"
+    assert store.projects.find_project_named("Ro\u0301ma one") == parts
     for other in ("r\u00f3ma one", "R\u00f3m\u0430 one", "R\u00f3ma  one"):
         with pytest.raises(InputError, match="R\u00f3ma one"):
             project(store, 0, by="Jos\u00e9", name=other)
-    task = take(store, made, "Jose\u0301")
+    task = take(store, parts, "Jose\u0301")
     assert store.drafts.save_draft(task.item, "Jos\u00e9", "generation", {"text": "mine"}, 0).version == 1
     assert store.people.annotators() == ["Jos\u00e9"]

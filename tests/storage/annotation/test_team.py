@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from annotation_samples import do, judge_all, project, questions, take, validate, work
 from sqlalchemy import text
+from storage_helpers import exported
 from storage_samples import prediction
 
 from core.errors import InputError, NotAllowedError, NotFoundError, StorageError
@@ -26,91 +28,91 @@ def team(store: Store, quick_hashes: None) -> Store:
     return store
 
 
-def rows(store: Store, made: Project) -> list[ItemSummary]:
-    return store.items.items(made.id, "Mia", stage=made.stages[0], limit=100)
+def rows(store: Store, parts: Project) -> list[ItemSummary]:
+    return store.items.items(parts.id, "Mia", stage=parts.stages[0], limit=100)
 
 
-def nothing(store: Store, made: Project, name: str) -> bool:
-    return store.queue.next_item(made.id, name, "generation") is None
+def nothing(store: Store, parts: Project, name: str) -> bool:
+    return store.queue.next_item(parts.id, name, "generation") is None
 
 
 # ---------------------------------------------------------------- assignments
 
 
 def test_an_assigned_item_is_given_to_that_person_only_and_first(team: Store) -> None:
-    made = project(team, 2)
-    first, second = (row.id for row in rows(team, made))
-    team.assignments.assign("Mia", made.id, "generation", {1: ["Bob"]})
-    assert [row.assigned for row in rows(team, made)] == [(), ("Bob",)]
-    assert do(team, made, "Ada", "x").item == first
-    assert nothing(team, made, "Ada")
+    parts = project(team, 2)
+    first, second = (row.id for row in rows(team, parts))
+    team.assignments.assign("Mia", parts.id, "generation", {1: ["Bob"]})
+    assert [row.assigned for row in rows(team, parts)] == [(), ("Bob",)]
+    assert do(team, parts, "Ada", "x").item == first
+    assert nothing(team, parts, "Ada")
     assert team.queue.claim_item(second, "Ada", "generation") is None
-    assert take(team, made, "Bob").item == second
+    assert take(team, parts, "Bob").item == second
     team.queue.release_item(second, "Bob", "generation")
-    assert nothing(team, made, "Ada")
-    team.assignments.assign("Mia", made.id, "generation", {1: []})
-    assert take(team, made, "Ada").item == second
+    assert nothing(team, parts, "Ada")
+    team.assignments.assign("Mia", parts.id, "generation", {1: []})
+    assert take(team, parts, "Ada").item == second
 
 
 def test_what_is_assigned_to_some_keeps_only_their_slots(team: Store) -> None:
-    made = project(team, 1, annotators_per_item=2)
-    team.assignments.assign("Mia", made.id, "generation", {0: ["Bob"]})
-    do(team, made, "Ada", "x")
-    assert nothing(team, made, "Cleo")
-    do(team, made, "Bob", "y")
-    assert team.items.progress(made.id, "Mia")["generation"].done == 1
+    parts = project(team, 1, annotators_per_item=2)
+    team.assignments.assign("Mia", parts.id, "generation", {0: ["Bob"]})
+    do(team, parts, "Ada", "x")
+    assert nothing(team, parts, "Cleo")
+    do(team, parts, "Bob", "y")
+    assert team.items.progress(parts.id, "Mia")["generation"].done == 1
 
 
 @pytest.mark.parametrize("leave", ["skips", "is deactivated", "is no validator any more"])
 def test_an_item_whose_assignee_cannot_do_it_is_everybodys_again(team: Store, leave: str) -> None:
-    made = project(team, 1, stages=("generation", "validation"))
+    parts = project(team, 1, stages=("generation", "validation"))
     team.people.add_person("Mia", "Val", "validator")
-    do(team, made, "Ada", "x")
-    team.assignments.assign("Mia", made.id, "validation", {0: ["Val"]})
-    assert team.queue.next_item(made.id, "Vera", "validation") is None
+    do(team, parts, "Ada", "x")
+    team.assignments.assign("Mia", parts.id, "validation", {0: ["Val"]})
+    assert team.queue.next_item(parts.id, "Vera", "validation") is None
     if leave == "skips":
-        team.queue.skip_item(take(team, made, "Val", "validation").item, "Val", "validation", "not mine")
+        team.queue.skip_item(take(team, parts, "Val", "validation").item, "Val", "validation", "not mine")
     elif leave == "is deactivated":
         team.people.set_active("Mia", "Val", False)
     else:
         team.people.set_role("Mia", "Val", "annotator")
-    row = next(p for p in team.assignments.progress_by_person(made.id, "Mia") if p.person == "Val")
+    row = next(p for p in team.assignments.progress_by_person(parts.id, "Mia") if p.person == "Val")
     assert (row.works, row.unfinished) == ((True, 0) if leave == "skips" else (False, 1))
-    assert take(team, made, "Vera", "validation").state == "leased"
-    team.assignments.unassign("Mia", made.id, "Val")
-    assigned = {p.person: p.assigned for p in team.assignments.progress_by_person(made.id, "Mia")}
+    assert take(team, parts, "Vera", "validation").state == "leased"
+    team.assignments.unassign("Mia", parts.id, "Val")
+    assigned = {p.person: p.assigned for p in team.assignments.progress_by_person(parts.id, "Mia")}
     assert assigned.get("Val", 0) == (1 if leave == "skips" else 0)  # what was finished stays on record
 
 
 def test_progress_by_person_and_stage(team: Store) -> None:
-    made = project(team, 3, stages=("generation", "validation"))
-    team.assignments.assign("Mia", made.id, "generation", {0: ["Ada"], 2: ["Ada"]})
-    item = do(team, made, "Ada", "x").item
-    take(team, made, "Bob")
-    take(team, made, "Vera", "validation")
+    parts = project(team, 3, stages=("generation", "validation"))
+    team.assignments.assign("Mia", parts.id, "generation", {0: ["Ada"], 2: ["Ada"]})
+    item = do(team, parts, "Ada", "x").item
+    take(team, parts, "Bob")
+    take(team, parts, "Vera", "validation")
     validate(team, item, "Vera", work("x").annotation)
-    ada, bob, vera = progress = team.assignments.progress_by_person(made.id, "Vera")
+    ada, bob, vera = progress = team.assignments.progress_by_person(parts.id, "Vera")
     assert [(p.person, p.stage) for p in progress] == [("Ada", "generation"), ("Bob", "generation"), ("Vera", "validation")]
     assert (ada.assigned, ada.unfinished, ada.submitted, ada.seconds) == (2, 1, 1, 10.0)
     assert (bob.leased, vera.submitted) == (1, 1)
 
 
 def test_wrong_assignments_change_nothing(team: Store) -> None:
-    made = project(team, 2)
-    team.intake.add_items("Mia", made.id, questions(1, start=10), gold=True)
+    parts = project(team, 2)
+    team.intake.add_items("Mia", parts.id, questions(1, start=10), gold=True)
     assign = team.assignments.assign
     refused: list[tuple[type[Exception], Callable[[], None]]] = [
-        (InputError, lambda: assign("Mia", made.id, "generation", {0: ["Bob"], 1: ["Ada", "Bob"]})),  # one slot
-        (InputError, lambda: assign("Mia", made.id, "judging", {0: ["Ada"]})),
-        (InputError, lambda: assign("Mia", made.id, "generation", {0: ["Bob"], 2: ["Ada"]})),  # gold
-        (NotFoundError, lambda: assign("Mia", made.id, "generation", {0: ["Bob"], 9: ["Ada"]})),
-        (NotAllowedError, lambda: assign("Mia", made.id, "generation", {0: ["Nobody"]})),
-        (NotAllowedError, lambda: assign("Vera", made.id, "generation", {0: ["Bob"]})),
+        (InputError, lambda: assign("Mia", parts.id, "generation", {0: ["Bob"], 1: ["Ada", "Bob"]})),  # one slot
+        (InputError, lambda: assign("Mia", parts.id, "judging", {0: ["Ada"]})),
+        (InputError, lambda: assign("Mia", parts.id, "generation", {0: ["Bob"], 2: ["Ada"]})),  # gold
+        (NotFoundError, lambda: assign("Mia", parts.id, "generation", {0: ["Bob"], 9: ["Ada"]})),
+        (NotAllowedError, lambda: assign("Mia", parts.id, "generation", {0: ["Nobody"]})),
+        (NotAllowedError, lambda: assign("Vera", parts.id, "generation", {0: ["Bob"]})),
     ]
     for error, call in refused:
         with pytest.raises(error):
             call()
-    assert not any(row.assigned for row in rows(team, made))
+    assert not any(row.assigned for row in rows(team, parts))
 
 
 # ---------------------------------------------------------------- comments
@@ -121,9 +123,9 @@ def texts(store: Store, item: str, reader: str) -> list[str]:
 
 
 def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None:
-    made = project(team, 1, annotators_per_item=2)
-    item = take(team, made, "Ada").item
-    take(team, made, "Bob")
+    parts = project(team, 1, annotators_per_item=2)
+    item = take(team, parts, "Ada").item
+    take(team, parts, "Bob")
     team.comments.comment(item, "Ada", "I say Natalie Wood.")
     team.comments.comment(item, "Mia", "Films count.")
     assert texts(team, item, "Ada") == texts(team, item, "Vera") == ["I say Natalie Wood.", "Films count."]
@@ -131,11 +133,11 @@ def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None
     assert texts(team, item, "Cleo") == []
     with pytest.raises(InputError, match="open the item"):
         team.comments.comment(item, "Cleo", "me too")
-    do(team, made, "Bob", "y")
+    do(team, parts, "Bob", "y")
     assert len(texts(team, item, "Bob")) == 2
     team.returns.undo(item, "Bob", "generation")
     assert texts(team, item, "Bob") == ["Films count."]
-    assert [row.comments for row in rows(team, made)] == [2]
+    assert [row.comments for row in rows(team, parts)] == [2]
     with pytest.raises(InputError):
         team.comments.comment(item, "Ada", "  ")
     with pytest.raises(StorageError), team.database.writing() as session:
@@ -143,13 +145,13 @@ def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None
 
 
 def test_a_manager_who_writes_answers_is_as_blind(team: Store) -> None:
-    made = project(team, 1, annotators_per_item=2)
-    item = take(team, made, "Ada").item
+    parts = project(team, 1, annotators_per_item=2)
+    item = take(team, parts, "Ada").item
     team.comments.comment(item, "Ada", "I say Natalie Wood.")
     assert texts(team, item, "Mia") == ["I say Natalie Wood."]
-    take(team, made, "Mia")
+    take(team, parts, "Mia")
     assert texts(team, item, "Mia") == []
-    do(team, made, "Mia", "x")
+    do(team, parts, "Mia", "x")
     assert len(texts(team, item, "Mia")) == 1
 
 
@@ -157,17 +159,17 @@ def test_a_manager_who_writes_answers_is_as_blind(team: Store) -> None:
 
 
 def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
-    made = project(team, 40, gold_rate=0.5)
-    team.intake.add_items("Mia", made.id, questions(10, start=100), gold=True)
-    gold = {row.id for row in rows(team, made) if row.gold}
+    parts = project(team, 40, gold_rate=0.5)
+    team.intake.add_items("Mia", parts.id, questions(10, start=100), gold=True)
+    gold = {row.id for row in rows(team, parts) if row.gold}
     is_gold: list[bool] = []
     for _ in range(20):
-        task = take(team, made, "Ada")
-        assert take(team, made, "Ada").item == task.item
+        task = take(team, parts, "Ada")
+        assert take(team, parts, "Ada").item == task.item
         assert (task.slot, team.items.get_item(task.item, "Ada").gold) == (0, False)
-        before = team.items.progress(made.id, "Ada", "Ada")["generation"]
+        before = team.items.progress(parts.id, "Ada", "Ada")["generation"]
         sent = team.submissions.submit(task.item, "Ada", "generation", work("Somebody"), seconds=1)
-        after = team.items.progress(made.id, "Ada", "Ada")["generation"]
+        after = team.items.progress(parts.id, "Ada", "Ada")["generation"]
         assert (sent.counted, after.submitted - before.submitted, after.gold) == (True, 1, 0)
         is_gold.append(task.item in gold)
     assert not is_gold[0]
@@ -178,56 +180,59 @@ def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
     team.submissions.submit(done, "Ada", "generation", work("Nobody"), seconds=1)
     assert all(line.details["counted"] for line in team.people.activity("Ada", action="item submitted", limit=500))
     # for managers they are gold, and they are no data
-    everybody = team.items.progress(made.id, "Mia")["generation"]
+    everybody = team.items.progress(parts.id, "Mia")["generation"]
     assert (everybody.submitted, everybody.gold) == (20 - count, count)
-    assert team.items.submitted(made.id, "Ada", "generation") == 20 - count
-    assert {s.score for s in team.submissions.submissions(made.id, "Mia", limit=100) if s.item in gold} == {1.0, 0.0}
+    assert team.items.submitted(parts.id, "Ada", "generation") == 20 - count
+    assert {s.score for s in team.submissions.submissions(parts.id, "Mia", limit=100) if s.item in gold} == {1.0, 0.0}
 
 
 def test_a_gold_item_that_was_given_back_comes_again_like_others_and_others_comments_on_it_stay_hidden(team: Store) -> None:
-    made = project(team, 1, gold_rate=0.5)
-    team.intake.add_items("Mia", made.id, questions(1, start=100), gold=True)
-    (gold,) = (row.id for row in rows(team, made) if row.gold)
+    parts = project(team, 1, gold_rate=0.5)
+    team.intake.add_items("Mia", parts.id, questions(1, start=100), gold=True)
+    (gold,) = (row.id for row in rows(team, parts) if row.gold)
     for name in ("Ada", "Bob"):
         assert team.queue.claim_item(gold, name, "generation") is not None
         team.comments.comment(gold, name, f"from {name}")
     team.queue.release_item(gold, "Ada", "generation")
-    do(team, made, "Ada", "x")
-    assert take(team, made, "Ada").item == gold
-    do(team, made, "Ada", "x")
+    do(team, parts, "Ada", "x")
+    assert take(team, parts, "Ada").item == gold
+    do(team, parts, "Ada", "x")
     assert texts(team, gold, "Ada") == ["from Ada"]
 
 
 def test_gold_in_judging_compares_labels_with_the_right_answers(store: Store) -> None:
     store.predictions.save_prediction(prediction("Who played part 5?", ["Somebody", "b"], id="q5", system="fid"))
-    made = project(store, 0, stages=("judging",), systems=("fid",))
-    store.intake.add_items("Mia", made.id, questions(1, start=5), gold=True)
-    (item,) = (row.id for row in rows(store, made))
+    parts = project(store, 0, stages=("judging",), systems=("fid",))
+    store.intake.add_items("Mia", parts.id, questions(1, start=5), gold=True)
+    (item,) = (row.id for row in rows(store, parts))
     store.queue.claim_item(item, "Ada", "judging")
     first, second = judge_all(store.reviews.judging_sheet(item, "Ada")).answers
     assert store.submissions.submit(item, "Ada", "judging", JudgingWork((first, second)), seconds=1).score == 0.5
     labels = {0: "correct", 1: "wrong"}
-    right = JudgingWork(tuple(replace(a, verdict=labels[a.position]) for a in (first, second)))  # type: ignore[arg-type]
+    right = JudgingWork(tuple(replace(a, verdict=labels[a.position]) for a in (first, second)))
     assert store.submissions.submit(item, "Ada", "judging", right, seconds=1).score == 1.0
 
 
 # ---------------------------------------------------------------- error labels
 
 
-def test_error_labels_of_the_project_are_given_beside_ours(store: Store) -> None:
+def test_error_labels_of_the_project_are_given_beside_ours_and_exported(store: Store, tmp_path: Path) -> None:
     store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
-    made = project(store, 1, stages=("judging",), systems=("fid",), error_labels=["outdated source", "wrong film"])
-    assert made.error_labels == ("outdated source", "wrong film")
-    item = take(store, made, "Ada", "judging").item
+    parts = project(store, 1, stages=("judging",), systems=("fid",), error_labels=["outdated source", "wrong film"])
+    assert parts.error_labels == ("outdated source", "wrong film")
+    item = take(store, parts, "Ada", "judging").item
     sheet = store.reviews.judging_sheet(item, "Ada")
     with pytest.raises(InputError, match="no error label"):
         store.submissions.submit(item, "Ada", "judging", judge_all(sheet, errors=("typo",)), seconds=1)
-    sent = store.submissions.submit(item, "Ada", "judging", judge_all(sheet, "wrong", errors=("wrong film",)), seconds=1)
-    assert isinstance(sent.content, JudgingWork)
-    assert sent.content.answers[0].errors == ("wrong film",)
+    sent = store.submissions.submit(
+        item, "Ada", "judging", judge_all(sheet, "wrong", errors=("wrong film", "outdated source")), seconds=1
+    )
+    assert sent.content.answers[0].errors == ("wrong film", "outdated source")
+    (row,) = exported(store, "csv", tmp_path / "out.csv")
+    assert (row["verdict"], row["error_labels"]) == ("wrong", "wrong film | outdated source")
     for wrong in (["x", "X"], ["Correct"], [" "], ["a\nb"], [str(n) for n in range(30)]):
         with pytest.raises(InputError):
-            store.projects.update_project("Mia", made.id, 1, error_labels=wrong)
+            store.projects.update_project("Mia", parts.id, 1, error_labels=wrong)
 
 
 # ---------------------------------------------------------------- from Explore
@@ -235,14 +240,14 @@ def test_error_labels_of_the_project_are_given_beside_ours(store: Store) -> None
 
 def test_a_prediction_becomes_an_item_with_what_was_struck_and_added(store: Store) -> None:
     saved = store.predictions.save_prediction(prediction("Who sang it?", ["a", "b", "c"], id="", system="fid"))
-    made = project(store, 1)
-    item = store.intake.add_prediction("Mia", made.id, saved, struck={1}, added=["d"])
+    parts = project(store, 1)
+    item = store.intake.add_prediction("Mia", parts.id, saved, struck={1}, added=["d"])
     assert store.items.get_item(item, "Mia").predictions[0].prediction_id == saved
     assert [(s.text, s.position) for s in store.submissions.suggestions(item, "Ada")] == [("a", 0), ("c", 2), ("d", 3)]
     with pytest.raises(InputError, match="already"):
-        store.intake.add_prediction("Mia", made.id, saved)
+        store.intake.add_prediction("Mia", parts.id, saved)
     with pytest.raises(NotFoundError):
-        store.intake.add_prediction("Mia", made.id, "nope")
+        store.intake.add_prediction("Mia", parts.id, "nope")
     judged = project(store, 0, name="judged", stages=("judging",), systems=("other",))
     with pytest.raises(InputError, match="not of fid"):
         store.intake.add_prediction("Mia", judged.id, saved)

@@ -22,11 +22,11 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store in which Ada and Bob annotated two questions of its project and judged the first one, which Val validated."""
     with Store(f"sqlite:///{tmp_path_factory.mktemp('worked') / 'ambiscope.db'}") as store:
         stages, systems = ("generation", "validation", "judging"), ("ambigprompt", "fid")
-        made = project(store, 2, stages=stages, systems=systems, annotators_per_item=2)
+        parts = project(store, 2, stages=stages, systems=systems, annotators_per_item=2)
         first = store.predictions.save_prediction(prediction(QUESTION, ["Natalie Wood", "Rachel Zegler"], id="q0"))
         second = store.predictions.save_prediction(prediction(QUESTION, ["Natalie Wood", "Nobody"], id="q0", system="fid"))
-        store.intake.link_predictions("Mia", made.id)
-        items = {i.question: i.id for i in store.items.items(made.id, "Mia", stage="generation")}
+        store.intake.link_predictions("Mia", parts.id)
+        items = {i.question: i.id for i in store.items.items(parts.id, "Mia", stage="generation")}
         item, other = items[QUESTION], items["Who played part 1?"]
         uses = (SuggestionUse(second, 1, "Nobody", "rejected"), SuggestionUse(first, 0, "Natalie Wood", "accepted"))
         for name, answer in (("Ada", "Rachel Zegler"), ("Bob", "Carol")):

@@ -75,7 +75,7 @@ WRONG: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "nothing where something has to be": ("judgment", lambda r: r | {"note": None}),
     "a column that the table has not": ("annotator", lambda r: r | {"email": "a@b"}),
     "a password": ("account", lambda r: r | {"password": "secret"}),
-    "no row": ("annotator", lambda r: [r]),  # type: ignore[dict-item, return-value]
+    "no row": ("annotator", lambda r: [r]),
 }
 
 

@@ -45,7 +45,7 @@ def test_predictions_of_three_layouts(store: Store, tmp_path: Path) -> None:
     assert simple.answers[1].evidence[0].text == "Rachel Zegler"
     assert simple.clarification_of("Rachel Zegler") is not None
     assert whole in stored.values()  # a trace comes back exactly
-    printed = next(p for p in stored.values() if p.events[-1].why == "imported" and p.system.name == "ambigprompt")  # type: ignore[union-attr]
+    printed = next(p for p in stored.values() if p.events[-1].why == "imported" and p.system.name == "ambigprompt")
     assert [a.text for a in printed.answers] == ["Natalie Wood", "Rachel Zegler"]
     assert len(printed.clarifications) == 2
     assert store.imports.import_file(file).known == {"prediction": 4}  # known by what they are
@@ -74,7 +74,7 @@ def test_wrong_predictions_are_named_by_line(store: Store, tmp_path: Path, chang
     assert not any(store.maintenance.counts().values())
 
 
-def test_questions(store: Store, tmp_path: Path) -> None:
+def test_questions_of_lines_and_lists_are_stored_once(store: Store, tmp_path: Path) -> None:
     question = {"question": "Who?", "id": "1"}
     file = put_lines(tmp_path / "q.jsonl", question, {"question": "When?"}, question)
     assert detect_format(file) == "questions"
@@ -87,7 +87,7 @@ def test_questions(store: Store, tmp_path: Path) -> None:
     assert store.maintenance.counts()["question"] == 3
 
 
-def test_ambignq_full(store: Store, tmp_path: Path) -> None:
+def test_ambignq_full_is_stored_with_its_passages(store: Store, tmp_path: Path) -> None:
     row = {
         "id": "1",
         "question": "Who?",
@@ -101,7 +101,7 @@ def test_ambignq_full(store: Store, tmp_path: Path) -> None:
     assert store.imports.import_file(file).stored == {"question": 1, "annotation": 1}
     ((_, _, _, annotation),) = annotations(store, "1")
     assert annotation.pairs[0].passage_ids == ("p1",)
-    row["annotations"][0]["passages"] = "p1"  # type: ignore[index]
+    row["annotations"][0]["passages"] = "p1"
     with pytest.raises(RejectedRowsError, match=r"annotations\[0\]\.passages.*expected a list"):
         store.imports.import_file(put_lines(file, [{**row, "id": "2"}]))
 

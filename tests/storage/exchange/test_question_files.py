@@ -27,18 +27,18 @@ def lines(*rows: Any) -> bytes:
 
 
 def test_the_same_question_twice_is_one_item(store: Store) -> None:
-    made = project(store, 0)
-    first = store.intake.add_items("Mia", made.id, questions_to_annotate(TWICE.encode(), "first.txt"))
+    parts = project(store, 0)
+    first = store.intake.add_items("Mia", parts.id, questions_to_annotate(TWICE.encode(), "first.txt"))
     assert (first.added, first.known) == (2, 2)
     answered = [
         {"question": "Who founded the \u2018Tern\u2019 museum", "answers": [["Ann"]]},
         {"question": "When?", "answers": [["1900"]]},
     ]
     for name, counts in (("second.jsonl", (1, 1)), ("third.jsonl", (0, 2))):  # rows without an id are named by their file
-        report = store.intake.add_items("Mia", made.id, questions_to_annotate(lines(*answered), name))
+        report = store.intake.add_items("Mia", parts.id, questions_to_annotate(lines(*answered), name))
         assert (report.added, report.known) == counts
     own = lines(*({"question": "When?", "passages": [{"title": "A", "text": text}]} for text in ("One.", "Two.", "One.")))
-    report = store.intake.add_items("Mia", made.id, questions_to_annotate(own, "own.jsonl"))
+    report = store.intake.add_items("Mia", parts.id, questions_to_annotate(own, "own.jsonl"))
     assert (report.added, report.known) == (2, 1)  # over another text it is another question
 
 
@@ -121,9 +121,9 @@ def test_every_wrong_row_is_named(rows: list[Any], wrong: list[int]) -> None:
 
 
 def test_gold_and_checking_need_answers(store: Store) -> None:
-    made, checking = project(store, 0), project(store, 0, name="checking", stages=("validation",))
+    parts, checking = project(store, 0), project(store, 0, name="checking", stages=("validation",))
     questions = questions_to_annotate(b"Who ran?\nWho won?\n", "q.txt")
     with pytest.raises(InputError, match="gold item needs a reference"):
-        store.intake.add_items("Mia", made.id, questions, gold=True)
+        store.intake.add_items("Mia", parts.id, questions, gold=True)
     with pytest.raises(InputError, match="question 1 has no answers"):
         store.intake.add_items("Mia", checking.id, questions)

@@ -29,7 +29,7 @@ def ambignq(store: Store, tmp_path: Path, **filters: Any) -> list[dict[str, Any]
 
 
 def counts_of(path: Path) -> dict[str, int]:
-    return json.loads(manifest_path(path).read_text())["counts"]  # type: ignore[no-any-return]
+    return json.loads(manifest_path(path).read_text())["counts"]
 
 
 # ---------------------------------------------------------------- ambignq
@@ -81,7 +81,7 @@ def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) 
     question = store.predictions.get_prediction(saved).question_id
     annotate(store, question, "Bob", t.Annotation("single", (t.QAPair("Q?", ("x",)),)), state="draft")
     for format in ("ambignq", "fid", "training"):
-        assert store.exports.export(format, tmp_path / format).counts["questions"] == 0  # type: ignore[arg-type]
+        assert store.exports.export(format, tmp_path / format).counts["questions"] == 0
 
 
 def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> No
     with pytest.raises(InputError, match="everything"):
         store.exports.export("jsonl", tmp_path / "x", filters=Filters(system="fid"))
     with pytest.raises(InputError, match="xls"):
-        store.exports.export("xls", tmp_path / "x")  # type: ignore[arg-type]
+        store.exports.export("xls", tmp_path / "x")
 
 
 # ---------------------------------------------------------------- fid and training: the majority
@@ -111,7 +111,7 @@ def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> N
     }
     for annotator, labels in verdicts.items():
         for position, verdict in enumerate(labels):
-            store.labels.judge(saved, position, annotator, verdict)  # type: ignore[arg-type]
+            store.labels.judge(saved, position, annotator, verdict)
     (row,) = exported(store, "fid", tmp_path / "fid.json")
     assert (row["id"], row["question"], row["target"], row["answers"]) == ("w", "Who?", "Ann", [["Ann"]])
     assert row["negatives"] == ["Ben", "Cid"]  # Dan: one against one is a tie, Eve: nobody voted
@@ -199,7 +199,7 @@ def test_a_duplicate_of_which_it_is_not_known_changes_nothing(others: list[tuple
         assert annotation_of("a", [*votes, vote("a", "Wood", "duplicate")], [], "Q?") == annotation_of("a", votes, [], "Q?")
 
 
-def test_duplicates_of_several_people() -> None:
+def test_the_majority_decides_of_what_a_form_is_a_duplicate() -> None:
     first = [vote("a", "Natalie Wood", "correct"), vote("a", "Wood", "duplicate")]
     second = [vote("b", "Natalie Wood", "correct"), vote("b", "Wood", "duplicate")]
     third = [vote("c", "Natalie Wood", "correct"), vote("c", "Wood", "wrong")]
@@ -217,13 +217,13 @@ def test_duplicates_of_several_people() -> None:
 
 def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store, tmp_path: Path) -> None:
     missed = store.predictions.save_prediction(prediction("Who missed?", ["Natalie Wood", "Nobody"], id="m"))
-    for who in ("Ada", "Bob"):
-        store.labels.judge(missed, 0, who, "wrong")
-        store.labels.judge(missed, 1, who, "unsupported")
+    for name in ("Ada", "Bob"):
+        store.labels.judge(missed, 0, name, "wrong")
+        store.labels.judge(missed, 1, name, "unsupported")
     halved = store.predictions.save_prediction(prediction("Who knows?", ["Natalie Wood", "Rachel Zegler"], id="h"))
-    for who, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
-        store.labels.judge(halved, 0, who, verdict)  # type: ignore[arg-type]
-        store.labels.judge(halved, 1, who, "wrong")
+    for name, verdict in (("Ada", "wrong"), ("Bob", "correct")):  # half hold something correct
+        store.labels.judge(halved, 0, name, verdict)
+        store.labels.judge(halved, 1, name, "wrong")
     absent = store.predictions.save_prediction(prediction("Who else?", ["Somebody Absent"], id="e"))
     store.labels.judge(absent, 0, "Ada", "wrong")  # in no passage: there is no span to avoid
     (row,) = exported(store, "training", tmp_path / "t.jsonl")
@@ -321,7 +321,7 @@ def test_a_file_is_of_one_moment(store: Store, tmp_path: Path, monkeypatch: pyte
     assert any(j.annotator == "Late" for j in store.labels.judgments(first))
 
 
-def test_a_file_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_leaves_nothing(store: Store, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(StorageError, match="cannot be written"):
         store.exports.export("jsonl", tmp_path / "folder")

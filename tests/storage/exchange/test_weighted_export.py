@@ -1,14 +1,12 @@
-"""Competence from what people wrote and judged, and exports in which people count by it; error labels in tables."""
+"""Competence from what people wrote and judged, and exports in which people count by it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-from annotation_samples import do, judge_all, project, take
+from annotation_samples import do, project
 from storage_helpers import exported
-from storage_samples import prediction
 
 from storage.analysis.agreement import quality
 from storage.exchange.consensus import EQUAL, ContributedQuestion, Statement, Vote, consensus, holdings
@@ -26,10 +24,10 @@ def test_weights_outvote_a_majority() -> None:
 
 
 def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> None:
-    made = project(store, 1, annotators_per_item=2)
-    do(store, made, "Ada", "x", "y")
-    do(store, made, "Bob", "y")
-    sets = [s.content.annotation for s in store.submissions.submissions(made.id, "Mia")]  # type: ignore[union-attr]
+    parts = project(store, 1, annotators_per_item=2)
+    do(store, parts, "Ada", "x", "y")
+    do(store, parts, "Bob", "y")
+    sets = [s.content.annotation for s in store.submissions.submissions(parts.id, "Mia")]
     statements = [Statement(name, "generation", s) for name, s in zip(("Ada", "Bob"), sets, strict=True)]
     question = ContributedQuestion(1, "q", "Who?", [], statements)
     assert {(group, person): correct for group, person, correct in holdings(question)} == {
@@ -40,44 +38,28 @@ def test_who_wrote_an_answer_set_holds_no_other_answer_correct(store: Store) -> 
     }
 
 
-@pytest.fixture
-def careless(store: Store) -> str:
-    """Three people answer 24 questions; Dan, alone, is wrong on all but a few.  Then Dan and Ada alone disagree on one."""
-    made = project(store, 25, annotators_per_item=3)
-    for number in range(24):
+def test_competence_is_shown_and_weighs(store: Store, tmp_path: Path) -> None:
+    """Three people answer; Dan, alone, is wrong on all but a few."""
+    parts = project(store, 14, annotators_per_item=3)
+    for number in range(14):
         for name in ("Ada", "Bob", "Dan"):
-            do(store, made, name, "right" if name != "Dan" or number % 6 == 0 else f"wrong {number}")
-    do(store, made, "Ada", "last")
-    return made.id
-
-
-def test_competence_is_shown_and_weighs(store: Store, careless: str, tmp_path: Path) -> None:
-    rows = {row.person: row for row in quality(store, "Mia", project=careless, samples=10).competence}
+            do(store, parts, name, "right" if name != "Dan" or number % 6 == 0 else f"wrong {number}")
+    rows = {row.person: row for row in quality(store, "Mia", project=parts.id, samples=10).competence}
     assert (rows["Ada"].accuracy or 0) > 0.9 > 0.5 > (rows["Dan"].accuracy or 0)
     assert rows["Ada"].n > 20
     answers = {}
     for weighted in (False, True):
         file = tmp_path / f"{weighted}.jsonl"
-        rows = exported(store, "training", file, project=careless, weighted=weighted)
+        rows = exported(store, "training", file, project=parts.id, weighted=weighted)
         assert json.loads(manifest_path(file).read_text())["filters"]["weighted"] is weighted
         answers[weighted] = [row["answers"] for row in rows]
     assert sum(map(len, answers[False])) > sum(map(len, answers[True]))
-    assert all(["right"] in sets for sets in answers[True][:24])
+    assert all(["right"] in sets for sets in answers[True])
 
 
 def test_too_few_answers_tell_nothing(store: Store) -> None:
-    made = project(store, 1, annotators_per_item=2)
-    do(store, made, "Ada", "x")
-    do(store, made, "Bob", "x")
-    (ada, bob) = quality(store, "Mia", project=made.id, samples=10).competence
+    parts = project(store, 1, annotators_per_item=2)
+    do(store, parts, "Ada", "x")
+    do(store, parts, "Bob", "x")
+    (ada, bob) = quality(store, "Mia", project=parts.id, samples=10).competence
     assert (ada.person, ada.n, ada.accuracy, bob.gold_n) == ("Ada", 1, None, 0)
-
-
-def test_error_labels_are_exported(store: Store, tmp_path: Path) -> None:
-    store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
-    made = project(store, 1, stages=("judging",), systems=("fid",), error_labels=["outdated source", "wrong film"])
-    item = take(store, made, "Ada", "judging").item
-    sheet = judge_all(store.reviews.judging_sheet(item, "Ada"), "wrong", errors=("wrong film", "outdated source"))
-    store.submissions.submit(item, "Ada", "judging", sheet, seconds=1)
-    (row,) = exported(store, "csv", tmp_path / "out.csv")
-    assert (row["verdict"], row["error_labels"]) == ("wrong", "wrong film | outdated source")

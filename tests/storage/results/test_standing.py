@@ -22,8 +22,8 @@ def standing(store: Store) -> dict[str, t.Annotation]:
         return {a.annotator: a.annotation for a in annotated(session, [question], submitted(session, [question]))}
 
 
-def send(store: Store, made: Project, *answers: str) -> str:
-    item = store.items.items(made.id, "Mia", stage="generation")[0].id
+def send(store: Store, parts: Project, *answers: str) -> str:
+    item = store.items.items(parts.id, "Mia", stage="generation")[0].id
     store.queue.claim_item(item, "Ada", "generation")
     store.submissions.submit(item, "Ada", "generation", work(*answers), seconds=5)
     return item
@@ -43,10 +43,10 @@ def test_of_two_projects_the_latest_submission_counts(store: Store) -> None:
 
 
 def test_of_a_file_and_a_project_the_latest_counts(store: Store) -> None:
-    made = project(store, 1)
+    parts = project(store, 1)
     annotate(store, "q0", "Ada", single("filed"))
     assert standing(store) == {"Ada": single("filed")}
-    item = send(store, made, "x")
+    item = send(store, parts, "x")
     assert standing(store) == {"Ada": single("x")}
     store.returns.return_item(item, "Ada", "generation", "no", by="Vera")
     assert standing(store) == {"Ada": single("filed")}
@@ -55,8 +55,8 @@ def test_of_a_file_and_a_project_the_latest_counts(store: Store) -> None:
 def judging(store: Store) -> tuple[str, str]:
     """Ada holds both answers of a prediction correct in a project: (item, prediction)."""
     saved = store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
-    made = project(store, 1, stages=("judging",), systems=("fid",))
-    item = take(store, made, "Ada", "judging").item
+    parts = project(store, 1, stages=("judging",), systems=("fid",))
+    item = take(store, parts, "Ada", "judging").item
     store.submissions.submit(item, "Ada", "judging", judge_all(store.reviews.judging_sheet(item, "Ada")), seconds=5)
     return item, saved
 

@@ -19,9 +19,14 @@ VALUES = (1.0, 0.5, None, 0.0, 0.25)
 
 
 def save(
-    store: Store, values: tuple[float | None, ...] = VALUES, *, system: str = "ambigprompt", label: str = "", **made: object
+    store: Store,
+    values: tuple[float | None, ...] = VALUES,
+    *,
+    system: str = "ambigprompt",
+    label: str = "",
+    **provenance: object,
 ) -> str:
-    report = evaluation_report(values, **made)
+    report = evaluation_report(values, **provenance)
     return store.evaluations.save_evaluation(
         system=system,
         corpus="starter",
@@ -56,13 +61,13 @@ def test_an_equal_run_is_stored_once(store: Store) -> None:
     assert store.evaluations.count_evaluations() == 2
 
 
-def test_filters(store: Store) -> None:
+def test_filters_choose_the_runs(store: Store) -> None:
     one = save(store, label="Low resource 10%")
     two = save(store, (1.0, 1.0), system="fid", seed=3, commit="ffee")
     three = save(store, (0.0,), system="one-pass")
 
     def ids(**fields: object) -> set[str]:
-        filters = EvaluationFilter(**fields)  # type: ignore[arg-type]
+        filters = EvaluationFilter(**fields)
         matching = {e.id for e in store.evaluations.evaluations(filters=filters)}
         assert store.evaluations.count_evaluations(filters) == len(matching)
         return matching
@@ -115,7 +120,7 @@ def test_error_counts_are_sums(store: Store) -> None:
     assert store.evaluations.error_counts([saved], multi=True)[saved]["missed"] == 2
 
 
-def test_groups(store: Store) -> None:
+def test_means_are_by_group(store: Store) -> None:
     saved = save(store)
     groups = {g.group: (g.n, g.mean) for g in store.evaluations.group_means([saved], "F1 answer", "source")}
     assert groups == {"asqa": (2, 0.375), "quotesum": (2, 0.5)}
@@ -141,7 +146,7 @@ def test_a_question_that_reads_otherwise_is_not_paired(store: Store) -> None:
     assert store.evaluations.paired_rows(a, b, "F1 answer") == []
 
 
-def test_labels_and_deletion(store: Store, path: Path) -> None:
+def test_a_run_is_renamed_and_deleted(store: Store, path: Path) -> None:
     saved, other = save(store), save(store, (1.0,))
     store.evaluations.label_evaluation(saved, "  the best ")
     assert [e.label for e in store.evaluations.evaluations() if e.id == saved] == ["the best"]

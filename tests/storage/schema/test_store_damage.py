@@ -49,7 +49,7 @@ def test_a_truncated_file_is_refused_and_left_as_it_is(path: Path, url: str, fil
     assert digest(path) == before
 
 
-def test_a_file_that_is_no_database(path: Path, url: str) -> None:
+def test_a_file_that_is_no_database_is_refused(path: Path, url: str) -> None:
     path.parent.mkdir()
     path.write_text("id\ttext\ttitle\n" * 1000)
     before = digest(path)
@@ -87,7 +87,7 @@ def test_damage_that_appears_later_is_a_storage_error(store: Store, path: Path, 
     assert not store.maintenance.health().ok
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be"):
         Store(f"sqlite:///{tmp_path / 'file' / 'ambiscope.db'}")
@@ -96,11 +96,11 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- backup and restore
 
 
-def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
+def test_a_backup_is_put_back_while_the_database_is_open(path: Path, url: str, tmp_path: Path) -> None:
     with Store(url) as store:
         first, _ = fill(store)
-        made = store.maintenance.backup(tmp_path / "kept.db")
-        assert made.counts["judgment"] == 6
+        manifest = store.maintenance.backup(tmp_path / "kept.db")
+        assert manifest.counts["judgment"] == 6
         with pytest.raises(InputError, match="never overwrites"):
             store.maintenance.backup(tmp_path / "kept.db")
         store.labels.judge(first, 0, "Ada", "duplicate")
@@ -110,7 +110,7 @@ def test_backup_and_restore(path: Path, url: str, tmp_path: Path) -> None:
     assert ("duplicate",) in raw(replaced, "SELECT verdict FROM judgment")  # what was there is kept
 
 
-def test_restore_over_a_damaged_database(path: Path, url: str, tmp_path: Path) -> None:
+def test_a_backup_replaces_a_damaged_database(path: Path, url: str, tmp_path: Path) -> None:
     with Store(url) as store:
         fill(store)
         store.maintenance.backup(tmp_path / "kept.db")

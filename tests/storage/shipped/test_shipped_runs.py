@@ -61,7 +61,7 @@ def packed(run: Path, root: Path, tmp_path: Path) -> Path:
 
 def about(**changes: object) -> runs.ArchiveInfo:
     info = runs.ArchiveInfo("0123456789abcdef", shipped_runs.weights(), ["scripted"], 0, 1)
-    return dataclasses.replace(info, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(info, **changes)
 
 
 def test_what_is_packed_comes_back(run: Path, packed: Path, root: Path, store: Store) -> None:
@@ -134,7 +134,7 @@ def test_loading_can_be_stopped(packed: Path, root: Path, store: Store) -> None:
 
 def test_the_shipped_runs_are_of_the_weights_that_are_here() -> None:
     changed = shipped_runs.out_of_date(runs.about().weights)
-    assert not changed, f"checkpoints {', '.join(changed)} changed: make the shipped runs anew: {runs.COMMAND}"
+    assert not changed, f"checkpoints {', '.join(changed)} changed: make the shipped runs again: {runs.COMMAND}"
 
 
 def test_the_shipped_runs_are_small_and_load(store: Store) -> None:
