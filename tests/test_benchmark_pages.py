@@ -1,5 +1,5 @@
-"""Every command of the benchmark pages and the model cards is one that its parser takes; every benchmark stands in a page; figures are those of the
-shipped runs; a card says what its weights may not be reported on, and names the splits."""
+"""Every command of the benchmark pages, the model cards and the documents is one that its parser takes; every benchmark stands in a page; figures are
+those of the shipped runs; a card says what its weights may not be reported on, and names the splits."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from storage.shipped import runs as shipped
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [BENCHMARKS / "README.md", *sorted((BENCHMARKS / "results").glob("*.md"))]
 CARDS = sorted((ROOT / "checkpoints").glob("*/README.md"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = sorted(p for p in BENCHMARKS.rglob("*.py") if p.name != "__init__.py")
 COMMAND = re.compile(r"python\s+-m\s+((?:benchmarks|core|storage)(?:\.\w+)*)\s*(.*)", re.DOTALL)
 
@@ -33,16 +34,17 @@ class Parsed(BaseException):
 
 
 def commands(page: Path) -> list[tuple[str, str]]:
-    """(module, its words) of each command that stands in `code` or in a fenced block."""
+    """(module, its words) of each command in a fenced block, and in `code` except in the documents, which name parts of commands there."""
     text = page.read_text(encoding="utf-8")
-    fenced = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-    spans = [line for block in fenced.findall(text) for line in block.splitlines()]
-    spans += re.findall(r"`([^`]+)`", fenced.sub("", text))
-    found = [match for span in spans if (match := COMMAND.search(span))]
-    return [(match[1], match[2].partition("#")[0]) for match in found]
+    fenced = re.compile(r"^ *```.*?\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+    spans = [line for block in fenced.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    if page not in DOCUMENTS:
+        spans += re.findall(r"`([^`]+)`", fenced.sub("", text))
+    matches = [match for span in spans if (match := COMMAND.search(span))]
+    return [(match[1], match[2].partition("#")[0]) for match in matches]
 
 
-ALL = sorted({(module, words) for page in (*PAGES, *CARDS) for module, words in commands(page)})
+ALL = sorted({(module, words) for page in (*PAGES, *CARDS, *DOCUMENTS) for module, words in commands(page)})
 
 
 def parse_as_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
