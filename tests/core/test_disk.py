@@ -104,11 +104,11 @@ def test_the_words_of_libraries_get_the_free_space(tmp_path: Path) -> None:
 
 def test_nothing_else_maps_files() -> None:
     """A map of a sparse file ends the process where the disk is full: core.disk makes them all."""
-    made = re.compile(r"\bmemmap\(|open_memmap|mmap\.mmap|\.set_len|mode=\"w\+\"")
+    mapping = re.compile(r"\bmemmap\(|open_memmap|mmap\.mmap|\.set_len|mode=\"w\+\"")
     for folder in ("core", "storage", "pages"):
         for path in (ROOT / folder).rglob("*.py"):
             if path != ROOT / "core" / "disk.py":
-                assert not made.search(path.read_text(encoding="utf-8")), path
+                assert not mapping.search(path.read_text(encoding="utf-8")), path
 
 
 # ---------------------------------------------------------------- one at a time
