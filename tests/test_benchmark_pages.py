@@ -35,7 +35,7 @@ class Parsed(BaseException):
 
 
 def commands(page: Path) -> list[tuple[str, str]]:
-    """(module, its words) of each command in a fenced block, and in `code` except in the documents, which name parts of commands there."""
+    """(module, its words) of each command in a fenced block, and in `code` unless the document names parts of commands there."""
     text = page.read_text(encoding="utf-8")
     fenced = re.compile(r"^ *```.*?\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
     spans = [line for block in fenced.findall(text) for line in block.replace("\\\n", " ").splitlines()]

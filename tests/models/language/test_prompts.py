@@ -38,7 +38,7 @@ def test_a_prompt_loads_with_its_version_and_says_that_data_is_data(name: str) -
         assert re.search(rf"<\w+>\n@{hole}@\n</\w+>", filled[-1][1])
 
 
-# version and digest of each file: a changed wording gets a higher version and both are written here, as stored reports name the version alone
+# Version and digest of each file: stored reports name the version alone, so a changed wording gets a higher one, written here.
 KNOWN = {
     "answer": (1, "f2ed50ddef79"),
     "clarify_long": (1, "ccc3dd5726a2"),
