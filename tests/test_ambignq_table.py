@@ -10,21 +10,16 @@ import pytest
 
 from benchmarks import ambignq
 
-SCORES = {"F1 answer": {"all": 0.5, "multi": 0.5}, "F1 bleu4": {"all": 0.25, "multi": None}}
-
 
 def report(values: dict[str, float | None], commit: str = "a" * 40) -> dict[str, Any]:
     """A question without a value failed; those whose id begins with m have several answers."""
     rows = [
-        {
-            "id": i,
-            "ambiguous": i.startswith("m"),
-            "error": None if v is not None else "no",
-            "metrics": {"F1 answer": v} if v is not None else None,
-        }
+        {"id": i, "ambiguous": i.startswith("m")}
+        | ({"error": "no", "metrics": None} if v is None else {"error": None, "metrics": {"F1 answer": v}})
         for i, v in values.items()
     ]
-    scores = SCORES | {"F1 answer": {"all": sum(v or 0 for v in values.values()) / len(values), "multi": None}}
+    mean = sum(v or 0 for v in values.values()) / len(values)
+    scores = {"F1 answer": {"all": mean, "multi": None}, "F1 bleu4": {"all": 0.25, "multi": None}}
     about = {"commit": commit, "changed_since_commit": False}
     failed = sum(v is None for v in values.values())
     return {"rows": rows, "scores": scores, "failed": failed, "timings": {"seconds_median": 0.5}, "provenance": about}
@@ -42,18 +37,13 @@ def test_the_table_has_paired_differences_published_figures_and_marks() -> None:
     }
     head, _, *lines = map(cells, ambignq.table(reports, {"m1"}, "AmbigNQ").splitlines())
     rows = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
-    first, second, last = rows
-    assert (first.split("`")[1], second.split("`")[1], last) == (
-        "dpr-threshold",
-        "ambigprompt",
-        "`spanseqgen` (mechanism only)",
-    )
-    own = rows["`ambigprompt` (1 failed)"]
-    assert own["F1 all"].startswith("66.7 ")  # a failed question counts
-    assert own["answerable"].startswith("100.0")
-    assert own["against dpr-threshold"].startswith("0.0 [")
-    assert own["the same, answerable"].startswith("50.0")
-    assert (own["BLEU-4"], own["EDIT-F1"], own["published F1"]) == ("25.0", "undefined", "48.7 / 38.8")
+    assert list(rows) == ["`dpr-threshold`", "`ambigprompt` (1 failed)", "`spanseqgen` (mechanism only)"]
+    row = rows["`ambigprompt` (1 failed)"]
+    assert row["F1 all"].startswith("66.7 ")  # a failed question counts
+    assert row["answerable"].startswith("100.0")
+    assert row["against dpr-threshold"].startswith("0.0 [")
+    assert row["the same, answerable"].startswith("50.0")
+    assert (row["BLEU-4"], row["EDIT-F1"], row["published F1"]) == ("25.0", "undefined", "48.7 / 38.8")
     assert rows["`dpr-threshold`"]["against dpr-threshold"] == ""
 
 
@@ -63,9 +53,9 @@ def test_runs_of_several_commits_and_weights_that_have_seen_the_questions_are_na
     faults = ["mpnet: 3 questions of ambignq/dev_light.json are in multi/train.jsonl.gz, such as 'x'"]
     monkeypatch.setattr(ambignq, "training_faults", lambda checkpoint, folders: faults if checkpoint.name == "mpnet" else [])
     runs = {"one-pass": report({"a": 1.0}), "fid": report({"a": 1.0}, "b" * 40)}
-    said = list(ambignq.notes(runs, "ambignq/dev_light.json", tmp_path, "others"))
-    assert "aaaaaaaaaa, bbbbbbbbbb: these runs are not of one commit" in said[0]
-    assert faults[0] in said[-1]
+    notes = list(ambignq.notes(runs, "ambignq/dev_light.json", tmp_path, "others"))
+    assert "aaaaaaaaaa, bbbbbbbbbb: these runs are not of one commit" in notes[0]
+    assert faults[0] in notes[-1]
     assert len(list(ambignq.notes(runs, "open/webquestions.jsonl", tmp_path, "others"))) == 2  # another set was not seen
 
 

@@ -1,5 +1,5 @@
-"""Every command of the benchmark pages and the model cards is one that its parser takes; every benchmark stands in a page; figures are those of the
-shipped runs; a card says what its weights may not be reported on, and names the splits."""
+"""Every command of the benchmark pages, the model cards and the documents is one that its parser takes; every benchmark stands in a page; figures are
+those of the shipped runs; a card says what its weights may not be reported on, and names the splits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from storage.shipped import runs as shipped
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [BENCHMARKS / "README.md", *sorted((BENCHMARKS / "results").glob("*.md"))]
 CARDS = sorted((ROOT / "checkpoints").glob("*/README.md"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = sorted(p for p in BENCHMARKS.rglob("*.py") if p.name != "__init__.py")
 COMMAND = re.compile(r"python\s+-m\s+((?:benchmarks|core|storage)(?:\.\w+)*)\s*(.*)", re.DOTALL)
 
@@ -33,16 +35,17 @@ class Parsed(BaseException):
 
 
 def commands(page: Path) -> list[tuple[str, str]]:
-    """(module, its words) of each command that stands in `code` or in a fenced block."""
+    """(module, its words) of each command in a fenced block, and in `code` unless the document names parts of commands there."""
     text = page.read_text(encoding="utf-8")
-    fenced = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-    spans = [line for block in fenced.findall(text) for line in block.splitlines()]
-    spans += re.findall(r"`([^`]+)`", fenced.sub("", text))
-    found = [match for span in spans if (match := COMMAND.search(span))]
-    return [(match[1], match[2].partition("#")[0]) for match in found]
+    fenced = re.compile(r"^ *```.*?\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+    spans = [line for block in fenced.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    if page not in DOCUMENTS:
+        spans += re.findall(r"`([^`]+)`", fenced.sub("", text))
+    matches = [match for span in spans if (match := COMMAND.search(span))]
+    return [(match[1], match[2].partition("#")[0]) for match in matches]
 
 
-ALL = sorted({(module, words) for page in (*PAGES, *CARDS) for module, words in commands(page)})
+ALL = sorted({(module, words) for page in (*PAGES, *CARDS, *DOCUMENTS) for module, words in commands(page)})
 
 
 def parse_as_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,44 +98,37 @@ def section(page: Path, head: str) -> str:
 
 
 RESULTS = BENCHMARKS / "results"
-FIRST_OF_PAIR, SECOND_OF_PAIR = r"([\d.]+)(?: \[[^]]*\])?", r"([\d.]+)"
+FIRST, SECOND = r"([\d.]+)(?: \[[^]]*\])?", r"([\d.]+)"
+
+
+@pytest.fixture(scope="module")
+def scores() -> dict[str, Any]:
+    """Of the shipped run of each system."""
+    reports = [run["report"] for run in shipped.packed()]
+    return {report["provenance"]["system"]["name"]: report["scores"] for report in reports}
 
 
 @pytest.mark.parametrize(
     ("text", "row", "metric", "complete"),
     [
-        (section(ROOT / "README.md", "Systems"), rf".*\| {FIRST_OF_PAIR} / {SECOND_OF_PAIR}[^|]*\|$", "F1 answer", True),
-        (
-            section(RESULTS / "systems.md", "The development set"),
-            rf" {FIRST_OF_PAIR} \| {SECOND_OF_PAIR} \|",
-            "F1 answer",
-            True,
-        ),
-        (
-            section(RESULTS / "verdict.md", "With the bundled models"),
-            rf"(?:[^|]*\|){{2}} {FIRST_OF_PAIR} / {SECOND_OF_PAIR}",
-            "G-F1",
-            False,
-        ),
+        (section(ROOT / "README.md", "Systems"), rf".*\| {FIRST} / {SECOND}[^|]*\|$", "F1 answer", True),
+        (section(RESULTS / "systems.md", "The development set"), rf" {FIRST} \| {SECOND} \|", "F1 answer", True),
+        (section(RESULTS / "verdict.md", "With the bundled models"), rf"(?:[^|]*\|){{2}} {FIRST} / {SECOND}", "G-F1", False),
     ],
     ids=["README", "systems", "verdict"],
 )
-def test_a_table_of_systems_has_the_figures_of_the_shipped_runs(text: str, row: str, metric: str, complete: bool) -> None:
-    reports = {run["report"]["provenance"]["system"]["name"]: run["report"] for run in shipped.packed()}
-    shipped_scores = {
-        name: tuple(f"{100 * report['scores'][metric][group]:.1f}" for group in ("all", "multi"))
-        for name, report in reports.items()
-    }
-    scores = {name: pair for name, *pair in re.findall(rf"(?m)^\| `([\w-]+)` \|{row}", text)}
-    assert len(scores) == len(re.findall(r"(?m)^\| `[\w-]+` .* \d+\.\d", text))  # no row has another form
-    assert {name: tuple(pair) for name, pair in scores.items()} == {
-        name: pair for name, pair in shipped_scores.items() if complete or name in scores
-    }
+def test_a_table_of_systems_has_the_figures_of_the_shipped_runs(
+    text: str, row: str, metric: str, complete: bool, scores: dict[str, Any]
+) -> None:
+    table = {name: tuple(pair) for name, *pair in re.findall(rf"(?m)^\| `([\w-]+)` \|{row}", text)}
+    assert len(table) == len(re.findall(r"(?m)^\| `[\w-]+` .* \d+\.\d", text))  # no row has another form
+    names = scores if complete else table
+    assert table == {name: tuple(f"{100 * scores[name][metric][g]:.1f}" for g in ("all", "multi")) for name in names}
 
 
 def test_the_readme_has_the_figures_of_the_ambignq_table() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Systems\n")[2]
-    page = (BENCHMARKS / "results" / "systems.md").read_text(encoding="utf-8").partition("\n## End to end on AmbigNQ\n")[2]
+    readme = section(ROOT / "README.md", "Systems")
+    page = section(RESULTS / "systems.md", "End to end on AmbigNQ")
     shown = re.findall(r"(?m)^\| `([\w-]+)` \|.*\| ([\d.]+) / ([\d.]+) \|[^|]*\|$", readme)
     assert shown
     assert sorted(shown) == sorted(re.findall(r"(?m)^\| `([\w-]+)`[^|]*\| ([\d.]+) \[[^|]*\| ([\d.]+) \[", page))
@@ -142,6 +138,5 @@ def test_the_readme_has_the_figures_of_the_ambignq_table() -> None:
 def test_a_card_says_first_what_cannot_be_reported_and_names_the_splits(card: Path) -> None:
     lines = card.read_text(encoding="utf-8").splitlines()
     assert lines[2].startswith("**Not to be reported on:** ")
-    for line in lines:
-        if re.match(r"\| (data|stage)", line):  # benchmarks of which files of several splits are about
-            assert re.findall(r"(?:ASQA|RAMDocs|QuoteSum|MultiSpanQA|DROP)(?! \*(?:train|dev|test|valid)\*)", line) == []
+    benchmarks = "\n".join(line for line in lines if re.match(r"\| (data|stage)", line))  # of files with several splits
+    assert re.findall(r"(?:ASQA|RAMDocs|QuoteSum|MultiSpanQA|DROP)(?! \*(?:train|dev|test|valid)\*)", benchmarks) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import fields
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core import __version__, cli
+from core import __version__
 from core.commands import COMMANDS
 from core.datasets import LAYOUTS
 from core.datasets.catalogue import DATASETS
@@ -42,9 +41,9 @@ def text_of(name: str) -> str:
 
 def section(text: str, heading: str) -> str:
     """What stands below a heading, to the next one of its level or above."""
-    found = re.search(rf"(?ms)^(#+) {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text)
-    assert found, heading
-    return found[2]
+    match = re.search(rf"(?ms)^#+ {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text)
+    assert match, heading
+    return match[1]
 
 
 def rows(text: str) -> Iterator[list[str]]:
@@ -79,9 +78,8 @@ def test_the_readme_lists_every_system() -> None:
 
 def test_the_readme_and_its_table_mark_the_systems_that_are_a_mechanism_only() -> None:
     marked = {name for name in SHOWN if SYSTEMS[name].mechanism_only}
-    assert {
-        names(cells[0])[0] for cells in rows(section(text_of("README.md"), "Systems")) if "mechanism only" in cells[-1]
-    } == marked
+    table = rows(section(text_of("README.md"), "Systems"))
+    assert {names(cells[0])[0] for cells in table if "mechanism only" in cells[-1]} == marked
     assert set(first_names(section(text_of("docs/systems.md"), "Mechanism only"))) == marked
 
 
@@ -136,8 +134,8 @@ def shown_default(value: object) -> str:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    told = {name: cells[1] for cells in rows(text_of("docs/settings.md")) for name in names(cells[0])}
-    assert told == {f"AMBISCOPE_{f.name.upper()}": shown_default(getattr(Settings, f.name)) for f in fields(Settings)}
+    defaults = {name: cells[1] for cells in rows(text_of("docs/settings.md")) for name in names(cells[0])}
+    assert defaults == {f"AMBISCOPE_{f.name.upper()}": shown_default(getattr(Settings, f.name)) for f in fields(Settings)}
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
@@ -149,46 +147,22 @@ def test_settings_that_are_named_exist(path: Path) -> None:
 # ------------------------------------------------------------ commands
 
 
-def commands() -> list[tuple[str, str, list[str]]]:
-    """(document, module, arguments) of each command in a block of code."""
-    found = []
-    for path in OURS:
-        for block in re.findall(r"(?ms)^ *```sh$(.*?)^ *```$", path.read_text(encoding="utf-8")):
-            for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-                    words.pop(0)
-                if words[:2] == ["python", "-m"]:
-                    found.append((path.name, words[2], words[3:]))
-    return found
-
-
-@pytest.mark.parametrize(("document", "module", "words"), commands(), ids=lambda v: v if isinstance(v, str) else " ".join(v))
-def test_commands_of_the_documents_can_be_given(document: str, module: str, words: list[str]) -> None:
-    parser: argparse.ArgumentParser = {"core": cli.parser, "storage": storage_cli._parser}[module]()
-    assert parser.parse_args(words).run
-
-
-def typed(module: str) -> str:
-    """The name of a command as one types it."""
-    return module.rpartition(".")[2].replace("_", "-")
+def all_commands() -> set[str]:
+    """As one types them."""
+    ours = {f"core {module.rpartition('.')[2].replace('_', '-')}" for module in COMMANDS}
+    subcommands = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+    return ours | {f"storage {name}" for name in subcommands}
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
 def test_commands_that_are_named_exist(path: Path) -> None:
-    known = set(map(typed, COMMANDS))
-    choices = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-    for span in names(prose(path)):
-        named = re.match(r"(?:python -m )?(core|storage) ([a-z][\w-]*)", span)
-        if named:
-            assert named[2] in (known if named[1] == "core" else choices), span
+    spans = [re.match(r"(?:python -m )?((?:core|storage) [a-z][\w-]*)", span) for span in names(prose(path))]
+    assert {match[1] for match in spans if match} <= all_commands()
 
 
 def test_every_command_is_in_some_document() -> None:
-    told = "\n".join(path.read_text(encoding="utf-8") for path in OURS)
-    subcommands = next(a for a in storage_cli._parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-    wanted = [f"core {typed(name)}" for name in COMMANDS] + [f"storage {name}" for name in subcommands]
-    assert [name for name in wanted if not re.search(rf"{name}(?![\w-])", told)] == []
+    text = "\n".join(path.read_text(encoding="utf-8") for path in OURS)
+    assert [name for name in sorted(all_commands()) if not re.search(rf"{name}(?![\w-])", text)] == []
 
 
 # ------------------------------------------------------------ files and links
@@ -200,15 +174,15 @@ OURS_BY_TABLE = [ROOT / "CONTRIBUTING.md", DOCS / "architecture.md", DOCS / "sec
 def files_of(path: Path) -> list[str]:
     """The files and folders of the repository that a document names in code, without those that stand for any name."""
     spans = [word for span in names(path.read_text(encoding="utf-8")) for word in span.split()]
-    found = [s for s in spans if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*|[\w-]+\.(?:py|txt|md|toml)", s)]
-    return [f for f in found if not re.search(r"NAME|NUMBER|secrets", f)]
+    paths = [s for s in spans if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*|[\w-]+\.(?:py|txt|md|toml)", s)]
+    return [path for path in paths if not re.search(r"NAME|NUMBER|secrets", path)]
 
 
 @pytest.mark.parametrize("path", OURS_BY_TABLE, ids=lambda p: p.name)
 def test_files_that_are_named_exist(path: Path) -> None:
-    found = files_of(path)
-    assert found
-    missing = [f for f in found if not (ROOT / f).exists() and not (ROOT / f"{f}.py").exists() and not (DOCS / f).exists()]
+    files = files_of(path)
+    assert files
+    missing = [f for f in files if not (ROOT / f).exists() and not (ROOT / f"{f}.py").exists() and not (DOCS / f).exists()]
     assert missing == []
 
 

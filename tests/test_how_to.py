@@ -22,8 +22,8 @@ LISTING = "ambiscope people add \\\n    --name NAME"
 def prediction(question: str, text: str, answer: str) -> t.Prediction:
     (start, end), *_ = find_spans(text, answer)
     answers = (t.Answer(answer, 0.9, (t.Evidence("p", start, end, answer),)),)
-    found = (t.RetrievedPassage(t.Passage("p", "Guide", text), 1, 1.0),)
-    return t.Prediction(t.Question(question), t.SystemInfo("x"), answers, (), (), found, 1.0, ())
+    passages = (t.RetrievedPassage(t.Passage("p", "Guide", text), 1, 1.0),)
+    return t.Prediction(t.Question(question), t.SystemInfo("x"), answers, (), (), passages, 1.0, ())
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,8 @@ def prediction(question: str, text: str, answer: str) -> t.Prediction:
     ],
 )
 def test_whole_sentences_around_the_answer(text: str, answer: str, expected: list[str]) -> None:
-    found = section(made := prediction("How do I do it?", text, answer), made.answers[0])
-    assert [part for part, _ in found] == expected
-    assert [is_code for _, is_code in found] == [part == LISTING for part in expected]
+    answered = prediction("How do I do it?", text, answer)
+    assert section(answered, answered.answers[0]) == [(part, part == LISTING) for part in expected]
 
 
 def test_a_span_over_many_sentences_is_cut_at_four() -> None:
@@ -49,7 +48,6 @@ def test_a_span_over_many_sentences_is_cut_at_four() -> None:
 
 def test_answers_stay_and_other_questions_have_no_section() -> None:
     (row,) = prediction_json(prediction("How do I add a user?", GUIDE, "run this command"))["answers"]
-    assert row["text"] == "run this command"
-    assert row["section"].endswith("NAME")
+    assert (row["text"], row["section"].endswith("NAME")) == ("run this command", True)
     (row,) = prediction_json(prediction("Who makes accounts?", GUIDE, "a manager"))["answers"]
     assert row["section"] == ""

@@ -24,10 +24,10 @@ class Answerer:
 
 
 def test_a_loop_ends_for_good_where_it_ends_first() -> None:
-    found = multi_span.looped(Answerer(), "q", [])  # type: ignore[arg-type]
-    assert [text for text, _ in found] == ["Rome", "Oslo", "Bonn"]
-    assert multi_span.above_limit(found, 0.0) == ["Rome"]
-    assert multi_span.above_limit(found, -1.0) == ["Rome", "Oslo", "Bonn"]
+    scored = multi_span.looped(Answerer(), "q", [])  # type: ignore[arg-type]
+    assert [text for text, _ in scored] == ["Rome", "Oslo", "Bonn"]
+    assert multi_span.above_limit(scored, 0.0) == ["Rome"]
+    assert multi_span.above_limit(scored, -1.0) == ["Rome", "Oslo", "Bonn"]
 
 
 def test_the_limit_of_the_best_f1_is_chosen_and_what_was_asked_is_not_asked_again(tmp_path: Path) -> None:

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 from pathlib import Path
 
 import pytest
+from command_line import jsonl
 
 from benchmarks import paper
 from core.cli import parser
 from core.json_io import read_lines
 
-WORDS = ["--data", "somewhere", "--seeds", "0", "1"]
-
-
-def planned(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.Namespace:
-    kept: list[argparse.Namespace] = []
-    monkeypatch.setattr(paper, "cost", lambda args: kept.append(args) or "")
-    assert paper.main([*WORDS, *words, "--dry-run"]) == 0
-    return kept[0]
-
 
 def test_every_training_is_a_command_and_reads_what_was_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = paper.plan(planned(monkeypatch), 0)
+    arguments: list[argparse.Namespace] = []
+    monkeypatch.setattr(paper, "cost", lambda args: arguments.append(args) or "")
+    assert paper.main(["--data", "somewhere", "--seeds", "0", "1", "--dry-run"]) == 0
+    plan = paper.plan(arguments[0], 0)
     done: list[str] = []
     mechanism: dict[str, str] = {}
-    for training in made.trainings:
+    for training in plan.trainings:
         args = parser().parse_args(["train", *training.words, "--out", str(training.out)])
         assert args.seed == 0
         mechanism[str(training.weights)] = getattr(args, "prompting", "")
         if training.out.name.startswith("no-") or training.out.name == "ambigprompt":
             whole = training.steps + (
-                next(t.steps for t in made.trainings if str(t.weights) == args.init) if "pretrained" in args.init else 0
+                next(t.steps for t in plan.trainings if str(t.weights) == args.init) if "pretrained" in args.init else 0
             )
             assert whole == 10_000  # each variant has as many steps
             assert "pretrained" not in args.init or mechanism[args.init] == args.prompting  # pretrained with its own mechanism
@@ -42,8 +36,8 @@ def test_every_training_is_a_command_and_reads_what_was_trained_before(monkeypat
             assert not named or named in done, training.out
         done.append(str(training.weights))
     assert len(set(done)) == len(done) == 13
-    assert {str(w.weights) for j in made.judged for w in j.weights.values()} <= set(done)
-    one, other = (next(j for j in made.judged if j.row == row) for row in ("loop", "one pass"))
+    assert {str(w.weights) for j in plan.judged for w in j.weights.values()} <= set(done)
+    one, other = (next(j for j in plan.judged if j.row == row) for row in ("loop", "one pass"))
     words = [next(iter(j.weights.values())).words for j in (one, other)]
     assert [w for w in words[0] if w != "step"] == [w for w in words[1] if w != "spliced"]  # everything else is equal
 
@@ -56,7 +50,7 @@ def test_multi_span_questions_are_told_apart_by_the_answers_of_their_passage(tmp
         {"id": "c", "source": "asqa", "answers": [["Rome"], ["Oslo"]], **row},
     ]
     (tmp_path / "multi").mkdir()
-    (tmp_path / "multi" / "dev.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in rows).encode()))
+    (tmp_path / "multi" / "dev.jsonl.gz").write_bytes(gzip.compress(jsonl(rows).encode()))
     file = paper.multi_span(argparse.Namespace(data=tmp_path, out=tmp_path))
     asked = [row for _, row in read_lines(file)]
     assert paper.by_answers(asked) == {"three or more answers": {"a"}, "one answer, or none": {"b"}}

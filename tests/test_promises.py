@@ -6,7 +6,7 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -26,14 +26,21 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(path)))
+
+
+@cache
+def imports(path: Path) -> list[tuple[str, int]]:
     """Every module that a file imports anywhere, functions and TYPE_CHECKING blocks included, with its line."""
-    for node in ast.walk(tree(path)):
+    modules: list[tuple[str, int]] = []
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            modules += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module, node.lineno
-            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+            modules += [(name, node.lineno) for name in (node.module, *(f"{node.module}.{a.name}" for a in node.names))]
+    return modules
 
 
 def name_of(path: Path) -> str:
@@ -43,15 +50,20 @@ def name_of(path: Path) -> str:
 NAMES = {name_of(path): path for path in MODULES}
 
 
-def inside(module: str, package: str) -> bool:
-    return module == package or module.startswith(package + ".")
+def inside(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
 
 
-def is_in(module: str, packages: tuple[str, ...]) -> bool:
-    return any(inside(module, package) for package in packages)
+def wrong_imports(paths: Iterable[Path], is_wrong: Callable[[str], bool]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {module}"
+        for path in paths
+        for module, line in imports(path)
+        if is_wrong(module)
+    ]
 
 
-# who -> (what it must never import, what of that it may)
+# module or package -> (what it must never import, what of that it may)
 ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core": (("storage", "pages", "streamlit", "sqlalchemy", "alembic", "benchmarks", "tests"), ()),
     "storage": (("pages", "streamlit", "torch", "transformers", "benchmarks", "tests"), ()),
@@ -70,17 +82,14 @@ ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("who", "never", "but"), [(who, *rule) for who, rule in ARROWS.items()], ids=ARROWS)
-def test_import_arrows(who: str, never: tuple[str, ...], but: tuple[str, ...]) -> None:
-    checked = [p for p in MODULES if inside(name_of(p), who)]
-    assert checked
-    wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {module}"
-        for path in checked
-        for module, line in imports(path)
-        if module not in ("core", "storage", "pages") and is_in(module, never) and not is_in(module, but)
-    ]
-    assert not wrong
+@pytest.mark.parametrize(("importing", "never", "but"), [(name, *rule) for name, rule in ARROWS.items()], ids=ARROWS)
+def test_import_arrows(importing: str, never: tuple[str, ...], but: tuple[str, ...]) -> None:
+    def is_wrong(module: str) -> bool:
+        return module not in ("core", "storage", "pages") and inside(module, *never) and not inside(module, *but)
+
+    paths = [path for name, path in NAMES.items() if inside(name, importing)]
+    assert paths
+    assert wrong_imports(paths, is_wrong) == []
 
 
 FOLDERS = {name_of(path) for path in MODULES if path.name == "__init__.py"}
@@ -131,7 +140,7 @@ def test_a_name_is_imported_from_where_it_is_defined() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno} imports {a.name} from {node.module}, which does not define it"
         for path in (*MODULES, *BESIDE)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module in NAMES
         for a in node.names
         if a.name in taken[node.module] and f"{node.module}.{a.name}" not in NAMES
@@ -141,31 +150,18 @@ def test_a_name_is_imported_from_where_it_is_defined() -> None:
 
 def test_our_own_code_does_not_come_through_the_door() -> None:
     """`core.EXPORTS` is for other programs: it resolves names that are defined elsewhere, and nothing else in the product does."""
-    wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {module}"
-        for path in MODULES
-        for module, line in imports(path)
-        if module.partition(".")[0] == "core" and module.removeprefix("core.") in EXPORTS
-    ]
-    doors = [
-        str(p.relative_to(ROOT))
-        for p in MODULES
-        if any(isinstance(n, ast.FunctionDef) and n.name == "__getattr__" for n in tree(p).body)
-    ]
-    assert (wrong, doors) == ([], ["core/__init__.py"])
+    assert wrong_imports(MODULES, {f"core.{name}" for name in EXPORTS}.__contains__) == []
+    definitions = [(name, n.name) for name, p in NAMES.items() for n in tree(p).body if isinstance(n, ast.FunctionDef)]
+    assert [name for name, function in definitions if function == "__getattr__"] == ["core"]
 
 
 def test_one_system_never_imports_another() -> None:
-    """base.py and iterative.py are what systems share; a file that the registry names belongs to one system."""
-    files = {entry.target.partition(":")[0] for entry in SYSTEMS.values()}
-    assert len(files) >= 3
-    wrong = [
-        f"{path.name}:{line} imports {module}"
-        for path in (ROOT / "core" / "systems").glob("*.py")
-        for module, line in imports(path)
-        if any(inside(module, other) for other in files - {name_of(path)})
-    ]
-    assert not wrong
+    """What systems share is in core.systems.base; a file that the registry names belongs to one system."""
+    systems = {entry.target.partition(":")[0] for entry in SYSTEMS.values()}
+    assert len(systems) >= 3
+    for path in (ROOT / "core" / "systems").glob("*.py"):
+        others = systems - {name_of(path)}
+        assert wrong_imports([path], lambda module, others=others: inside(module, *others)) == []  # type: ignore[misc]
 
 
 def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
@@ -173,27 +169,24 @@ def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
     wrong = []
     for path in MODULES:
         locked: set[int] = set()
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.With) and any(ast.unparse(item.context_expr) == "TRANSFORMERS" for item in node.items):
                 locked |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         for module, line in imports(path):
-            heavy = inside(module, "transformers") or inside(module, "sentence_transformers")
-            heavy |= inside(module, "core.models.language.local")
+            heavy = inside(module, "transformers", "sentence_transformers", "core.models.language.local")
             if heavy and line not in locked and name_of(path) != "core.models.language.local":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     assert not wrong
 
 
 def test_settings_is_the_only_reader_of_the_environment() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in MODULES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Attribute)
-        and node.attr in ("environ", "getenv", "environb")
-        and name_of(path) != "core.settings"
-    ]
-    assert not wrong
+    readers = {
+        name
+        for name, path in NAMES.items()
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
+    }
+    assert readers == {"core.settings"}
 
 
 @pytest.mark.slow
@@ -208,12 +201,10 @@ def test_listing_imports_nothing_heavy(what: str) -> None:
 
 
 def test_ray_is_imported_in_one_room_when_it_is_asked_for() -> None:
-    found = {(name_of(path), module) for path in MODULES for module, _ in imports(path) if inside(module, "ray")}
-    assert {"core.cluster"} == {name.rpartition(".")[0] for name, _ in found}
-    at_once = [
-        n for p in MODULES for n in tree(p).body if isinstance(n, ast.Import | ast.ImportFrom) and "ray" in ast.unparse(n)
-    ]
-    assert [ast.unparse(n) for n in at_once if inside(ast.unparse(n).split()[1], "ray")] == []
+    importing = [p for p in MODULES if any(inside(module, "ray") for module, _ in imports(p))]
+    assert {name_of(path).rpartition(".")[0] for path in importing} == {"core.cluster"}
+    at_once = [ast.unparse(n) for p in importing for n in tree(p).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    assert [line for line in at_once if inside(line.split()[1], "ray")] == []
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))

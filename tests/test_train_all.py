@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import jsonl
 
 from benchmarks import train_all
 from core.cli import main as core_main
@@ -41,36 +42,40 @@ def annotation(pairs: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "singleAnswer", **{name: value for name, value in pairs[0].items() if name != "question"}}
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """Files in the layouts of DATA, and an annotated folder, `races`: four passages that name three people each, and eight that name nobody."""
-    folder = tmp_path / "data"
-    for name in ("reading", "multi", "ambignq", "passages", "races"):
-        (folder / name).mkdir(parents=True)
-    passages = [
-        f"{name} won cup {i} in the rain before many guests of the old town by the sea." for i, name in enumerate(NAMES)
-    ]
-    races: list[str] = []
-    asked: list[dict[str, Any]] = []
+def races() -> tuple[list[str], list[dict[str, Any]]]:
+    """Passages and questions: four passages that name three people each, and eight that name nobody."""
+    texts: list[str] = []
+    questions: list[dict[str, Any]] = []
     for i in range(4):
         first, second, third = NAMES[3 * i : 3 * i + 3]
-        races.append(f"{first} won race {i} in the rain, {second} came second and {third} came third before many guests.")
-        found = [
-            pair(f"Who {what} race {i}?", name, passages=[str(i)])
-            for what, name in (("won", first), ("came second in", second), ("came third in", third))
-        ]
-        for pairs in (found, found[:1], found[1:2]):
+        texts.append(f"{first} won race {i} in the rain, {second} came second and {third} came third before many guests.")
+        places = (("won", first), ("came second in", second), ("came third in", third))
+        all_pairs = [pair(f"Who {verb} race {i}?", name, passages=[str(i)]) for verb, name in places]
+        for pairs in (all_pairs, all_pairs[:1], all_pairs[1:2]):
             question = pairs[0]["question"] if len(pairs) == 1 else f"Who was in race {i}?"
-            asked += [
-                {"question": question, "split": split, "annotations": [annotation(pairs)]} for split in ("train", "held out")
-            ]
-    races += [f"It rained on day {i}." for i in range(8)]
+            annotated = {"question": question, "annotations": [annotation(pairs)]}
+            questions += [annotated | {"split": split} for split in ("train", "held out")]
+    return texts + [f"It rained on day {i}." for i in range(8)], questions
+
+
+def passages_table(texts: list[str]) -> str:
+    return "\n".join(["id\ttext\ttitle", *(f"{i}\t{text}\t" for i, text in enumerate(texts))]) + "\n"
+
+
+def with_ids(rows: list[dict[str, Any]]) -> str:
+    return json.dumps([{"id": str(i), **row} for i, row in enumerate(rows)])
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Files in the layouts of DATA, and an annotated folder, `races`."""
+    cups = [f"{name} won cup {i} in the rain before many guests of the old town by the sea." for i, name in enumerate(NAMES)]
     reading = [
         {
             "source": "squad",
             "question": f"Who won cup {i} that day?",
             "title": f"Cup {i}",
-            "passage": passages[i],
+            "passage": cups[i],
             "answers": [name],
         }
         for i, name in enumerate(NAMES)
@@ -79,7 +84,7 @@ def data(tmp_path: Path) -> Path:
         {
             "source": "asqa",
             "question": f"Who won cup {i} or {j}?",
-            "passages": [{"title": f"Cup {k}", "text": passages[k]} for k in (i, j)],
+            "passages": [{"title": f"Cup {k}", "text": cups[k]} for k in (i, j)],
             "answers": [[NAMES[i]], [NAMES[j]]],
         }
         for i, j in zip(range(12), (*range(1, 12), 0))
@@ -92,33 +97,25 @@ def data(tmp_path: Path) -> Path:
         for i in range(12)
         for years in ((1, 2), (1,))
     ]
-    for name, rows in (("reading", reading), ("multi", multi)):
-        (folder / name / "train.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    for file, kept in ((folder / "ambignq" / "train_light.json", ambignq), (folder / "races" / "questions.json", asked)):
-        file.write_text(json.dumps([{"id": str(i), **row} for i, row in enumerate(kept)]), encoding="utf-8")
-    table = [
-        "\n".join(["id\ttext\ttitle", *(f"{i}\t{text}\t" for i, text in enumerate(texts))]) + "\n"
-        for texts in (passages, races)
-    ]
-    (folder / "passages" / "wiki.tsv.gz").write_bytes(gzip.compress(table[0].encode()))
-    (folder / "races" / "passages.tsv").write_text(table[1], encoding="utf-8")
-    return folder
+    texts, questions = races()
+    files = {
+        "reading/train.jsonl.gz": jsonl(reading),
+        "multi/train.jsonl.gz": jsonl(multi),
+        "passages/wiki.tsv.gz": passages_table(cups),
+        "ambignq/train_light.json": with_ids(ambignq),
+        "races/passages.tsv": passages_table(texts),
+        "races/questions.json": with_ids(questions),
+    }
+    for name, text in files.items():
+        file = tmp_path / "data" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
+    return tmp_path / "data"
 
 
 def words(data: Path, out: Path, *more: str) -> list[str]:
-    return [
-        "--data",
-        str(data),
-        "--annotated",
-        str(data / "races"),
-        "--device",
-        "cpu",
-        "--precision",
-        "fp32",
-        "--out",
-        str(out),
-        *more,
-    ]
+    folders = ["--data", str(data), "--annotated", str(data / "races"), "--out", str(out)]
+    return [*folders, "--device", "cpu", "--precision", "fp32", *more]
 
 
 def planned(data: Path, out: Path, *more: str) -> list[train_all.Stage]:
@@ -136,15 +133,11 @@ def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thr
 
     def run(words: list[str], device: str, log: Path, **settings: str) -> None:
         ran.append(log.stem)
-        with (
-            monkeypatch.context() as there,
-            log.open("a", encoding="utf-8") as said,
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-        ):
+        with monkeypatch.context() as patch, log.open("a", encoding="utf-8") as file:
             for name, value in child_environment(device=device, **settings).items():
-                there.setenv(name, value)
-            code = core_main(list(words))
+                patch.setenv(name, value)
+            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+                code = core_main(list(words))
         if code:
             raise subprocess.CalledProcessError(code, words)
 
@@ -168,26 +161,23 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
 
     bundled = {f.relative_to(ROOT / "checkpoints") for f in (ROOT / "checkpoints").rglob("*") if f.is_file()}
     bundled.discard(Path("mpnet", "calibration.json"))  # a network that learned for two steps is not calibrated
-    made = {f.relative_to(out) for f in out.rglob("*") if f.is_file()}
-    assert bundled <= made  # every bundled file, its model card among them, has its counterpart
+    assert bundled <= {f.relative_to(out) for f in out.rglob("*") if f.is_file()}  # its model card among them
 
     for system in ("ambigprompt", "jpr", "verdict"):
-        found = ask(out, system, "Who won race 3?")
-        assert found.passages, system
-        assert str(out / "mpnet") in f"{found.system}", system
+        prediction = ask(out, system, "Who won race 3?")
+        assert prediction.passages, system
+        assert str(out / "mpnet") in f"{prediction.system}", system
     assert find_fid(str(out / "fid"))
     assert load_ambiguity(str(out / "ambiguity"), "cpu")[1]
 
     card = (out / "minilm" / "README.md").read_text(encoding="utf-8")
-    assert "`python -m core train answerer --stage joint --base minilm" in card
-    assert f"sha256 `{hashlib.sha256((out / 'data' / 'reading' / 'train.jsonl.gz').read_bytes()).hexdigest()}`" in card
-    assert "exact_match" in card
+    digest = hashlib.sha256((out / "data" / "reading" / "train.jsonl.gz").read_bytes()).hexdigest()
+    contents = ["## minilm", "`python -m core train answerer --stage joint --base minilm", f"sha256 `{digest}`", "exact_match"]
+    assert [text for text in contents if text not in card] == []
     assert str(tmp_path) not in card
-    assert "## minilm" in card
 
-    before = len(in_process)
     assert train_all.main(words(data, out, "--tiny")) == 0
-    assert len(in_process) == before  # what is done is not done again
+    assert len(in_process) == len(stages)  # what is done is not done again
 
 
 def logs(out: Path) -> str:
@@ -214,13 +204,10 @@ def fake(monkeypatch: pytest.MonkeyPatch, broken: str = "") -> list[str]:
 
     def run(words: list[str], device: str, log: Path, **settings: str) -> None:
         ran.append(log.stem)
-        log.write_text(
-            f"{log.stem} begins\nerror: the disk is full\n"
-            if log.stem == broken
-            else '{"step": 2, "figure": 0.5, "f1": {"all": 0.25}}\n'
-        )
         if log.stem == broken:
+            log.write_text(f"{log.stem} begins\nerror: the disk is full\n")
             raise subprocess.CalledProcessError(2, words)
+        log.write_text('{"step": 2, "figure": 0.5, "f1": {"all": 0.25}}\n')
         folder = Path(words[words.index("--out") + 1]) / "best" if "--out" in words else Path(words[-1])
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text("{}")
@@ -233,10 +220,9 @@ def test_a_broken_stage_stops_the_plan_with_its_last_lines(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert fake(monkeypatch, "mpnet") is not None
+    fake(monkeypatch, "mpnet")
     assert train_all.main(words(data, out)) == 1
-    said = capsys.readouterr().err
-    assert "error: the disk is full\nthe stage 'mpnet' ended with exit status 2" in said
+    assert "error: the disk is full\nthe stage 'mpnet' ended with exit status 2" in capsys.readouterr().err
     assert not (out / "mpnet" / "config.json").exists()
     ran = fake(monkeypatch)
     assert train_all.main(words(data, out)) == 0

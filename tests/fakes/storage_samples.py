@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -121,14 +122,15 @@ def annotate(
 def annotations(store: Store, question_id: str) -> list[tuple[str, str, str, t.Annotation]]:
     """(annotator, stage, state, annotation) as they stand in the table of annotations out of files, by annotator."""
     a = tables.Annotation
+    query = (
+        select(a, tables.Annotator.name)
+        .join(tables.Annotator, tables.Annotator.id == a.annotator_id)
+        .join(tables.Question, tables.Question.id == a.question_id)
+        .where(tables.Question.public_id == question_id)
+        .order_by(a.annotator_id, a.stage)
+    )
     with store.database.reading() as session:
-        rows = session.execute(
-            select(a, tables.Annotator.name)
-            .join(tables.Annotator, tables.Annotator.id == a.annotator_id)
-            .join(tables.Question, tables.Question.id == a.question_id)
-            .where(tables.Question.public_id == question_id)
-            .order_by(a.annotator_id, a.stage)
-        ).all()
+        rows = session.execute(query).all()
         pairs = pairs_of(session, [row.id for row, _ in rows])
         return [(name, row.stage, row.state, t.Annotation(row.type, pairs.get(row.id, ()))) for row, name in rows]
 
@@ -136,21 +138,17 @@ def annotations(store: Store, question_id: str) -> list[tuple[str, str, str, t.A
 def earlier_labels(store: Store, prediction_id: str, position: int, annotator: str) -> list[tables.JudgmentRevision]:
     """What somebody said on Explore of an answer before, the oldest first."""
     revision, answer = tables.JudgmentRevision, tables.PredictedAnswer
+    query = (
+        select(revision)
+        .join(answer, answer.id == revision.predicted_answer_id)
+        .join(tables.Prediction, tables.Prediction.id == answer.prediction_id)
+        .join(tables.Annotator, tables.Annotator.id == revision.annotator_id)
+        .where(tables.Prediction.public_id == prediction_id, answer.position == position)
+        .where(tables.Annotator.name == annotator)
+        .order_by(revision.version)
+    )
     with store.database.reading() as session:
-        return list(
-            session.scalars(
-                select(revision)
-                .join(answer, answer.id == revision.predicted_answer_id)
-                .join(tables.Prediction, tables.Prediction.id == answer.prediction_id)
-                .join(tables.Annotator, tables.Annotator.id == revision.annotator_id)
-                .where(
-                    tables.Prediction.public_id == prediction_id,
-                    answer.position == position,
-                    tables.Annotator.name == annotator,
-                )
-                .order_by(revision.version)
-            )
-        )
+        return list(session.scalars(query))
 
 
 def evaluation_row(number: int, f1: float | None, **more: Any) -> dict[str, Any]:
@@ -184,6 +182,9 @@ def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **
         scope: sum(v for _, v in part) / len(part) if part else None
         for scope, part in (("all", answered), ("multi", [k for k in answered if k[0]]))
     }
+    system = {"name": "ambigprompt", "checkpoint": "default", "checkpoint_digest": "d0", "settings": {"top_k": 10}}
+    tags = {"training questions": 100}
+    origin = {"system": system, "commit": "abc123", "seed": 7, "parameters": 3_000_000_000, "tags": tags}
     return {
         "n": len(rows),
         "failed": len(rows) - len(answered),
@@ -191,24 +192,14 @@ def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **
         "scores": {"F1 answer": means},
         "intervals": {"F1 answer": {"all": [0.1, 0.9], "multi": None}},
         "timings": {"seconds_median": 0.2, "seconds_p95": 0.4, "peak_memory_mb": 512.5},
-        "provenance": {
-            "system": {"name": "ambigprompt", "checkpoint": "default", "checkpoint_digest": "d0", "settings": {"top_k": 10}},
-            "commit": "abc123",
-            "seed": 7,
-            "parameters": 3_000_000_000,
-            "tags": {"training questions": 100},
-        }
-        | provenance,
+        "provenance": origin | provenance,
     }
 
 
 def raw(path: Path, query: str) -> list[tuple[Any, ...]]:
     """What stands in the file, past SQLAlchemy."""
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
-    finally:
-        connection.close()
 
 
 def write_until_killed(url: str, pipe: Any) -> None:

@@ -46,15 +46,14 @@ ENCODER: dict[str, Any] = {  # of the tiny encoders
 def tiny_bert_config(**changes: Any) -> Any:
     from transformers import BertConfig
 
-    values: dict[str, Any] = {"num_hidden_layers": 2, "max_position_embeddings": 96}
-    return BertConfig(**{**ENCODER, **values, **changes})
+    return BertConfig(**{**ENCODER, "num_hidden_layers": 2, "max_position_embeddings": 96, **changes})
 
 
 def tiny_mpnet_config(**changes: Any) -> Any:
     from transformers import MPNetConfig
 
-    values: dict[str, Any] = {"num_hidden_layers": 3, "max_position_embeddings": 170, "relative_attention_num_buckets": 32}
-    return MPNetConfig(**{**ENCODER, **values, **changes})
+    sizes = {"num_hidden_layers": 3, "max_position_embeddings": 170, "relative_attention_num_buckets": 32}
+    return MPNetConfig(**{**ENCODER, **sizes, **changes})
 
 
 def tiny_t5_config(**changes: Any) -> Any:

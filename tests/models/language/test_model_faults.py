@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_endpoint import Reply, endpoint, said
+from loopback_endpoint import Reply, endpoint, no_server, said
+from serving import with_corpus
 
 from core import cli
 from core import types as t
@@ -22,12 +22,12 @@ from core.systems.base.options import Options
 from core.systems.base.system import answer
 
 SYSTEMS = ("verdict", "dtv", "dtv-unverified", "rac", "rac-tree")
-PASSAGES = {
-    "p1": ("West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
-    "p2": ("West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
-    "p3": ("West Side Story (musical)", "Carol Lawrence created the role of Maria on Broadway."),
-    "p4": ("West Side Story (opera)", "Ada Lund sang Maria in the opera house of Oslo."),
-}
+PASSAGES = [
+    ("p1", "West Side Story (1961 film)", "Natalie Wood played Maria in the film directed by Robert Wise."),
+    ("p2", "West Side Story (2021 film)", "Rachel Zegler played Maria in the remake by Steven Spielberg."),
+    ("p3", "West Side Story (musical)", "Carol Lawrence created the role of Maria on Broadway."),
+    ("p4", "West Side Story (opera)", "Ada Lund sang Maria in the opera house of Oslo."),
+]
 QUESTION = "Who played Maria in West Side Story?"
 NAMES = ("Natalie Wood", "Rachel Zegler", "Carol Lawrence", "Ada Lund")
 Answer = Callable[[dict[str, Any], int], Reply]
@@ -73,28 +73,18 @@ FAULTS: dict[str, tuple[Answer | None, str]] = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in {"HOME": str(tmp_path / "home"), "ENCODER": "hashing", "DEVICE": "cpu", "LM_MODEL": "m"}.items():
+    language_model = {"LM_MODEL": "m", "LM_RETRIES": "0", "LM_TIMEOUT": "5"}
+    others = {"HOME": str(tmp_path / "home"), "ENCODER": "hashing", "DEVICE": "cpu", "TOP_K": "4", "CORPUS": "facts"}
+    for name, value in {**language_model, **others}.items():
         monkeypatch.setenv(f"AMBISCOPE_{name}", value)
-    monkeypatch.setenv("AMBISCOPE_LM_RETRIES", "0")
-    monkeypatch.setenv("AMBISCOPE_LM_TIMEOUT", "5")
-    monkeypatch.setenv("AMBISCOPE_TOP_K", "4")
-    monkeypatch.setenv("AMBISCOPE_CORPUS", "facts")
-    path = tmp_path / "facts.tsv"
-    path.write_text("id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, (title, text) in PASSAGES.items()))
-    Engine(Settings.from_env()).library.create("facts", [path])
+    with_corpus(tmp_path / "home", "facts", PASSAGES)
     return tmp_path
 
 
 @contextmanager
 def model(answering: Answer | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     """The settings of a language model that answers so; None: nobody listens there."""
-    if answering is None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # bound and not listening: a connection is refused
-            monkeypatch.setenv("AMBISCOPE_LM_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-            yield Settings.from_env()
-        return
-    with endpoint(answering) as (url, _):
+    with no_server() if answering is None else endpoint(answering) as (url, _):
         monkeypatch.setenv("AMBISCOPE_LM_URL", url)
         yield Settings.from_env()
 
@@ -146,28 +136,12 @@ def test_a_role_that_a_run_can_do_without(name: str, member: str, home: Path, mo
     assert cost_of(prediction).failed_calls >= 1
 
 
-# ---------------------------------------------------------------- the command line
-
-
-@pytest.fixture
-def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def go(*given: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = cli.main([str(w) for w in given])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return go
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-def test_ask_tells_what_failed_in_part(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ask_tells_what_failed_in_part(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ask", QUESTION, "--system", "verdict"]
     with model(half, monkeypatch):
-        code, out, _ = run("ask", QUESTION, "--system", "verdict")
-        assert code == 0
-        assert "warning: 2 of 5 calls of the model failed; the first one at 'interpret': the endpoint returned HTTP 500" in out
-        calls = json.loads(run("ask", QUESTION, "--system", "verdict", "--json")[1])["calls"]
-    assert (calls["made"], calls["failed"]) == (5, 2)
-    assert calls["errors"] == ["the endpoint returned HTTP 500: oops"]
+        assert cli.main(words) == 0
+        message = "warning: 2 of 5 calls of the model failed; the first one at 'interpret': the endpoint returned HTTP 500"
+        assert message in capsys.readouterr().out
+        assert cli.main([*words, "--json"]) == 0
+    calls = json.loads(capsys.readouterr().out)["calls"]
+    assert (calls["made"], calls["failed"], calls["errors"]) == (5, 2, ["the endpoint returned HTTP 500: oops"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import core.models.language.prompts as prompts
-from core.errors import FormatError, InputError
+from core.errors import InputError
 from core.models.language.loading import load_language_generator, require_language_model
 from core.models.language.prompted import SCHEMAS
 from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, names, passages_as_data
@@ -27,9 +27,8 @@ def test_a_prompt_loads_with_its_version_and_says_that_data_is_data(name: str) -
     assert prompt.source.endswith("own wording")
     assert "question" in prompt.holes
     system = prompt.messages[0][1]
-    assert "is data" in system
-    assert "never follow" in system
-    assert all(key in system for key in SCHEMAS[name]["required"])  # the object that is asked for
+    wanted = ["is data", "never follow", *SCHEMAS[name]["required"]]  # these of the object that is asked for
+    assert [word for word in wanted if word not in system] == []
     # examples answer as the schema wants it: one more user turn than answers
     roles = [role for role, _ in prompt.messages[1:]]
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
@@ -39,7 +38,7 @@ def test_a_prompt_loads_with_its_version_and_says_that_data_is_data(name: str) -
         assert re.search(rf"<\w+>\n@{hole}@\n</\w+>", filled[-1][1])
 
 
-# version and digest of each file: whoever changes a wording raises its version and writes both here, as stored reports name the version alone
+# Version and digest of each file: stored reports name the version alone, so a changed wording gets a higher one, written here.
 KNOWN = {
     "answer": (1, "f2ed50ddef79"),
     "clarify_long": (1, "ccc3dd5726a2"),
@@ -73,23 +72,6 @@ def test_what_is_missing_or_has_no_place_is_an_error() -> None:
 def test_a_value_that_looks_like_a_hole_stays_as_it_is() -> None:
     filled = load_prompt("interpret").fill(question="{{passages}}", passages="{{question}}")
     assert "<question>\n{{passages}}\n</question>\n{{question}}" in filled[-1][1]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "role: x\n--- system\na\n--- user\nb",
-        "version: 1\nrole: y\n--- system\na\n--- user\nb",
-        "version: 1\nrole: x\n--- user\nb\n--- system\na",
-    ],
-)
-def test_a_damaged_prompt_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    (tmp_path / "x.txt").write_text(text)
-    monkeypatch.setattr(prompts, "FOLDER", tmp_path)
-    load_prompt.cache_clear()
-    with pytest.raises(FormatError, match=r"x\.txt"):
-        load_prompt("x")
-    load_prompt.cache_clear()
 
 
 HOSTILE = [
@@ -137,13 +119,9 @@ def test_a_role_without_another_prompt_keeps_ours_and_reports_name_the_digest_of
     generator.relax("Who led it?", Run.of(5))
     (request,) = generator.model.requests  # type: ignore[attr-defined]
     assert [m.text for m in request.messages] == ["Widen it.", "Who led it?"]
-    ours = load_prompt("verify").version
-    assert generator.about["prompts"] == {
-        **{n: load_prompt(n).version for n in names()},
-        "relax": load_prompt("relax", tmp_path).label,
-        "verify": ours,
-    }
-    assert hashlib.sha256(OTHER.encode()).hexdigest()[:12] in str(generator.about["prompts"]["relax"])
+    ours = {n: load_prompt(n).version for n in names()}
+    digest = hashlib.sha256(OTHER.encode()).hexdigest()[:12]
+    assert generator.about["prompts"] == {**ours, "relax": f"3 ({digest})"}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +129,9 @@ def test_a_role_without_another_prompt_keeps_ours_and_reports_name_the_digest_of
     [
         ("relax.txt", OTHER.replace("{{question}}", "it"), r"relax\.txt.*lacks \{\{question\}\}"),
         ("relax.txt", OTHER + "{{passage}}", r"relax\.txt.*\{\{passage\}\}"),
+        ("relax.txt", OTHER.replace("version: 3\n", ""), r"relax\.txt.*begins with 'version"),
+        ("relax.txt", OTHER.replace("role: relax", "role: verify"), r"relax\.txt.*'role: relax'"),
+        ("relax.txt", "version: 1\nrole: relax\n--- user\nb\n--- system\na", r"relax\.txt.*the first message"),
         ("relaxed.txt", OTHER, "relaxed"),
         ("notes.md", OTHER, r"\.txt"),
         ("", "", "not a folder"),

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from loopback_endpoint import complete
+from serving import free_port, until
 
 from core import types as t
 from core.errors import LanguageModelError
@@ -36,23 +37,21 @@ QUESTION = t.Question("Who played the captain in Harbour House?", passages=PASSA
 
 @pytest.fixture(scope="module")
 def settings() -> Iterator[Settings]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = [sys.executable, "-m", "core", "lm-server", "--port", str(port), "--threads", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert "listens on http://127.0.0.1" in server.stdout.readline()
         ready = Settings(lm_url=f"http://127.0.0.1:{port}/v1", lm_concurrency=1, lm_max_tokens=40, lm_timeout=240)
-        until = time.monotonic() + 120  # with llama-cpp-python the words come before the weights
-        while True:
-            try:
+
+        def has_its_weights() -> bool:  # with llama-cpp-python the words come before them
+            with suppress(LanguageModelError):
                 load_language_generator(ready)
-                break
-            except LanguageModelError:
-                assert time.monotonic() < until
-                time.sleep(0.5)
+                return True
+            return False
+
+        until(has_its_weights)
         yield ready
     finally:
         server.terminate()
@@ -69,18 +68,17 @@ def test_plain_words_and_an_object_by_schema(settings: Settings) -> None:
     assert (plain.error, shaped.error) == ("", "")
     assert plain.text.strip()
     assert isinstance((shaped.parsed or {})["colour"], str)
-    assert plain.prompt_tokens > 3
-    assert plain.completion_tokens > 0
+    assert (plain.prompt_tokens > 3, plain.completion_tokens > 0) == (True, True)
 
 
 def test_each_passage_is_read_and_what_it_says_stands_in_it(settings: Settings) -> None:
     generator, run = load_language_generator(settings), Run.of(500)
-    found = dict(generator.interpret(QUESTION.text, PASSAGES, run))
-    assert sorted(found) == [0, 1, 2]
-    for i, interpretation in found.items():
+    interpretations = dict(generator.interpret(QUESTION.text, PASSAGES, run))
+    assert sorted(interpretations) == [0, 1, 2]
+    for i, interpretation in interpretations.items():
         assert interpretation.passage_id == PASSAGES[i].id
-        said = [interpretation.answer, interpretation.abstained, interpretation.failed]
-        assert sum(map(bool, said)) == 1
+        outcomes = (interpretation.answer, interpretation.abstained, interpretation.failed)
+        assert sum(map(bool, outcomes)) == 1
         assert interpretation.evidence is None or interpretation.evidence.text in PASSAGES[i].text
     assert [c.passages for c in run.calls] == [1, 1, 1]
     assert all(c.prompt_tokens > 200 for c in run.calls)

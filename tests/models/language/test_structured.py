@@ -10,26 +10,20 @@ from hypothesis import strategies as st
 from core.errors import FormatError
 from core.models.language.structured import read_object
 
-PAIR: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "question": {"type": ["string", "null"]},
-        "answer": {"type": ["string", "null"]},
-        "reason": {"type": "string"},
-    },
-    "required": ["question", "answer"],
-}
-LIST: dict[str, Any] = {
-    "type": "object",
-    "properties": {"passages": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["passages"],
-}
-ROWS: dict[str, Any] = {
-    "type": "object",
-    "properties": {"rows": {"type": "array", "items": {**PAIR, "required": ["question", "answer"]}}},
-    "required": ["rows"],
-}
-TRUTH: dict[str, Any] = {"type": "object", "properties": {"supported": {"type": "boolean"}}, "required": ["supported"]}
+
+def object_schema(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+PAIR = object_schema(
+    "question answer",
+    question={"type": ["string", "null"]},
+    answer={"type": ["string", "null"]},
+    reason={"type": "string"},
+)
+LIST = object_schema("passages", passages={"type": "array", "items": {"type": "integer"}})
+ROWS = object_schema("rows", rows={"type": "array", "items": PAIR})
+TRUTH = object_schema("supported", supported={"type": "boolean"})
 GOOD = {"question": "Who?", "answer": "Ada"}
 
 
@@ -81,26 +75,31 @@ def test_what_is_no_object_is_said(text: str, words: str) -> None:
         read_object(text, PAIR)
 
 
-def test_values_of_a_kind_are_taken_for_what_they_mean() -> None:
-    assert read_object('{"question": null, "answer": "null", "reason": 3}', PAIR) == {
-        "question": None,
-        "answer": None,
-        "reason": "3",
-    }
-    assert [read_object(f'{{"supported": {v}}}', TRUTH)["supported"] for v in ("true", "True", '"Yes."', '"no"', "false")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert read_object('{"passages": [1, "2", 3.0, "x", null, 4.5, true]}', LIST) == {"passages": [1, 2, 3]}
-    assert read_object("[1, 2", LIST) == {"passages": [1]}  # the bare list; 2 may have been 20
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        (PAIR, '{"question": null, "answer": "null", "reason": 3}', {"question": None, "answer": None, "reason": "3"}),
+        (TRUTH, '{"supported": True}', {"supported": True}),
+        (TRUTH, '{"supported": "Yes."}', {"supported": True}),
+        (TRUTH, '{"supported": "no"}', {"supported": False}),
+        (TRUTH, '{"supported": false}', {"supported": False}),
+        (LIST, '{"passages": [1, "2", 3.0, "x", null, 4.5, true]}', {"passages": [1, 2, 3]}),
+        (LIST, "[1, 2", {"passages": [1]}),  # the bare list; 2 may have been 20
+        (LIST, '{"passages": []', {"passages": []}),
+        (
+            ROWS,
+            '{"rows": [{"question": "a", "answer": "b"}, {"question": "c", "answer": "d',
+            {"rows": [{"question": "a", "answer": "b"}]},
+        ),
+    ],
+)
+def test_values_of_a_kind_are_taken_for_what_they_mean(schema: dict[str, Any], text: str, expected: dict[str, Any]) -> None:
+    assert read_object(text, schema) == expected
+
+
+def test_a_list_of_which_nothing_is_said_yet_is_not_empty() -> None:
     with pytest.raises(FormatError):
-        read_object('{"passages": [', LIST)  # nothing said yet is not "none"
-    assert read_object('{"passages": []', LIST) == {"passages": []}
-    cut = '{"rows": [{"question": "a", "answer": "b"}, {"question": "c", "answer": "d'
-    assert read_object(cut, ROWS) == {"rows": [{"question": "a", "answer": "b"}]}
+        read_object('{"passages": [', LIST)
 
 
 words = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(
@@ -110,8 +109,9 @@ words = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=
 
 @given(words, words, st.integers(0, 200))
 def test_a_cut_object_never_yields_a_value_that_was_not_said(question: str, answer: str, cut: int) -> None:
-    text = json.dumps({"question": question, "answer": answer})[:cut]
+    pair = {"question": question, "answer": answer}
+    text = json.dumps(pair)
     try:
-        assert read_object(text, PAIR) == {"question": question, "answer": answer}
+        assert read_object(text[:cut], PAIR) == pair
     except FormatError:
-        assert cut < len(json.dumps({"question": question, "answer": answer}))
+        assert cut < len(text)
