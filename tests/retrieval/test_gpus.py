@@ -114,9 +114,8 @@ def test_two_threads_never_search_a_gpu_at_once(tmp_path: Path, gpus: dict[str, 
     with ThreadPoolExecutor(8) as pool:
         at_once = list(pool.map(lambda i: index.search(queries[i : i + 1], 5)[0], range(8)))
     assert index.gpus == (0, 1)
-    for (rows, scores), (same_rows, same_scores) in zip(one_by_one, at_once, strict=True):
-        assert np.array_equal(rows, same_rows)
-        assert np.allclose(scores, same_scores)
+    for result, same in zip(one_by_one, at_once, strict=True):
+        assert np.allclose(result, same)  # rows and scores
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,6 @@ def test_markdown_headings_are_titles(write: Write, limits: Limits) -> None:
         ("First one > Under", "last"),
     ]
     assert not rejected
-    assert len({p.id for p in passages}) == 3
 
 
 def test_markdown_sections_keep_the_document_and_rules_are_no_headings(write: Write, limits: Limits) -> None:
@@ -170,24 +169,21 @@ def test_a_word_of_another_page_decides_whether_a_divided_one_is_joined(tmp_path
     assert passages[0].text == "the backlot and the play-off"
 
 
-@pytest.mark.parametrize(
-    ("row", "passage"),
-    [
-        ({"_id": 0, "title": float("nan"), "text": "x"}, ("0", "")),
-        ({"_id": 4.0, "title": 1984, "text": "x"}, ("4", "1984")),
-        ({"_id": float("nan"), "title": 300.0, "text": "x"}, ("a.jsonl-1", "300")),
-        ({"_id": None, "title": 8.5, "text": "x"}, ("a.jsonl-1", "8.5")),
-        ({"_id": 4.5, "text": "x"}, None),
-        ({"_id": 2.0**60, "text": "x"}, None),  # no longer the number that it was
-        ({"_id": float("inf"), "text": "x"}, None),
-        ({"_id": 1, "title": True, "text": "x"}, None),
-        ({"_id": 1, "text": float("nan")}, None),
-    ],
-)
-def test_values_as_data_frames_write_them(write: Write, limits: Limits, row: dict[str, object], passage: object) -> None:
-    passages, rejected, _ = read(write("a.jsonl", json.dumps(row)), limits)
-    assert [(p.id, p.title) for p in passages] == ([passage] if passage else [])
-    assert len(rejected) == (not passage)
+def test_values_as_data_frames_write_them(write: Write, limits: Limits) -> None:
+    rows = [
+        {"_id": 0, "title": float("nan")},
+        {"_id": 5.0, "title": 1984},
+        {"_id": float("nan"), "title": 300.0},
+        {"_id": None, "title": 8.5},
+        {"_id": 4.5},
+        {"_id": 2.0**60},  # no longer the number that it was
+        {"_id": float("inf")},
+        {"_id": 1, "title": True},
+        {"_id": 1, "text": float("nan")},
+    ]
+    passages, rejected, _ = read(write("a.jsonl", "\n".join(json.dumps({"text": "x", **row}) for row in rows)), limits)
+    assert [(p.id, p.title) for p in passages] == [("0", ""), ("5", "1984"), ("a.jsonl-3", "300"), ("a.jsonl-4", "8.5")]
+    assert [r.number for r in rejected] == [5, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -425,8 +421,7 @@ def test_pdf_that_refers_to_itself(write: Write, limits: Limits, what: str) -> N
     except FormatError as error:
         refusal = str(error)
     assert bool(refusal) + len(passages) + len(rejected) == 1
-    assert "\n" not in refusal
-    assert "stopped" not in refusal
+    assert not any(words in refusal for words in ("\n", "stopped"))
     assert all("some words" in p.text for p in passages)
 
 
@@ -459,8 +454,8 @@ def test_any_bytes_are_passages_rejections_or_an_input_error(name: str, content:
         message = ""
         try:
             passages, rejected, tally = read(path, bounds)
-        except InputError as e:
-            message = str(e)
+        except InputError as error:
+            message = str(error)
     if message:
         assert name in message
         return

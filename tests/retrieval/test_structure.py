@@ -277,8 +277,8 @@ BAD: dict[str, tuple[str, Callable[[], str | bytes], str]] = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_bad_documents_are_one_clear_error(write: Write, limits: Limits, what: str) -> None:
-    name, make, says = BAD[what]
-    with pytest.raises((FormatError, InputError), match=says) as caught:
+    name, make, message = BAD[what]
+    with pytest.raises((FormatError, InputError), match=message) as error:
         read(write(name, make()), limits)
-    assert name in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)

@@ -40,10 +40,8 @@ def test_a_rejected_answer_is_no_target(jsonl: Jsonl) -> None:
     (e,) = examples(jsonl, ROW)
     assert (e.gold, e.bad) == ((("Red", "crimson"),), ("green", "grey"))
     rng = random.Random(0)
-    for _ in range(60):
-        item = sample_item(e, 3, 0.3, rng)
-        if item is not None:
-            assert {a for aliases, _ in item.targets for a in aliases} <= {"Red", "crimson"}
+    items = [item for _ in range(60) if (item := sample_item(e, 3, 0.3, rng)) is not None]
+    assert {a for item in items for aliases, _ in item.targets for a in aliases} == {"Red", "crimson"}
 
 
 def test_a_passage_with_a_wrong_answer_is_among_those_that_are_read(jsonl: Jsonl) -> None:
@@ -67,10 +65,8 @@ def test_questions_without_an_answer(jsonl: Jsonl) -> None:
     nothing = {**ROW, "answers": [], "no_answer": True}
     path = jsonl("m.jsonl", nothing, {**ROW, "answers": []}, {**ROW, "no_answer": True})
     loaded = load_multi([path])
-    assert [e.extra.get("no_answer") for e in loaded] == [
-        True,
-        None,
-    ]  # unknown answers are no lesson, answers overrule the flag
+    # unknown answers are no lesson, answers overrule the flag
+    assert [e.extra.get("no_answer") for e in loaded] == [True, None]
     item = sample_item(loaded[0], 3, 0.3, random.Random(0))
     assert (item.previous, item.targets) == ((), ())  # [EOI] at once
 
