@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -223,11 +224,8 @@ def test_other_questions_and_damaged_folders_are_refused(tmp_path: Path) -> None
 
 
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
+        patch.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(StorageError, match="No space left"):
             run(out_dir=tmp_path)
     assert run(out_dir=tmp_path).n == 4

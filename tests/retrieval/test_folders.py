@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -138,10 +139,7 @@ def test_empty_folders_and_folders_of_other_files(library: CorpusLibrary, tree: 
 
 
 def test_a_full_disk_while_unpacking(tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(zips.shutil, "copyfileobj", refuse)
+    monkeypatch.setattr(zips.shutil, "copyfileobj", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(StorageError, match="No space left"):
         zips.unpacked(zip_of(tmp_path / "a.zip", {"a.md": "Words."}), tmp_path / "out", limits, lambda row: None)
 

@@ -108,28 +108,18 @@ def test_text_file_is_one_document(write: Write, limits: Limits) -> None:
     assert [len(p.text.split()) for p in exactly] == [100, 100]
 
 
-def test_markdown_headings_are_titles(write: Write, limits: Limits) -> None:
+def test_markdown_headings_are_titles_and_rules_and_comments_of_code_are_none(write: Write, limits: Limits) -> None:
     text = (
-        "---\nauthor: x\n---\nBefore.\n# First *one*\n\n## Sub [link](http://x) ##\n- **bold** item\n1. `code`\n"
-        "```\n# no heading\n```\nUnder\n=====\nlast\n"
+        "httpx\n=====\nA client.\n\nin isolation.\n\n---\n\n```\ngit config x\n# no heading\n```\n---\nMore.\n\n"
+        "## Installing [httpx](http://x) *now* ##\n- **With** pip.\n1. `code`\n\n# FAQ\nNone.\n"
     )
-    passages, rejected, _ = read(write("doc.md", text), limits)
+    passages, rejected, _ = read(write("read_me.md", text), limits)
     assert [(p.title, p.text) for p in passages] == [
-        ("First one", "Before."),
-        ("First one > Sub link", "bold item code\n# no heading"),
-        ("First one > Under", "last"),
-    ]
-    assert not rejected
-
-
-def test_markdown_sections_keep_the_document_and_rules_are_no_headings(write: Write, limits: Limits) -> None:
-    text = "httpx\n=====\nA client.\n\nin isolation.\n\n---\n\n```\ngit config x\n```\n---\nMore.\n\n## Installing httpx\nWith pip.\n\n# FAQ\nNone.\n"
-    passages, _, _ = read(write("read_me.md", text), limits)
-    assert [(p.title, p.text) for p in passages] == [
-        ("httpx", "A client. in isolation.\ngit config x\nMore."),
-        ("httpx > Installing httpx", "With pip."),
+        ("httpx", "A client. in isolation.\ngit config x\n# no heading\nMore."),
+        ("httpx > Installing httpx now", "With pip. code"),
         ("httpx > FAQ", "None."),
     ]
+    assert not rejected
 
 
 def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:
@@ -139,11 +129,6 @@ def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:
     assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
     assert "page has no text" in rejected[0].reason
     assert tally.read == 3
-
-
-def test_pdf_ligatures_and_line_ends(tmp_path: Path, limits: Limits) -> None:
-    path = saved(pdf(["The Paci\\037c and a ba\\036ed reader born in Copen-\nhagen"]), tmp_path / "a.pdf")
-    assert [p.text for p in read(path, limits)[0]] == ["The Pacific and a baffled reader born in Copenhagen"]
 
 
 @pytest.mark.parametrize(
@@ -163,10 +148,19 @@ def test_words_divided_at_line_ends(lines: str, text: str) -> None:
     assert hyphens.rejoin(lines) == text
 
 
-def test_a_word_of_another_page_decides_whether_a_divided_one_is_joined(tmp_path: Path, limits: Limits) -> None:
-    pages = ["the back-\nlot and the play-\noff", "this backlot", "the play-off"]
-    passages, _, _ = read(saved(pdf(pages), tmp_path / "a.pdf"), limits)
-    assert passages[0].text == "the backlot and the play-off"
+@pytest.mark.parametrize(
+    ("pages", "text"),
+    [
+        (
+            ["The Paci\\037c and a ba\\036ed reader born in Copen-\nhagen"],
+            "The Pacific and a baffled reader born in Copenhagen",
+        ),
+        (["the back-\nlot and the play-\noff", "this backlot", "the play-off"], "the backlot and the play-off"),
+    ],
+    ids=["ligatures", "words of other pages"],
+)
+def test_lines_of_a_pdf_are_joined(tmp_path: Path, limits: Limits, pages: list[str], text: str) -> None:
+    assert read(saved(pdf(pages), tmp_path / "a.pdf"), limits)[0][0].text == text
 
 
 def test_values_as_data_frames_write_them(write: Write, limits: Limits) -> None:
@@ -337,9 +331,9 @@ def test_what_a_packed_file_unpacks_to_is_bounded_by_its_size(
     write: Write, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a file of the command line may have any size."""
-    monkeypatch.setattr(json_io, "FREE_BYTES", 1_000_000)
+    monkeypatch.setattr(json_io, "FREE_BYTES", 100_000)
     endless = replace(limits, max_bytes=UNLIMITED, max_unpacked_bytes=UNLIMITED, max_lines=UNLIMITED)
-    for content in (b"x" * 3_000_000, b'{"text": "x"}\n' * 200_000, b"\n" * 3_000_000):
+    for content in (b"x" * 300_000, b'{"text": "x"}\n' * 20_000, b"\n" * 300_000):
         with pytest.raises(InputError, match="more than 200 times"):
             read(write("bomb.jsonl.gz", gzip.compress(content, 9)), endless)
 
@@ -443,7 +437,9 @@ TEXTS = st.one_of(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [f"x{s}" for s in READERS if not s.endswith((".gz", ".pdf"))])
+@pytest.mark.parametrize(
+    "name", [f"x{s}" for s in READERS if s not in (".tsv.gz", ".jsonl.gz", ".pdf", ".docx")]
+)  # never by chance
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(content=TEXTS)
 def test_any_bytes_are_passages_rejections_or_an_input_error(name: str, content: bytes) -> None:

@@ -294,15 +294,16 @@ def test_a_port_in_use_is_one_line(settings: Settings) -> None:
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
-def test_other_machines_need_a_key(settings: Settings, host: str) -> None:
-    with pytest.raises(InputError, match="without a key: set AMBISCOPE_SERVE_KEY"):
-        run(settings, host, 8700)
-
-
-def test_a_key_that_no_header_can_hold_is_refused(settings: Settings) -> None:
-    with pytest.raises(InputError, match="AMBISCOPE_SERVE_KEY contains a space"):
-        run(replace(settings, serve_key="two words"), "127.0.0.1", 8700)
+@pytest.mark.parametrize(
+    ("host", "key", "message"),
+    [
+        *((host, "", "without a key: set AMBISCOPE_SERVE_KEY") for host in ("0.0.0.0", "192.0.2.1", "::")),
+        ("127.0.0.1", "two words", "AMBISCOPE_SERVE_KEY contains a space"),
+    ],
+)
+def test_a_service_without_a_fitting_key_does_not_start(settings: Settings, host: str, key: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(replace(settings, serve_key=key), host, 8700)
 
 
 def test_questions_asked_at_the_same_moment_are_all_answered(settings: Settings) -> None:

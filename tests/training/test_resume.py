@@ -89,6 +89,10 @@ def test_without_held_out_questions_the_best_weights_are_the_last(tmp_path: Path
     assert steps == [6, 9]  # as good again is no better
 
 
+def test_the_clock_ends_a_run(tmp_path: Path) -> None:
+    assert go(tmp_path, Numbers(), steps=10_000, minutes=4.5)["step"] == 5
+
+
 def test_a_resumed_run_is_the_run_that_was_not_killed(tmp_path: Path) -> None:
     whole, killed, rest = Numbers(), Numbers(die_at=7), Numbers()
     go(tmp_path / "whole", whole, save_minutes=2.0)

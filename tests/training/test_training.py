@@ -201,11 +201,6 @@ def test_a_kill_between_the_renames_loses_nothing(span_config: SpanConfig, netwo
     assert lines[0].startswith("resumed at step 2 of 2, after ")
 
 
-def test_the_clock_ends_a_run(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
-    row = fit(network, task(span_config), quiet(steps=10_000, minutes=0.001), tmp_path / "run", store, log=lambda _: None)
-    assert 0 < row["step"] < 10_000
-
-
 NUMBERS = [("steps", 0), ("lr", 0.0), ("head_lr", -1.0), ("lr", math.nan), ("evaluate_every", 0), ("minutes", -1.0)]
 
 
