@@ -58,8 +58,8 @@ def kill_a_node(two_nodes: Any) -> Callable[[], str]:
     def kill() -> str:
         import ray
 
-        own = ray.get_runtime_context().get_node_id()
-        victim = next(node for node in two_nodes.worker_nodes if node.node_id != own)
+        this_node = ray.get_runtime_context().get_node_id()
+        victim = next(node for node in two_nodes.worker_nodes if node.node_id != this_node)
         two_nodes.remove_node(victim, allow_graceful=False)
         return str(victim.node_id)
 

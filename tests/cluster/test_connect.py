@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
@@ -28,29 +29,27 @@ Listen = Callable[[bytes | None], int]
 @pytest.fixture
 def listen() -> Iterator[Listen]:
     """listen(reply): a port at which something answers every line with `reply`; with None, it never says a word."""
-    opened: list[socket.socket] = []
+    over = threading.Event()
+    with ExitStack() as stack:
 
-    def serve(door: socket.socket, reply: bytes | None) -> None:
-        while True:
-            try:
-                line, _ = door.accept()
-            except OSError:
-                return
-            opened.append(line)
-            if reply is not None:
-                line.recv(64)
-                line.sendall(reply)
-                line.close()
+        def start(reply: bytes | None) -> int:
+            class Handler(BaseRequestHandler):
+                def handle(self) -> None:
+                    if reply is None:
+                        over.wait()
+                    else:
+                        self.request.recv(64)
+                        self.request.sendall(reply)
 
-    def start(reply: bytes | None) -> int:
-        door = socket.create_server(("", 0))  # Ray takes the machine's own address for 127.0.0.1
-        opened.append(door)
-        threading.Thread(target=serve, args=(door, reply), daemon=True).start()
-        return int(door.getsockname()[1])
+            server = stack.enter_context(
+                ThreadingTCPServer(("", 0), Handler)
+            )  # Ray takes the machine's own address for 127.0.0.1
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            stack.callback(server.shutdown)
+            return int(server.server_address[1])
 
-    yield start
-    for one in opened:
-        one.close()
+        yield start
+        over.set()
 
 
 @pytest.fixture

@@ -147,9 +147,9 @@ GOOD = {"id": "g", **ROW}
 )
 def test_a_bad_row_is_named_by_line_and_field(row: Any, message: str, tmp_path: Path) -> None:
     path = lines(tmp_path / "bad.jsonl", GOOD, row)
-    with pytest.raises(FormatError, match=message) as caught:
+    with pytest.raises(FormatError, match=message) as error:
         load(path)
-    assert (caught.value.file, caught.value.line) == ("bad.jsonl", 2)
+    assert (error.value.file, error.value.line) == ("bad.jsonl", 2)
 
 
 @pytest.mark.parametrize(

@@ -118,12 +118,12 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_zip_is_one_clear_error_and_stores_nothing(tmp_path: Path, library: CorpusLibrary, tree: Tree, what: str) -> None:
-    make, says = BAD[what]
+    make, message = BAD[what]
     path = tree("in", {}) / "docs.zip"
     make(path)
     good = tree("good", {"a.md": "Words."})
     around = set(tmp_path.iterdir())
-    with pytest.raises(InputError, match=says) as error:
+    with pytest.raises(InputError, match=message) as error:
         library.create("docs", [good, path])
     assert "docs.zip" in str(error.value)
     assert "\n" not in str(error.value)

@@ -127,7 +127,7 @@ def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "says"),
+    ("field", "value", "message"),
     [
         ("encoder", "other", "encoder: the index has other, the settings .* say hashing"),
         ("dimension", 32, "dimension: the index has 32, the encoder gives 64"),
@@ -138,8 +138,8 @@ def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
         ("format", 2, "format: the index has 2"),
     ],
 )
-def test_each_difference_is_named_with_the_command(field: str, value: object, says: str) -> None:
-    with pytest.raises(IndexMismatchError, match=f"(?s){says}.*python -m core index --passages FILE --name mine"):
+def test_each_difference_is_named_with_the_command(field: str, value: object, message: str) -> None:
+    with pytest.raises(IndexMismatchError, match=f"(?s){message}.*python -m core index --passages FILE --name mine"):
         check(replace(manifest(), **{field: value}))
 
 
@@ -159,8 +159,8 @@ def test_vectors_of_the_wrong_size(tmp_path: Path) -> None:
 
 
 def test_index_file_missing_damaged_or_of_another_kind_or_count(tmp_path: Path) -> None:
-    def refused(kind: str, says: str) -> None:
-        with pytest.raises(IndexMismatchError, match=says):
+    def refused(kind: str, message: str) -> None:
+        with pytest.raises(IndexMismatchError, match=message):
             ix.VectorIndex(tmp_path, manifest(kind))
 
     opened(tmp_path, "hnsw")

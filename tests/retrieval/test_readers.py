@@ -236,9 +236,9 @@ def test_a_document_is_read_whole_in_its_encoding(write: Write, limits: Limits, 
     ],
 )
 def test_a_damaged_document_is_refused_with_its_line(write: Write, limits: Limits, content: bytes, line: int | None) -> None:
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FormatError) as error:
         read(write("a.txt", content), replace(limits, max_line_chars=1000))
-    assert (caught.value.file, caught.value.line) == ("a.txt", line)
+    assert (error.value.file, error.value.line) == ("a.txt", line)
 
 
 # ------------------------------------------------------------ rejected rows

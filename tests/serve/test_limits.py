@@ -288,10 +288,10 @@ def test_a_stop_gives_up_what_takes_too_long(settings: Settings, background: Thr
 def test_a_port_in_use_is_one_line(settings: Settings) -> None:
     sock = listen("127.0.0.1", 0)
     port = sock.getsockname()[1]
-    with sock, pytest.raises(InputError, match=rf"cannot listen on 127.0.0.1:{port} .*; stop what listens there") as raised:
+    with sock, pytest.raises(InputError, match=rf"cannot listen on 127.0.0.1:{port} .*; stop what listens there") as error:
         run(settings, "127.0.0.1", port)
-    assert raised.value.exit_code == 2
-    assert "\n" not in str(raised.value)
+    assert error.value.exit_code == 2
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from socketserver import BaseRequestHandler
 
 import pytest
 from answering_service import HOLD, HeldEngine, Running
+from loopback_endpoint import http_server
 from page_helpers import ANSWERS, QUESTION
 from serving import until
 
@@ -65,9 +66,9 @@ def test_the_same_events_as_an_engine_of_this_process(service: Running, front: S
 
 
 def test_own_passages_travel(front: Settings) -> None:
-    own = Question("Who played Anita?", passages=(Passage("mine", "Musical", "Chita Rivera played Anita."),))
+    question = Question("Who played Anita?", passages=(Passage("mine", "Musical", "Chita Rivera played Anita."),))
     system = make_engine(front).system("scripted", own_passages=True)
-    assert answer(system, own).answers[0].text == "Chita Rivera"
+    assert answer(system, question).answers[0].text == "Chita Rivera"
 
 
 def test_corpora_passages_and_vectors(service: Running, front: Settings) -> None:
@@ -187,42 +188,27 @@ EVENTS = reply(b"", Content_Type=STREAM, Content_Length=None)
 @contextmanager
 def scripted(*parts: bytes | float | Callable[[], bytes]) -> Iterator[str]:
     """A server that answers every request with these bytes, and waits for so many seconds between them."""
-    done = threading.Event()
+    over = threading.Event()
 
-    def serve(sock: socket.socket) -> None:
-        with sock, ThreadPoolExecutor(4) as clients:
-            while not done.is_set():
-                try:
-                    clients.submit(answer_one, sock.accept()[0])
-                except OSError:
-                    return
-
-    def answer_one(client: socket.socket) -> None:
-        with client:
-            try:
-                client.recv(65536)
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.recv(65536)
                 for part in parts:
                     if isinstance(part, float):
-                        done.wait(part)
+                        over.wait(part)
                     else:
-                        client.sendall(part() if callable(part) else part)
-                client.shutdown(socket.SHUT_WR)
-                client.settimeout(0.2)
-                while client.recv(65536):  # closing before all of a request was read would reset the connection
+                        self.request.sendall(part() if callable(part) else part)
+                self.request.shutdown(socket.SHUT_WR)
+                self.request.settimeout(0.2)
+                while self.request.recv(65536):  # closing before all of a request was read would reset the connection
                     pass
-            except OSError:
-                return
 
-    sock = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=serve, args=(sock,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-    finally:
-        done.set()
-        with suppress(OSError):  # the thread may have seen `done`, and closed it
-            sock.shutdown(socket.SHUT_RDWR)
-        sock.close()
+    with http_server(Handler) as address:  # type: ignore[arg-type]
+        try:
+            yield address
+        finally:
+            over.set()
 
 
 BOMB = gzip.compress(b" " * 10_000_000)
