@@ -86,7 +86,7 @@ def go(out: Path, task: Steps, **changes: Any) -> list[str]:
     lines: list[str] = []
     torch.manual_seed(0)
     config = TrainConfig(steps=4, warmup=1, precision="fp32", device="cpu", **changes)
-    fit(nn.Linear(2, 5000), task, config, out, lambda *_: None, lines.append)  # type: ignore[arg-type]
+    fit(nn.Linear(2, 3300), task, config, out, lambda *_: None, lines.append)  # type: ignore[arg-type]
     return lines
 
 
