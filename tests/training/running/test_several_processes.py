@@ -26,7 +26,7 @@ def run(base: Path, out: Path, steps: int) -> list[dict[str, Any]]:
     reports = []
     try:
         for process in processes:
-            output, errors = process.communicate(timeout=240)
+            output, errors = process.communicate(timeout=600)
             assert process.returncode == 0, errors[-2000:]
             reports.append(json.loads(output.splitlines()[-1]))
     finally:
