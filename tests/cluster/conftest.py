@@ -23,13 +23,9 @@ def ray_folder() -> Iterator[Path]:
     """Where Ray keeps its sockets and logs: a short path, since those of sockets are limited."""
     folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
     (folder / "ray").mkdir()
-    changes = {
-        "RAY_TMPDIR": str(folder),
-        "RAY_worker_niceness": "0",
-    }  # else its workers wait for all that the machine does besides
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in changes.items():
-            patch.setenv(name, value)
+        patch.setenv("RAY_TMPDIR", str(folder))
+        patch.setenv("RAY_worker_niceness", "0")  # else its workers wait for all that the machine does besides
         yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -41,11 +37,10 @@ def head(ray_folder: Path) -> Iterator[Any]:
     quiet_ray()
     from ray.cluster_utils import Cluster
 
-    made = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
-    )
-    yield made
-    made.shutdown()
+    options = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=options)
+    yield cluster
+    cluster.shutdown()
 
 
 @pytest.fixture
@@ -63,8 +58,8 @@ def kill_a_node(two_nodes: Any) -> Callable[[], str]:
     def kill() -> str:
         import ray
 
-        own = ray.get_runtime_context().get_node_id()
-        victim = next(node for node in two_nodes.worker_nodes if node.node_id != own)
+        this_node = ray.get_runtime_context().get_node_id()
+        victim = next(node for node in two_nodes.worker_nodes if node.node_id != this_node)
         two_nodes.remove_node(victim, allow_graceful=False)
         return str(victim.node_id)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from serving import until
 
 from core import cli
 from core.cluster import connect
@@ -30,25 +30,24 @@ from storage.__main__ import main as storage
 from storage.store import Store
 
 pytest.importorskip("ray")
-SAID = ("Rome", "Oslo")
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [n for n in os.environ if n.startswith("AMBISCOPE_")]:
         monkeypatch.delenv(name)
-    values = {"HOME": str(tmp_path / "home"), "SYSTEM": "scripted", "ENCODER": "hashing", "DEVICE": "cpu", "THREADS": "1"}
+    values = {"HOME": tmp_path / "home", "SYSTEM": "scripted", "ENCODER": "hashing", "DEVICE": "cpu", "THREADS": 1}
     for name, value in values.items():
-        monkeypatch.setenv(f"AMBISCOPE_{name}", value)
+        monkeypatch.setenv(f"AMBISCOPE_{name}", str(value))
     return tmp_path
 
 
 def call(capsys: pytest.CaptureFixture[str], main: Callable[..., int], *words: object) -> Any:
     capsys.readouterr()
     code = main([*map(str, words), "--json"])
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    return json.loads(said.out)
+    stdout, stderr = capsys.readouterr()
+    assert code == 0, stderr
+    return json.loads(stdout)
 
 
 @pytest.fixture
@@ -110,8 +109,7 @@ def test_an_evaluation_over_two_nodes_is_that_of_one_process_though_one_dies(
     here = call(capsys, cli.main, *words, "--out", home / "here")
 
     def kill() -> None:
-        while not rows.exists() or rows.read_text().count("\n") < 3:
-            time.sleep(0.01)
+        until(lambda: rows.exists() and rows.read_text().count("\n") >= 3)
         kill_a_node()
 
     killer = threading.Thread(target=kill)
@@ -128,14 +126,13 @@ def test_an_evaluation_over_two_nodes_is_that_of_one_process_though_one_dies(
 
 def test_a_project_is_answered_over_two_nodes(home: Path, two_nodes: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with Store(Settings.from_env().url) as store:
-        made = store.projects.create_project("Mia", "parts", systems=("scripted",))
+        project = store.projects.create_project("Mia", "parts", systems=("scripted",))
         texts = [f"Which {i}?" for i in range(6)]
-        passages = tuple(Passage(name, "T", f"{name} it was.") for name in SAID)
-        store.intake.add_items("Mia", made.id, [ReferenceQuestion(text, text, (), passages) for text in texts])
-    found = call(
-        capsys, storage, "answer", "--project", "parts", "--by", "Mia", "--system", "scripted", "--ray", two_nodes.address
-    )
-    assert (found["answered"], found["linked"], found["failed"]) == (6, 6, 0)
+        passages = tuple(Passage(name, "T", f"{name} it was.") for name in ("Rome", "Oslo"))
+        store.intake.add_items("Mia", project.id, [ReferenceQuestion(text, text, (), passages) for text in texts])
+    words = "answer --project parts --by Mia --system scripted --ray".split()
+    report = call(capsys, storage, *words, two_nodes.address)
+    assert (report["answered"], report["linked"], report["failed"]) == (6, 6, 0)
     with Store(Settings.from_env().url) as store:
         assert sorted(p.question for p in store.predictions.recent_predictions()) == texts
 
@@ -148,12 +145,12 @@ def test_pseudo_answers_are_those_of_one_process(
         MultiExample(f"colour of {w}", (("T", f"the {w} is red ."), ("T", f"blue {w} .")), (("red",),), "made")
         for w in ("ball", "car", "boat", "door", "film")
     ]
-    said: list[str] = []
-    here = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "one", said.append)
+    lines: list[str] = []
+    here = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "one", lines.append)
     settings = Settings(home=home, device="cpu", threads=1)
     with connected(two_nodes.address, settings) as cluster:
         elsewhere = reading(cluster, str(tiny))
-        there = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "two", said.append, elsewhere)
+        there = answerer.add_pseudo_answers(examples, str(tiny), "cpu", home / "two", lines.append, elsewhere)
     assert [e.extra["pseudo"] for e in there] == [e.extra["pseudo"] for e in here]
     assert np.sum([len(e.extra["pseudo"]) for e in here]) > 0
-    assert said == [f"pseudo answers {n} of 5" for n in (2, 4, 5)] * 2
+    assert lines == [f"pseudo answers {n} of 5" for n in (2, 4, 5)] * 2

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
+from serving import free_port
 
 from core.cli import main
 from core.cluster import connect
@@ -27,32 +29,36 @@ Listen = Callable[[bytes | None], int]
 @pytest.fixture
 def listen() -> Iterator[Listen]:
     """listen(reply): a port at which something answers every line with `reply`; with None, it never says a word."""
-    opened: list[socket.socket] = []
+    over = threading.Event()
+    with ExitStack() as stack:
 
-    def serve(door: socket.socket, reply: bytes | None) -> None:
-        while True:
-            try:
-                line, _ = door.accept()
-            except OSError:
-                return
-            opened.append(line)
-            if reply is not None:
-                line.recv(64)
-                line.sendall(reply)
-                line.close()
+        def start(reply: bytes | None) -> int:
+            class Handler(BaseRequestHandler):
+                def handle(self) -> None:
+                    if reply is None:
+                        over.wait()
+                    else:
+                        self.request.recv(64)
+                        self.request.sendall(reply)
 
-    def start(reply: bytes | None) -> int:
-        door = socket.create_server(("", 0))  # Ray takes the machine's own address for 127.0.0.1
-        opened.append(door)
-        threading.Thread(target=serve, args=(door, reply), daemon=True).start()
-        return int(door.getsockname()[1])
+            server = stack.enter_context(
+                ThreadingTCPServer(("", 0), Handler)
+            )  # Ray takes the machine's own address for 127.0.0.1
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            stack.callback(server.shutdown)
+            return int(server.server_address[1])
 
-    yield start
-    for one in opened:
-        one.close()
+        yield start
+        over.set()
 
 
-def refused(address: str) -> str:
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def refusal(address: str) -> str:
     pytest.importorskip("ray")
     with pytest.raises((ClusterError, InputError)) as error, connected(address, Settings()):
         pass
@@ -60,55 +66,52 @@ def refused(address: str) -> str:
 
 
 def test_without_an_address_there_is_no_cluster() -> None:
-    with connected(None, Settings()) as found:
-        assert found is None
+    with connected(None, Settings()) as cluster:
+        assert cluster is None
 
 
 def test_the_commands_say_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
-    passages = tmp_path / "a.tsv"
+    passages = home / "a.tsv"
     passages.write_text("id\ttext\ttitle\n1\tRome is old.\tRome\n")
     for words in (["index", "--passages", str(passages)], ["evaluate", "--questions", str(passages)]):
         assert main([*words, "--ray", "auto"]) == ClusterError.exit_code
         assert capsys.readouterr().err == "error: Ray is not installed; run: pip install -r requirements-scale.txt\n"
 
 
-def test_a_closed_port(listen: Listen) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-    said = refused(f"127.0.0.1:{port}")
-    assert said.startswith(f"no Ray cluster answers at 127.0.0.1:{port} (Connection refused)")
+def test_a_closed_port() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    assert refusal(address).startswith(f"no Ray cluster answers at {address} (Connection refused)")
 
 
 def test_a_port_that_never_answers(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
     assert connect.ANSWER_SECONDS <= 15
     monkeypatch.setattr(connect, "ANSWER_SECONDS", 0.3)
     began = time.monotonic()
-    assert "(no answer within 0 s)" in refused(f"127.0.0.1:{listen(None)}")
+    assert "(no answer within 0 s)" in refusal(f"127.0.0.1:{listen(None)}")
     assert time.monotonic() - began < 15
 
 
 def test_a_port_where_something_else_answers(listen: Listen) -> None:
     for reply in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"hello"):
-        assert "(something else than Ray answers)" in refused(f"127.0.0.1:{listen(reply)}")
+        assert "(something else than Ray answers)" in refusal(f"127.0.0.1:{listen(reply)}")
 
 
 def test_auto_follows_the_address_of_the_environment(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
     port = listen(b"SSH-2.0\r\n")
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
-    assert f":{port} (something else than Ray answers)" in refused("auto")
+    assert f":{port} (something else than Ray answers)" in refusal("auto")
 
 
 @pytest.mark.parametrize("word", ["head", "10.0.0.1", "10.0.0.1:ray", ":6379", "10.0.0.1:99999"])
 def test_words_that_are_no_address(word: str) -> None:
-    assert refused(word) == f"--ray {word}: write auto, local, or HOST:PORT, such as 10.0.0.1:6379"
+    assert refusal(word) == f"--ray {word}: write auto, local, or HOST:PORT, such as 10.0.0.1:6379"
 
 
 def test_rays_client_is_not_used() -> None:
-    assert "give HOST:PORT of the head" in refused("ray://10.0.0.1:10001")
+    assert "give HOST:PORT of the head" in refusal("ray://10.0.0.1:10001")
 
 
 @pytest.mark.parametrize(
@@ -118,21 +121,14 @@ def test_rays_client_is_not_used() -> None:
         ("train answerer --ray local", "--ray spreads the pseudo answers of --stage pretrain"),
     ],
 )
-def test_options_that_a_cluster_excludes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, message: str
-) -> None:
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
+def test_options_that_a_cluster_excludes(home: Path, capsys: pytest.CaptureFixture[str], command: str, message: str) -> None:
     assert main(command.split()) == 2
     assert message in capsys.readouterr().err
 
 
-def test_an_answer_command_names_the_project_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_command_names_the_project_first(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong project is said at once, not after a cluster was looked for."""
-    monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
-    words = ["answer", "--project", "none", "--system", "fid", "--ray", "127.0.0.1:1"]
-    assert storage(words) != 0
+    assert storage("answer --project none --system fid --ray 127.0.0.1:1".split()) != 0
     assert "Ray" not in capsys.readouterr().err
 
 
@@ -173,7 +169,6 @@ def test_differences_are_named_and_long_values_are_not_shown() -> None:
 
 
 def test_a_system_is_known_by_its_weights_corpus_and_options() -> None:
-    info = SystemInfo("fid", {"top_k": 3}, "mine", "c0", "default", "w0")
-    facts = facts_of(info)
+    facts = facts_of(SystemInfo("fid", {"top_k": 3}, "mine", "c0", "default", "w0"))
     assert facts == {"the system": "fid", "its options": '{"top_k": 3}', "the corpus": "mine c0", "its weights": "default w0"}
     assert {"the code in core/", "torch", "transformers"} <= set(versions())

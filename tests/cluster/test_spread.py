@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import PATIENCE
 
 from core.cluster import spreading
 from core.cluster.connect import Cluster, connected
@@ -34,9 +35,9 @@ def by_value() -> Iterator[None]:
 
 @pytest.fixture
 def cluster(two_nodes: Any) -> Iterator[Cluster]:
-    with connected(two_nodes.address, SETTINGS) as found:
-        assert found is not None
-        yield found
+    with connected(two_nodes.address, SETTINGS) as connection:
+        assert connection is not None
+        yield connection
 
 
 def loads(do: Callable[[Any], Any], **facts: str) -> Callable[[], Any]:
@@ -50,7 +51,9 @@ def node_of(*_: Any) -> str:
 
 
 def wait_for(*files: Path) -> None:
+    end = time.monotonic() + PATIENCE
     while not all(file.exists() for file in files):
+        assert time.monotonic() < end
         time.sleep(0.01)
 
 
@@ -64,11 +67,11 @@ def test_results_come_in_the_order_of_the_items(cluster: Cluster, tmp_path: Path
         return item * item, node_of()
 
     load = loads(first_is_slow, weights="abc")
-    found = list(spread(cluster, load, {"weights": "abc"}, iter(range(12)), 12))
-    assert sorted(n for n, _ in found) == list(range(12))
-    assert found[0][0] != 0  # the others do not wait for the slow one
-    assert [r[0] for r in in_order(iter(found))] == [n * n for n in range(12)]
-    assert len({r[1] for _, r in found}) == 2  # both machines worked
+    results = list(spread(cluster, load, {"weights": "abc"}, iter(range(12)), 12))
+    assert sorted(n for n, _ in results) == list(range(12))
+    assert results[0][0] != 0  # the others do not wait for the slow one
+    assert [r[0] for r in in_order(iter(results))] == [n * n for n in range(12)]
+    assert len({r[1] for _, r in results}) == 2  # both machines worked
 
 
 def test_no_item_starts_no_worker(cluster: Cluster) -> None:
@@ -88,11 +91,11 @@ def test_items_are_taken_as_workers_are_free(cluster: Cluster, tmp_path: Path) -
             wait_for(tmp_path / "go")
         return item
 
-    found = spread(cluster, loads(stuck), {}, items(), 20, ahead=4)
-    assert [next(found)[0] for _ in range(3)] == [1, 2, 3]
+    results = spread(cluster, loads(stuck), {}, items(), 20, ahead=4)
+    assert [next(results)[0] for _ in range(3)] == [1, 2, 3]
     (tmp_path / "go").touch()
     assert taken == [0, 1, 2, 3]  # no more than four are held while the first is missing
-    assert sorted(n for n, _ in found) == [0, *range(4, 20)]
+    assert sorted(n for n, _ in results) == [0, *range(4, 20)]
 
 
 def test_a_node_killed_in_the_middle_costs_no_result(cluster: Cluster, kill_a_node: Callable[[], str], tmp_path: Path) -> None:
@@ -101,21 +104,23 @@ def test_a_node_killed_in_the_middle_costs_no_result(cluster: Cluster, kill_a_no
     log.touch()
 
     def work(item: int) -> int:
-        time.sleep(0.1)
         (tmp_path / f"{item}").touch()
         if item < 2:  # both machines are at work
             wait_for(tmp_path / "0", tmp_path / "1")
+        if item > 15:  # and have some left
+            wait_for(tmp_path / "killed")
         with log.open("a") as file:
             file.write(f"{item} {node_of()}\n")
         return item + 100
 
-    seen: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     dead = ""
-    for number, result in spread(cluster, loads(work), {}, range(40), 40):
-        seen.append((number, result))
-        if len(seen) == 10:
+    for row in spread(cluster, loads(work), {}, range(40), 40):
+        results.append(row)
+        if len(results) == 10:
             dead = kill_a_node()
-    assert sorted(seen) == [(n, n + 100) for n in range(40)]
+            (tmp_path / "killed").touch()
+    assert sorted(results) == [(n, n + 100) for n in range(40)]
     done = [line.split() for line in log.read_text().splitlines()]
     assert len({node for _, node in done}) == 2
     again = [item for item, times in Counter(item for item, _ in done).items() if times > 1]
@@ -132,10 +137,10 @@ def test_a_process_that_dies_is_started_again(cluster: Cluster, tmp_path: Path) 
         os.kill(os.getpid(), signal.SIGKILL)
         return -1
 
-    said: list[str] = []
-    quiet = replace(cluster, workers=1, say=said.append)
+    lines: list[str] = []
+    quiet = replace(cluster, workers=1, say=lines.append)
     assert list(spread(quiet, loads(once), {}, [7], 1)) == [(0, 7)]
-    assert "a worker is lost; its piece (1 of 1) is done again" in said
+    assert "a worker is lost; its piece (1 of 1) is done again" in lines
 
 
 def test_an_item_that_ends_every_worker_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,10 +166,11 @@ def test_errors_of_the_work_are_those_of_one_process(cluster: Cluster) -> None:
 
 def test_other_versions_and_weights_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     one = replace(cluster, workers=1)
+    load, facts = loads(str, **{"its weights": "9bd1"}), {"its weights": "324c"}
     with pytest.raises(
-        ClusterError, match=r"the worker on [\d.]+ does not fit: its weights: 324c here, 9bd1 there\. Every machine"
+        ClusterError, match=r"worker on [\d.]+ does not fit: its weights: 324c here, 9bd1 there\. Every machine"
     ):
-        list(spread(one, loads(str, **{"its weights": "9bd1"}), {"its weights": "324c"}, range(3), 3))
+        list(spread(one, load, facts, range(3), 3))
 
     def absent() -> Any:
         raise FileNotFoundError(2, "No such file or directory", "/corpora/mine")

@@ -90,6 +90,7 @@ FLAT = {"question": "q", "answers": ["Ann", "Anna"]}
     ("row", "layout", "kind", "answers", "passages"),
     [
         ({"question": "q", "answer": ["Ann", "Anna"]}, "nq-open", "single", [("Ann", "Anna")], None),
+        ({"question": "q", "answer": [["Ann", "Anna"]]}, "rows", "single", [("Ann", "Anna")], None),
         ({**FLAT, "ctxs": CTXS, "answers": ["Ann", "Anna", "Ann"], "target": "Ann"}, "fid", "single", [("Ann", "Anna")], READ),
         ({**FLAT, "ctxs": CTXS, "answers": [["Ann"], ["Bob"]]}, "fid", "multiple", [("Ann",), ("Bob",)], READ),
         ({**FLAT, "positive_ctxs": CTXS, "hard_negative_ctxs": []}, "fid", "single", [("Ann", "Anna")], None),
@@ -97,15 +98,7 @@ FLAT = {"question": "q", "answers": ["Ann", "Anna"]}
         ({**FLAT, "answers": ["Ann"], "passages": []}, "rows", "single", [("Ann",)], ()),  # not a call for retrieval
         ({**FLAT, "qa_pairs": [{"question": "1"}, {"question": "2"}]}, "rows", "multiple", [("Ann",), ("Anna",)], None),
     ],
-    ids=[
-        "NQ-open",
-        "FiD",
-        "our own FiD export",
-        "DPR's training",
-        "no answer",
-        "nothing to read",
-        "a question for each answer",
-    ],
+    ids="NQ-open|aliases in a list|FiD|our own FiD export|DPR's training|no answer|nothing to read|questions".split("|"),
 )
 def test_what_answers_and_passages_mean_is_told_by_the_fields(
     row: dict[str, Any], layout: str, kind: str, answers: list[Any], passages: Any, suffix: str, tmp_path: Path
@@ -128,7 +121,8 @@ def test_a_flat_list_of_answers_is_never_guessed(tmp_path: Path) -> None:
     assert answers_of(load(path, "web-questions")[1]) == [("a",), ("b",)]
 
 
-GOOD = {"id": "g", "question": "q", "answers": [["a"]]}
+ROW = {"question": "q", "answers": [["a"]]}
+GOOD = {"id": "g", **ROW}
 
 
 @pytest.mark.parametrize(
@@ -138,24 +132,24 @@ GOOD = {"id": "g", "question": "q", "answers": [["a"]]}
         ({**GOOD, "id": 3}, "line 2, field 'id'"),
         (GOOD, "'g' is also the id of line 1"),
         ({"answers": [["a"]]}, "line 2, field 'question'"),
-        ({"question": "q", "answers": [["a", "a"]]}, r"line 2, field 'answers\[0\]'.*'a' occurs twice"),
-        ({"question": "q", "answers": []}, "line 2, field 'answers'"),
-        ({"question": "q", "answers": "a"}, "line 2, field 'answers'"),
-        ({"question": "q", "answers": [["a"], []]}, r"line 2, field 'answers\[1\]'"),
-        ({"question": "q", "answers": [["a", None]]}, r"line 2, field 'answers\[0\]\[1\]'"),
-        ({"question": "q", "answers": [["a"]], "passages": "x"}, "line 2, field 'passages'"),
-        ({"question": "q", "answers": [["a"]], "passages": [{"title": "t"}]}, r"field 'passages\[0\]\.text'"),
-        ({"question": "q", "answers": [["a"]], "passages": [{"title": 1, "text": "t"}]}, r"field 'passages\[0\]\.title'"),
-        ({"question": "q", "answers": [["a"]], "passages": [{"id": "x", "text": "t"}] * 2}, "occurs twice"),
-        ({"question": "q", "answers": [["a"]], "wrong_answers": [1]}, r"field 'wrong_answers\[0\]'"),
+        ({**ROW, "answers": [["a", "a"]]}, r"line 2, field 'answers\[0\]'.*'a' occurs twice"),
+        ({**ROW, "answers": []}, "line 2, field 'answers'"),
+        ({**ROW, "answers": "a"}, "line 2, field 'answers'"),
+        ({**ROW, "answers": [["a"], []]}, r"line 2, field 'answers\[1\]'"),
+        ({**ROW, "answers": [["a", None]]}, r"line 2, field 'answers\[0\]\[1\]'"),
+        ({**ROW, "passages": "x"}, "line 2, field 'passages'"),
+        ({**ROW, "passages": [{"title": "t"}]}, r"field 'passages\[0\]\.text'"),
+        ({**ROW, "passages": [{"title": 1, "text": "t"}]}, r"field 'passages\[0\]\.title'"),
+        ({**ROW, "passages": [{"id": "x", "text": "t"}] * 2}, "occurs twice"),
+        ({**ROW, "wrong_answers": [1]}, r"field 'wrong_answers\[0\]'"),
         ('{"question": "q", "question": "r", "answers": [["a"]]}', "line 2: the key 'question' occurs twice"),
     ],
 )
 def test_a_bad_row_is_named_by_line_and_field(row: Any, message: str, tmp_path: Path) -> None:
     path = lines(tmp_path / "bad.jsonl", GOOD, row)
-    with pytest.raises(FormatError, match=message) as caught:
+    with pytest.raises(FormatError, match=message) as error:
         load(path)
-    assert (caught.value.file, caught.value.line) == ("bad.jsonl", 2)
+    assert (error.value.file, error.value.line) == ("bad.jsonl", 2)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -201,10 +202,7 @@ def test_a_full_disk_is_seen_before_the_first_byte(site: Site, tmp_path: Path, m
 
 
 def test_a_disk_that_fills_up_on_the_way(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr(Path, "open", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(StorageError, match="No space left"):
         get(site, tmp_path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,11 @@ ASQA: dict[str, Any] = {
         "77": {
             "ambiguous_question": "Who won?",
             "qa_pairs": [
-                {
-                    "context": "x",
-                    "question": "Who won in 2010?",
-                    "short_answers": ["Spain", "Spain", "La Roja"],
-                    "wikipage": None,
-                },
+                {"question": "Who won in 2010?", "short_answers": ["Spain", "Spain", "La Roja"], "wikipage": None},
                 {"context": "x", "question": "Who won in 2014?", "short_answers": ["Germany"], "wikipage": "World Cup"},
             ],
             "wikipages": [],
-            "annotations": [
-                {"knowledge": [], "long_answer": "Spain won in 2010, Germany in 2014."},
-                {"knowledge": [], "long_answer": " "},
-            ],
+            "annotations": [{"knowledge": [], "long_answer": "Spain won in 2010, Germany in 2014."}, {"long_answer": " "}],
         },
         "78": {
             "ambiguous_question": "Where?",
@@ -115,13 +106,6 @@ def test_webqsp_recast_as_text(indent: int | None, tmp_path: Path) -> None:
     assert (question.id, question.ambiguous) == ("WebQTest-1", False)
 
 
-def test_a_json_list_of_rows(tmp_path: Path) -> None:
-    rows = [{"id": "a", "question": "Who?", "answers": [["x"], ["y"]]}, {"question": "Where?", "answer": [["z", "zed"]]}]
-    first, second = load(write(tmp_path, rows))
-    assert [pair.answers for pair in first.annotations[0].pairs] == [("x",), ("y",)]
-    assert (second.id, second.annotations[0].pairs[0].answers) == ("q-2", ("z", "zed"))
-
-
 def test_ambignq_with_articles(tmp_path: Path) -> None:
     row = {
         "id": "a",
@@ -142,12 +126,12 @@ def test_ambignq_with_articles(tmp_path: Path) -> None:
         load(write(tmp_path, [row | {"articles_plain_text": "x"}]))
 
 
-def _changed(body: Any, *path: Any, to: Any) -> Any:
-    inner = changed = copy.deepcopy(body)
+def changed(body: Any, *path: Any, to: Any) -> Any:
+    inner = copied = copy.deepcopy(body)
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = to
-    return changed
+    return copied
 
 
 PAIR = {"question": "Who won in 2010?", "answer": ["Spain"]}
@@ -155,28 +139,27 @@ AMBIGNQ: list[dict[str, Any]] = [
     {"id": "a", "question": "Who?", "annotations": [{"type": "multipleQAs", "qaPairs": [PAIR, {**PAIR, "answer": ["x"]}]}]}
 ]
 Q = ("Questions", 0, "Parses", 0, "Answers", 0)
-WRONG: dict[str, tuple[Callable[[], Any], str]] = {
-    "asqa: no splits": (lambda: {"train": {}, "dev": {}}, "contains no question|a row needs"),
-    "asqa: no question": (lambda: _changed(ASQA, "dev", "77", "ambiguous_question", to=""), r"q\.json, field 'dev\.77\.ambiguous_question'.*'77'"),
-    "asqa: empty answers": (lambda: _changed(ASQA, "dev", "77", "qa_pairs", 1, "short_answers", to=[]), r"qa_pairs\[1\]\.short_answers"),
-    "asqa: no pairs": (lambda: _changed(ASQA, "dev", "77", "qa_pairs", to=[]), "qa_pairs"),
-    "ramdocs: unknown type": (lambda: _changed(RAMDOCS, "documents", 1, "type", to="rumour"), r"line 1, field 'documents\[1\]\.type'.*'rumour' is unknown"),
-    "ramdocs: no documents": (lambda: _changed(RAMDOCS, "documents", to=[]), "documents"),
-    "ramdocs: blank answer": (lambda: _changed(RAMDOCS, "gold_answers", to=["x", " "]), r"gold_answers\[1\]"),
-    "webqsp: no id": (lambda: _changed(WEBQSP, "Questions", 0, "QuestionId", to=None), r"Questions\[0\]\.QuestionId"),
-    "webqsp: unknown answer type": (lambda: _changed(WEBQSP, *Q, "AnswerType", to="Guess"), r"Answers\[0\]\.AnswerType.*'Guess' is unknown"),
-    "webqsp: no text": (lambda: _changed(_changed(WEBQSP, *Q, "EntityName", to=""), *Q, "AnswerArgument", to=""), "AnswerArgument"),
-    "webqsp: equal ids": (lambda: {"Questions": [WEBQSP["Questions"][0]] * 2}, "occurs twice"),
-    "ambignq: no id": (lambda: [{k: v for k, v in AMBIGNQ[0].items() if k != "id"}], r"\[0\]\.id"),
-    "ambignq: unknown type": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "type", to="someAnswers"), r"annotations\[0\]\.type"),
-    "ambignq: the same alias twice": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", 0, "answer", to=["x", "x"]), r"qaPairs\[0\]\.answer.*'x' occurs twice"),
-    "ambignq: the same pair twice": (lambda: _changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", to=[PAIR, PAIR]), r"qaPairs\[1\].*occurs twice"),
-    "list: equal ids": (lambda: [{"id": "a", "question": "Who?", "answers": ["x"]}] * 2, "line 2.*also the id of line 1"),
-    "list: no answers": (lambda: [{"id": "a", "question": "Who?", "answers": []}], "line 1, field 'answers'"),
+WRONG: dict[str, tuple[Any, str]] = {
+    "asqa: no splits": ({"train": {}, "dev": {}}, "contains no question|a row needs"),
+    "asqa: no question": (changed(ASQA, "dev", "77", "ambiguous_question", to=""), r"q\.json, field 'dev\.77\.ambiguous_question'.*'77'"),
+    "asqa: empty answers": (changed(ASQA, "dev", "77", "qa_pairs", 1, "short_answers", to=[]), r"qa_pairs\[1\]\.short_answers"),
+    "asqa: no pairs": (changed(ASQA, "dev", "77", "qa_pairs", to=[]), "qa_pairs"),
+    "ramdocs: unknown type": (changed(RAMDOCS, "documents", 1, "type", to="rumour"), r"line 1, field 'documents\[1\]\.type'.*'rumour' is unknown"),
+    "ramdocs: no documents": (changed(RAMDOCS, "documents", to=[]), "documents"),
+    "ramdocs: blank answer": (changed(RAMDOCS, "gold_answers", to=["x", " "]), r"gold_answers\[1\]"),
+    "webqsp: no id": (changed(WEBQSP, "Questions", 0, "QuestionId", to=None), r"Questions\[0\]\.QuestionId"),
+    "webqsp: unknown answer type": (changed(WEBQSP, *Q, "AnswerType", to="Guess"), r"Answers\[0\]\.AnswerType.*'Guess' is unknown"),
+    "webqsp: no text": (changed(changed(WEBQSP, *Q, "EntityName", to=""), *Q, "AnswerArgument", to=""), "AnswerArgument"),
+    "webqsp: equal ids": ({"Questions": [WEBQSP["Questions"][0]] * 2}, "occurs twice"),
+    "ambignq: no id": ([{k: v for k, v in AMBIGNQ[0].items() if k != "id"}], r"\[0\]\.id"),
+    "ambignq: unknown type": (changed(AMBIGNQ, 0, "annotations", 0, "type", to="someAnswers"), r"annotations\[0\]\.type"),
+    "ambignq: the same alias twice": (changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", 0, "answer", to=["x", "x"]), r"qaPairs\[0\]\.answer.*'x' occurs twice"),
+    "ambignq: the same pair twice": (changed(AMBIGNQ, 0, "annotations", 0, "qaPairs", to=[PAIR, PAIR]), r"qaPairs\[1\].*occurs twice"),
+    "list: equal ids": ([{"id": "a", "question": "Who?", "answers": ["x"]}] * 2, "line 2.*also the id of line 1"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "message"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named_with_its_place(make: Callable[[], Any], message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("body", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named_with_its_place(body: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
-        load(write(tmp_path, make()))
+        load(write(tmp_path, body))

@@ -1,10 +1,9 @@
-"""Run folders: traces, what a kill leaves, reports of other versions; batches; number of parameters; plans."""
+"""Run folders: traces, what a kill leaves, who else is at work, reports of other versions; batches; number of parameters; plans."""
 
 from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 from test_evaluation import TableSystem, reference
 
 from core import types as t
-from core.disk import write_json
+from core.disk import LOCK, write_json
 from core.engine import Engine
-from core.errors import FormatError, InputError
+from core.errors import ConflictError, FormatError, InputError
 from core.evaluation.folder import read_report, read_traces, run_states, state_of
 from core.evaluation.parameters import parameters_of
 from core.evaluation.plan import EvaluationPlan, run_plan
@@ -28,26 +27,26 @@ from core.trace import prediction_from_json
 QUESTIONS = [reference(name, "Rome") for name in "abcdef"]
 
 
-class Slow(TableSystem):
-    """Answers after a while; remembers how many questions were asked at the same time."""
+class Cities(TableSystem):
+    """Answers when `together` questions are asked at the same time; remembers how many were."""
 
-    def __init__(self, fails: str = "", wait: float = 0.0) -> None:
+    def __init__(self, fails: str = "", together: int = 1) -> None:
         table = {name: RuntimeError("boom") if name in fails else ("Rome",) for name in "abcdef"}
         super().__init__(table, clarify=False)
-        self.wait, self.now, self.peak, self.lock = wait, 0, 0, threading.Lock()
+        self.barrier, self.now, self.peak, self.lock = threading.Barrier(together), 0, 0, threading.Lock()
 
     def run(self, question: t.Question) -> Iterator[t.Event]:
         with self.lock:
             self.now += 1
             self.peak = max(self.peak, self.now)
-        time.sleep(self.wait)
+        self.barrier.wait(60)
         with self.lock:
             self.now -= 1
         yield from super().run(question)
 
 
 def test_traces_are_kept_and_read_back(tmp_path: Path) -> None:
-    report = evaluate(Slow("c"), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
+    report = evaluate(Cities("c"), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
     assert all("trace" not in row for row in report.rows)
     traces = dict(read_traces(tmp_path))
     assert sorted(traces) == ["a", "b", "d", "e", "f"]
@@ -56,12 +55,12 @@ def test_traces_are_kept_and_read_back(tmp_path: Path) -> None:
 
 
 def test_a_kill_between_trace_and_row_loses_nothing(tmp_path: Path) -> None:
-    evaluate(Slow(), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
+    evaluate(Cities(), QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
     rows, traces = tmp_path / "rows.jsonl", tmp_path / "traces.jsonl"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:3]))
     with traces.open("a") as stream:
         stream.write('{"id": "e", "tra')
-    again = Slow()
+    again = Cities()
     evaluate(again, QUESTIONS, out_dir=tmp_path, traces=True, bootstrap=10)
     assert again.asked == ["d", "e", "f"]
     assert sorted(dict(read_traces(tmp_path))) == list("abcdef")
@@ -75,7 +74,7 @@ def test_a_damaged_trace_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [2, 4])
 def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Path) -> None:
-    system = Slow("be", wait=0.02)
+    system = Cities("be", together=2)
     report = evaluate(system, QUESTIONS, out_dir=tmp_path, batch=batch, bootstrap=10)
     assert [row["id"] for row in report.rows] == list("abcdef")
     assert [row["id"] for row in report.rows if row["error"]] == ["b", "e"]
@@ -84,21 +83,69 @@ def test_a_batch_keeps_the_order_and_survives_failures(batch: int, tmp_path: Pat
 
 
 def test_rows_have_error_buckets_and_the_report_its_summary() -> None:
-    report = evaluate(Slow("c"), QUESTIONS, bootstrap=10, facts={"tags": {"ablation": "none"}})
+    report = evaluate(Cities("c"), QUESTIONS, bootstrap=10, facts={"tags": {"ablation": "none"}})
     assert report.rows[0]["errors"] == dict.fromkeys(BUCKETS, 0)
     assert report.summary["cost"]["retriever_calls"] == 1
     assert (report.provenance["tags"], report.provenance["parameters"]) == ({"ablation": "none"}, None)
     assert report.scores["EM"]["all"] == 1.0
-    json.dumps(report.to_json(), allow_nan=False)
 
 
 def test_judged_interpretations_are_counted_by_cell() -> None:
     judgments = [(True, True, True), (True, True, False), (False, False, False), (None, True, True)]
-    interpretations = [dict(zip(("relevant", "answerable", "right"), judgment, strict=True)) for judgment in judgments]
+    interpretations = [dict(zip(("relevant", "answerable", "right"), judgment)) for judgment in judgments]
     cells = summary_of([{"error": None, "interpretations": interpretations}, {"error": "x"}])["judged"]
     assert cells["relevant and answerable"] == {"n": 2, "right": 1}
     assert cells["not relevant, not answerable"] == {"n": 1, "right": 0}
     assert summary_of([]) == {}
+
+
+# ---------------------------------------------------------------- two evaluations, torn rows
+
+
+class Asks(Cities):
+    """Starts another evaluation of the same folder at its second question, in a thread: as another process would."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder, self.refusals = folder, list[str]()
+
+    def run(self, question: t.Question) -> Iterator[t.Event]:
+        if question.id == "b":
+            thread = threading.Thread(target=self.second)
+            thread.start()
+            thread.join()
+        return super().run(question)
+
+    def second(self) -> None:
+        try:
+            evaluate(Cities(), QUESTIONS, out_dir=self.folder, bootstrap=10)
+        except ConflictError as error:
+            self.refusals.append(str(error))
+
+
+def test_a_second_evaluation_in_the_folder_is_refused(tmp_path: Path) -> None:
+    system = Asks(tmp_path)
+    assert evaluate(system, QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 6
+    (refusal,) = system.refusals
+    assert f"{tmp_path} is in use: an evaluation in process " in refusal
+    assert state_of(tmp_path).rows == 6
+    assert (tmp_path / LOCK).exists()  # and holds nobody up
+    assert evaluate(Cities(), QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 6
+
+
+@pytest.mark.parametrize("cut", [1, 40])
+def test_the_question_of_a_torn_row_is_asked_again(tmp_path: Path, cut: int) -> None:
+    evaluate(Cities(), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes()[:-cut])
+    messages: list[str] = []
+    again = Cities()
+    report = evaluate(again, QUESTIONS, out_dir=tmp_path, bootstrap=10, say=messages.append)
+    assert (again.asked, report.n) == (["f"], 6)
+    incomplete, resumed = messages
+    assert f'{rows}: the last row is incomplete (\'{{"id": "f"' in incomplete
+    assert f"resuming in {tmp_path}: 5 " in resumed
+    assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == list("abcdef")
 
 
 # ---------------------------------------------------------------- reports and states
@@ -138,8 +185,7 @@ def test_a_plan_runs_and_its_folder_remembers_it(tmp_path: Path) -> None:
     assert report.scores["F1 answer"]["all"] == 0.5
     assert read_report(out) == json.loads(json.dumps(report.to_json()))
     (state,) = run_states(tmp_path / "runs")
-    assert (state.name, state.rows, state.total) == ("one", 2, 2)
-    assert state.finished is not None
+    assert (state.name, state.rows, state.total, state.finished is not None) == ("one", 2, 2, True)
     assert EvaluationPlan.from_json(state.about) == plan
     with pytest.raises(InputError, match="which questions"):
         EvaluationPlan.from_json({})
@@ -177,4 +223,4 @@ def test_parameters_are_counted_once_and_without_the_retriever() -> None:
             self.retriever = torch.nn.Linear(10, 10)
 
     assert parameters_of(System()) == 13
-    assert parameters_of(Slow()) is None
+    assert parameters_of(Cities()) is None

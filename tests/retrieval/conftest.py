@@ -36,6 +36,21 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 
 @pytest.fixture
+def tree(tmp_path: Path) -> Callable[[str, dict[str, str]], Path]:
+    """tree(name, texts): a folder with these files, perhaps in folders of their own."""
+
+    def make(name: str, texts: dict[str, str]) -> Path:
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            path = tmp_path / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture
 def facts_file(write: Callable[[str, str | bytes], Path]) -> Path:
     return write("facts.tsv", "id\ttext\ttitle\n" + "".join(f"{i}\t{text}\t{title}\n" for i, title, text in FACTS))
 

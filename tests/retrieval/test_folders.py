@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -26,14 +27,8 @@ FILES = {
     "api/.hidden.md": "# Hidden\nWords.",
     "LICENSE": "Words of a licence.",
 }
+Tree = Callable[[str, dict[str, str]], Path]
 IDS = ["api/index.md", "guide/deep/er/index.html", "guide/index.md", "index.md"]
-
-
-def folder_of(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
 
 
 def zip_of(path: Path, files: dict[str, str | bytes], change: Callable[[zipfile.ZipInfo], None] | None = None) -> Path:
@@ -51,8 +46,8 @@ def stored(library: CorpusLibrary, name: str) -> list[Passage]:
     return library.open(name).passages(0, 1000)
 
 
-def test_a_folder_and_its_zip_are_the_same_corpus(tmp_path: Path, library: CorpusLibrary) -> None:
-    folder = folder_of(tmp_path / "docs", FILES)
+def test_a_folder_and_its_zip_are_the_same_corpus(tmp_path: Path, library: CorpusLibrary, tree: Tree) -> None:
+    folder = tree("docs", FILES)
     report = library.create("docs", [folder])
     assert [p.id for p in stored(library, "docs")] == IDS
     assert ([r.file for r in report.others], report.others_total, report.rejected_total) == (["LICENSE", "api/logo.png"], 2, 0)
@@ -62,17 +57,15 @@ def test_a_folder_and_its_zip_are_the_same_corpus(tmp_path: Path, library: Corpu
         assert (again.already_built, again.others_total) == (True, 2)
 
 
-def test_links_in_a_folder_are_listed_and_not_followed(tmp_path: Path, library: CorpusLibrary) -> None:
-    folder_of(tmp_path / "secret", {"secret.md": "# Secret\nWords."})
-    folder = folder_of(tmp_path / "docs", FILES)
-    (folder / "link.md").symlink_to(tmp_path / "secret" / "secret.md")
-    (folder / "linked").symlink_to(tmp_path / "secret")
+def test_links_in_a_folder_are_listed_and_not_followed(tmp_path: Path, library: CorpusLibrary, tree: Tree) -> None:
+    secret, folder = tree("secret", {"secret.md": "# Secret\nWords."}), tree("docs", FILES)
+    (folder / "link.md").symlink_to(secret / "secret.md")
+    (folder / "linked").symlink_to(secret)
     (folder / "loop").symlink_to(folder)
     (folder / "gone.md").symlink_to("nowhere")
     report = library.create("docs", [folder])
     assert [p.id for p in stored(library, "docs")] == IDS
-    links = [r.file for r in report.others if "link" in r.reason]
-    assert links == ["gone.md", "link.md", "linked", "loop"]
+    assert [r.file for r in report.others if "link" in r.reason] == ["gone.md", "link.md", "linked", "loop"]
 
 
 def test_links_in_a_zip_and_names_that_are_there_twice(tmp_path: Path, library: CorpusLibrary) -> None:
@@ -89,9 +82,9 @@ def test_links_in_a_zip_and_names_that_are_there_twice(tmp_path: Path, library: 
 
 def encrypted(path: Path) -> Path:
     zip_of(path, {"a.md": "Words."})
-    raw = path.read_bytes()
-    at = raw.index(b"PK\x01\x02")
-    path.write_bytes(raw[: at + 8] + b"\x01" + raw[at + 9 :])
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"PK\x01\x02") + 8] = 1
+    path.write_bytes(raw)
     return path
 
 
@@ -124,40 +117,35 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_bad_zip_is_one_clear_error_and_stores_nothing(tmp_path: Path, library: CorpusLibrary, what: str) -> None:
-    make, says = BAD[what]
-    path = tmp_path / "in" / "docs.zip"
-    path.parent.mkdir()
+def test_a_bad_zip_is_one_clear_error_and_stores_nothing(tmp_path: Path, library: CorpusLibrary, tree: Tree, what: str) -> None:
+    make, message = BAD[what]
+    path = tree("in", {}) / "docs.zip"
     make(path)
-    good = folder_of(tmp_path / "good", {"a.md": "Words."})
+    good = tree("good", {"a.md": "Words."})
     around = set(tmp_path.iterdir())
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=message) as error:
         library.create("docs", [good, path])
-    assert "docs.zip" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "docs.zip" in str(error.value)
+    assert "\n" not in str(error.value)
     assert library.list() == []
     assert set(tmp_path.iterdir()) - around <= {tmp_path / "home"}
 
 
-def test_empty_folders_and_folders_of_other_files(tmp_path: Path, library: CorpusLibrary) -> None:
-    for folder in (tmp_path / "empty", folder_of(tmp_path / "others", {"a.png": "x", ".git/a.md": "Words."})):
-        folder.mkdir(exist_ok=True)
+def test_empty_folders_and_folders_of_other_files(library: CorpusLibrary, tree: Tree) -> None:
+    for folder in (tree("empty", {}), tree("others", {"a.png": "x", ".git/a.md": "Words."})):
         with pytest.raises(InputError, match="no file of these kinds"):
             library.create("docs", [folder])
     assert library.list() == []
 
 
 def test_a_full_disk_while_unpacking(tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(zips.shutil, "copyfileobj", refuse)
+    monkeypatch.setattr(zips.shutil, "copyfileobj", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(StorageError, match="No space left"):
         zips.unpacked(zip_of(tmp_path / "a.zip", {"a.md": "Words."}), tmp_path / "out", limits, lambda row: None)
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path, library: CorpusLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = folder_of(tmp_path / "docs", {"a.md": "# A\nWords.", "b.md": "# B\nWords."})
+def test_a_file_that_changes_while_it_is_read(library: CorpusLibrary, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tree("docs", {"a.md": "# A\nWords.", "b.md": "# B\nWords."})
     reading = build.read_passages
 
     def changing(path: Path, *args: Any, **options: Any) -> Any:

@@ -14,7 +14,6 @@ from small_disks import resize, small_disk, small_files
 
 from core.errors import StorageError
 from core.retrieval import index as ix
-from core.retrieval import words
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 
@@ -50,7 +49,7 @@ def test_a_build_fails_at_each_size_and_goes_on_at_the_next(tmp_path: Path, writ
             part = home / "corpora" / ".building-c"
             assert ("what was done is kept" in errors[-1]) == part.exists()
             assert not any(".part" in p.name for p in part.glob("*"))
-            until(lambda: handles() == before)  # the word index closes its files in threads of its own
+            until(lambda: handles() <= before)  # the word index closes its files in threads of its own
         assert len(errors) > 5
         assert "nothing was left behind" in errors[0]
         assert all(" are free in " in line or "full" in line for line in errors)
@@ -61,16 +60,11 @@ def test_a_build_fails_at_each_size_and_goes_on_at_the_next(tmp_path: Path, writ
 
 def test_the_room_for_the_vectors_is_asked_for_before_they_are_made(tmp_path: Path, write: Write) -> None:
     library = CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing"))
-    encoded: list[int] = []
-
-    def progress(done: int, total: int, stage: str) -> None:
-        if stage == "encoding":
-            encoded.append(done)
-
+    stages: list[str] = []
     source = passages(write, 6000, 3)
     with small_files(700_000), pytest.raises(StorageError, match=r"MB are needed, which is over the file size limit"):
-        library.create("c", [source], progress)
-    assert encoded == []
+        library.create("c", [source], lambda done, total, stage: stages.append(stage))
+    assert "encoding" not in stages
     assert library.create("c", [source]).passages == 6000
 
 
@@ -84,11 +78,3 @@ def test_the_last_bytes_of_an_index_are_written_or_it_fails(tmp_path: Path) -> N
             ix.build_index("hnsw", vectors, tmp_path / "index")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["whole"]
     assert faiss.read_index(str(tmp_path / "whole")).ntotal == 600
-
-
-def test_bm25_takes_away_what_it_began(tmp_path: Path) -> None:
-    texts = [f"topic {i} and basalt {i % 7}" for i in range(20_000)]
-    for size in (10_000, 100_000):
-        with small_files(size), pytest.raises((OSError, StorageError)):
-            words.build(texts, len(texts), tmp_path / "words", lambda *_: None)
-        assert list(tmp_path.iterdir()) == []

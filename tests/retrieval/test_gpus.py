@@ -19,8 +19,7 @@ from core.retrieval.gpus import CODE_BYTES, chosen_gpus, code_bytes, on_gpus
 
 
 class Options:
-    shard = False
-    useFloat16 = False
+    shard = useFloat16 = False
 
 
 class Device:
@@ -33,9 +32,7 @@ class Device:
     def search(self, queries: Vectors, k: int) -> Any:
         assert not self.busy, "two searches at once on one GPU"
         if len(queries) > self.room:
-            raise RuntimeError(
-                "Error in virtual void* faiss::gpu::...: StandardGpuResources: alloc fail type TemporaryMemoryBuffer"
-            )
+            raise RuntimeError("Error in faiss::gpu::...: StandardGpuResources: alloc fail type TemporaryMemoryBuffer")
         self.busy = True
         time.sleep(0.005)
         self.batches.append(len(queries))
@@ -44,10 +41,14 @@ class Device:
         return results
 
 
+Gpus = dict[str, Any]
+Log = pytest.LogCaptureFixture
+
+
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Gpus:
     """Two GPUs; `copies` lists the indexes on them, `room` is the memory of the next."""
-    state: dict[str, Any] = {"copies": [], "room": 10**6}
+    state: Gpus = {"copies": [], "room": 10**6}
 
     def copy(resources: list[Any], index: Any, options: Options, numbers: list[int]) -> Device:
         assert len(resources) == len(numbers)
@@ -107,30 +108,27 @@ def test_a_code_has_a_length_that_a_gpu_can_search(dimension: int, size: int) ->
 
 
 @pytest.mark.parametrize("kind", ["flat", "ivfpq"])
-def test_two_threads_never_search_a_gpu_at_once(tmp_path: Path, gpus: dict[str, Any], kind: str) -> None:
+def test_two_threads_never_search_a_gpu_at_once(tmp_path: Path, gpus: Gpus, kind: str) -> None:
     index = opened(tmp_path, kind)
     queries = unit(8)
     one_by_one = [index.search(queries[i : i + 1], 5)[0] for i in range(8)]
     with ThreadPoolExecutor(8) as pool:
         at_once = list(pool.map(lambda i: index.search(queries[i : i + 1], 5)[0], range(8)))
     assert index.gpus == (0, 1)
-    for (rows, scores), (same_rows, same_scores) in zip(one_by_one, at_once, strict=True):
-        assert np.array_equal(rows, same_rows)
-        assert np.allclose(scores, same_scores)
+    for result, same in zip(one_by_one, at_once, strict=True):
+        assert np.allclose(result, same)  # rows and scores
 
 
 @pytest.mark.parametrize(
     ("spread", "numbers", "sharded"), [("replicate", [0, 1], False), ("shard", [0, 1], True), ("one", [0], False)]
 )
-def test_an_index_is_spread_as_asked(
-    tmp_path: Path, gpus: dict[str, Any], spread: str, numbers: list[int], sharded: bool
-) -> None:
+def test_an_index_is_spread_as_asked(tmp_path: Path, gpus: Gpus, spread: str, numbers: list[int], sharded: bool) -> None:
     opened(tmp_path, "ivfpq", spread=spread)
     (copy,) = gpus["copies"]
     assert (copy.gpus, copy.options.shard, copy.options.useFloat16) == (numbers, sharded, True)
 
 
-def test_without_room_the_cpu_goes_on(tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_without_room_the_cpu_goes_on(tmp_path: Path, gpus: Gpus, caplog: Log) -> None:
     index = opened(tmp_path, "ivfpq")
     gpus["copies"][0].room = 0
     with caplog.at_level(logging.WARNING):
@@ -140,9 +138,7 @@ def test_without_room_the_cpu_goes_on(tmp_path: Path, gpus: dict[str, Any], capl
     assert caplog.text.count("searched on the CPU from now on") == 1
 
 
-def test_an_index_that_does_not_fit_stays_on_the_cpu(
-    tmp_path: Path, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_index_that_does_not_fit_stays_on_the_cpu(tmp_path: Path, gpus: Gpus, caplog: Log) -> None:
     gpus["room"] = 0
     with caplog.at_level(logging.WARNING):
         index = opened(tmp_path, "flat")
@@ -152,12 +148,10 @@ def test_an_index_that_does_not_fit_stays_on_the_cpu(
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"), [("hnsw", "FAISS has no HNSW index for GPUs"), ("codes", "its codes have 128 bytes")]
+    ("kind", "message"), [("hnsw", "FAISS has no HNSW index for GPUs"), ("codes", "its codes have 128 bytes")]
 )
-def test_what_gpus_do_not_know_stays_on_the_cpu(
-    kind: str, says: str, gpus: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_gpus_do_not_know_stays_on_the_cpu(kind: str, message: str, gpus: Gpus, caplog: Log) -> None:
     index: Any = faiss.IndexHNSWFlat(8, 4) if kind == "hnsw" else faiss.IndexIVFPQ(faiss.IndexFlatIP(1024), 1024, 1, 128, 8)
     with caplog.at_level(logging.WARNING):
         assert on_gpus(index, (0,), "replicate") is None
-    assert says in caplog.text
+    assert message in caplog.text

@@ -71,13 +71,13 @@ def test_unknown_kind(tmp_path: Path) -> None:
 class Interrupted(HashingEncoder):
     """Fails at the n-th shard, as a kill would."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, shards: int) -> None:
         super().__init__()
-        self.left = at
+        self.shards = shards
 
     def encode(self, texts, kind="passage"):
-        self.left -= 1
-        if self.left < 0:
+        self.shards -= 1
+        if self.shards < 0:
             raise KeyboardInterrupt
         return super().encode(texts, kind)
 
@@ -98,20 +98,18 @@ def test_resumed_vectors_are_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_shards")
-@pytest.mark.parametrize("change", ["digest", "encoder", "state", "vectors"])
-def test_vectors_of_something_else_are_not_resumed(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize(
+    ("digest", "encoder", "damaged"),
+    [("e", "hashing", ""), ("d", "another", ""), ("d", "hashing", ix.PROGRESS), ("d", "hashing", ix.VECTORS)],
+)
+def test_vectors_of_something_else_are_not_resumed(tmp_path: Path, digest: str, encoder: str, damaged: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, Interrupted(2))
-    encoder, digest = HashingEncoder(), "d" * 64
-    if change == "digest":
-        digest = "e" * 64
-    elif change == "encoder":
-        encoder.name = "another"
-    elif change == "state":
-        (tmp_path / ix.PROGRESS).write_text("{damaged")
-    else:
-        (tmp_path / ix.VECTORS).write_bytes(b"short")
-    assert write(tmp_path, encoder, digest=digest) == 0
+    if damaged:
+        (tmp_path / damaged).write_text("{damaged")
+    hashing = HashingEncoder()
+    hashing.name = encoder
+    assert write(tmp_path, hashing, digest=digest * 64) == 0
     assert np.array_equal(ix.open_vectors(tmp_path, 300, 64), HashingEncoder().encode(TEXTS))
 
 
@@ -129,7 +127,7 @@ def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "says"),
+    ("field", "value", "message"),
     [
         ("encoder", "other", "encoder: the index has other, the settings .* say hashing"),
         ("dimension", 32, "dimension: the index has 32, the encoder gives 64"),
@@ -140,8 +138,8 @@ def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
         ("format", 2, "format: the index has 2"),
     ],
 )
-def test_each_difference_is_named_with_the_command(field: str, value: object, says: str) -> None:
-    with pytest.raises(IndexMismatchError, match=f"(?s){says}.*python -m core index --passages FILE --name mine"):
+def test_each_difference_is_named_with_the_command(field: str, value: object, message: str) -> None:
+    with pytest.raises(IndexMismatchError, match=f"(?s){message}.*python -m core index --passages FILE --name mine"):
         check(replace(manifest(), **{field: value}))
 
 
@@ -161,8 +159,8 @@ def test_vectors_of_the_wrong_size(tmp_path: Path) -> None:
 
 
 def test_index_file_missing_damaged_or_of_another_kind_or_count(tmp_path: Path) -> None:
-    def refused(kind: str, says: str) -> None:
-        with pytest.raises(IndexMismatchError, match=says):
+    def refused(kind: str, message: str) -> None:
+        with pytest.raises(IndexMismatchError, match=message):
             ix.VectorIndex(tmp_path, manifest(kind))
 
     opened(tmp_path, "hnsw")

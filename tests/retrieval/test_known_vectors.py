@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from core.retrieval.library import STARTER, CorpusLibrary
 from core.settings import ROOT, Settings
 from core.types import Passage
 
+Tree = Callable[[str, dict[str, str]], Path]
 PASSAGES = [Passage(str(i), f"Title {i}", f"The text of passage {i}.") for i in range(5)]
 
 
@@ -72,20 +73,17 @@ class Counting(HashingEncoder):
         return super().encode(texts, kind)
 
 
-def write(folder: Path, *words: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    for number, word in enumerate(words):
-        (folder / f"{number}.md").write_text(f"# Title {number}\nA text about {word}.\n")
-    return folder
+def texts_about(*subjects: str) -> dict[str, str]:
+    return {f"{n}.md": f"# Title {n}\nA text about {subject}.\n" for n, subject in enumerate(subjects)}
 
 
-def test_unchanged_passages_keep_their_vectors(tmp_path: Path, settings: Settings) -> None:
+def test_unchanged_passages_keep_their_vectors(tree: Tree, settings: Settings) -> None:
     encoder = Counting()
     library = CorpusLibrary(settings, encoder)
-    library.create("docs", [write(tmp_path / "docs", "ships", "trains", "planes")])
+    library.create("docs", [tree("docs", texts_about("ships", "trains", "planes"))])
     assert len(encoder.encoded) == 3
     encoder.encoded.clear()
-    library.create("docs", [write(tmp_path / "docs", "ships", "cars", "planes", "bikes")], replace=True)
+    library.create("docs", [tree("docs", texts_about("ships", "cars", "planes", "bikes"))], replace=True)
     assert encoder.encoded == ["Title 1. A text about cars.", "Title 3. A text about bikes."]
     corpus = library.open("docs")
     assert np.allclose(corpus.vectors, HashingEncoder().encode([passage_text(p) for p in corpus.store]))
@@ -93,12 +91,12 @@ def test_unchanged_passages_keep_their_vectors(tmp_path: Path, settings: Setting
 
 
 def test_vectors_of_another_encoder_or_of_a_damaged_corpus_are_not_taken(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tree: Tree, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = Counting()
     library = CorpusLibrary(settings, encoder)
     assert reusing(tmp_path / "none", encoder) is encoder
-    library.create("docs", [write(tmp_path / "docs", "ships", "trains")])
+    library.create("docs", [tree("docs", texts_about("ships", "trains"))])
     folder = settings.corpora_dir / "docs"
     assert reusing(folder, encoder) is not encoder
     other = HashingEncoder(32)

@@ -35,22 +35,20 @@ def large(home: Path, threshold: int = 300) -> CorpusLibrary:
     return CorpusLibrary(Settings(home=home, encoder="hashing", device="cpu", large_corpus=threshold))
 
 
-@pytest.mark.parametrize("mode", ["dense", "bm25", "hybrid"])
-def test_a_large_corpus_is_searched_as_a_small_one(tmp_path: Path, rows: Path, mode: str) -> None:
-    results = []
-    for home, threshold in (("large", 300), ("small", 100_000)):
-        library = large(tmp_path / home, threshold)
+def test_a_large_corpus_is_searched_as_a_small_one(tmp_path: Path, rows: Path) -> None:
+    corpora = []
+    for threshold, kinds, file in ((300, ("ivfpq", "float16"), ix.HALVES), (100_000, ("flat", "float32"), ix.VECTORS)):
+        library = large(tmp_path / file, threshold)
         library.create("many", [rows])
-        corpus = library.open("many")
-        results.append(corpus.search("the opera of number17", 5, mode))
-        kinds = (corpus.manifest.kind, corpus.manifest.stored)
-        assert kinds == (("ivfpq", "float16") if home == "large" else ("flat", "float32"))
+        corpora.append(corpus := library.open("many"))
+        assert (corpus.manifest.kind, corpus.manifest.stored) == kinds
         names = {p.name for p in (library.folder / "many").iterdir()}
-        assert names & {WORDS, ix.VECTORS, ix.HALVES} == {WORDS, ix.HALVES if home == "large" else ix.VECTORS}
-    of_large, of_small = results
-    assert of_large[0].passage.id == of_small[0].passage.id
-    assert of_large[0].similarity == pytest.approx(of_small[0].similarity, abs=2e-3)
-    assert len({r.passage.id for r in of_large} & {r.passage.id for r in of_small}) >= 2
+        assert names & {WORDS, ix.VECTORS, ix.HALVES} == {WORDS, file}
+    for mode in ("dense", "bm25", "hybrid"):
+        of_large, of_small = (corpus.search("the opera of number17", 5, mode) for corpus in corpora)
+        assert of_large[0].passage.id == of_small[0].passage.id
+        assert of_large[0].similarity == pytest.approx(of_small[0].similarity, abs=2e-3)
+        assert len({r.passage.id for r in of_large} & {r.passage.id for r in of_small}) >= 2
 
 
 def test_all_of_a_large_corpus_are_ranked_exactly(tmp_path: Path, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +62,12 @@ def test_all_of_a_large_corpus_are_ranked_exactly(tmp_path: Path, rows: Path, mo
 
 
 def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path) -> None:
-    encoder, of = HashingEncoder(), texts(40)
+    encoder, passages = HashingEncoder(), texts(40)
 
     def write(stored: Any, encode: Any = None) -> int:
-        return ix.write_vectors(tmp_path, lambda a, b: of[a:b], 40, encoder, "digest", lambda n, total: None, stored, encode)
+        return ix.write_vectors(
+            tmp_path, lambda a, b: passages[a:b], 40, encoder, "digest", lambda n, total: None, stored, encode
+        )
 
     def stops(shards: Any, count: int) -> Any:
         raise KeyboardInterrupt
@@ -77,4 +77,4 @@ def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt):
         write("float16", stops)
     assert write("float16") == 0
-    assert np.allclose(ix.open_vectors(tmp_path, 40, encoder.dimension, "float16"), encoder.encode(of), atol=1e-3)
+    assert np.allclose(ix.open_vectors(tmp_path, 40, encoder.dimension, "float16"), encoder.encode(passages), atol=1e-3)

@@ -45,10 +45,10 @@ def test_build_open_search(library: CorpusLibrary, facts_file: Path) -> None:
     assert (len(corpus), corpus.digest) == (5, report.digest)
     assert "facts" in library.names()
     (info,) = library.list()
-    expected = CorpusInfo("facts", 5, report.digest, "hashing", "flat", info.built, info.size_bytes, "facts.tsv", complete=True)
-    assert info == expected
     assert info.size_bytes > 1000
     assert info.built
+    facts = ("facts", 5, report.digest, "hashing", "flat", info.built, info.size_bytes, "facts.tsv")
+    assert info == CorpusInfo(*facts, complete=True)
 
 
 @pytest.mark.parametrize("mode", ["dense", "bm25", "hybrid"])
@@ -117,20 +117,15 @@ def test_report_counts_every_row_and_caps_the_list(library: CorpusLibrary, write
 
 def test_ids_are_unique_over_files(library: CorpusLibrary, write: Write) -> None:
     report = library.create("two", [write("a.tsv", "1\tx\tT\n"), write("b.tsv", "1\ty\tT\n2\tz\tT\n")])
-    assert report.passages == 2
-    assert [str(r) for r in report.rejected] == ["b.tsv, line 1: duplicate id '1'"]
+    assert (report.passages, *map(str, report.rejected)) == (2, "b.tsv, line 1: duplicate id '1'")
 
 
 def test_a_corpus_that_an_english_encoder_cannot_read_is_found_by_words_and_warned_of(settings: Settings, write: Write) -> None:
     encoder = HashingEncoder()
     encoder.name = "minilm"
     library = CorpusLibrary(dataclasses.replace(settings, encoder="minilm"), encoder)
-    texts = {
-        "a.txt": "東京は日本の首都です。人口は約千四百万人です。",
-        "b.txt": "大阪は日本の都市です。",
-        "c.txt": "An English text.",
-    }
-    files = [write(name, text) for name, text in texts.items()]
+    texts = ("東京は日本の首都です。人口は約千四百万人です。", "大阪は日本の都市です。", "An English text.")
+    files = [write(f"{name}.txt", text) for name, text in zip("abc", texts)]
     report = library.create("mixed", files)
     (warning,) = report.warnings
     assert "minilm" in warning
@@ -197,7 +192,7 @@ def test_a_link_is_replaced_by_a_corpus_of_other_files(library: CorpusLibrary, e
     library.create("facts", [write("other.txt", "Other words.")], replace=True)
     assert not (library.folder / "facts").is_symlink()
     assert elsewhere.is_dir()
-    assert not [p for p in library.folder.iterdir() if p.name.startswith(".old-")]
+    assert not list(library.folder.glob(".old-*"))
 
 
 def test_a_deletion_that_ends_in_the_middle_says_which_half(
@@ -214,7 +209,7 @@ def test_a_deletion_that_ends_in_the_middle_says_which_half(
     assert library.list() == []
     assert "cannot be deleted" not in str(error.value)
     library.create("facts", [facts_file])  # what was left goes now
-    assert not [p for p in library.folder.iterdir() if p.name.startswith(".deleted-")]
+    assert not list(library.folder.glob(".deleted-*"))
 
 
 # ------------------------------------------------------------ interruptions
@@ -358,17 +353,15 @@ def test_a_damaged_corpus_does_not_hide_the_others(library: CorpusLibrary, facts
 def test_starter_is_built_on_first_use_and_again_when_its_file_changes(
     settings: Settings, facts_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    starter = tmp_path / "starter"
-    starter.mkdir()
-    (starter / "passages.tsv").write_bytes(facts_file.read_bytes())
-    monkeypatch.setattr(Settings, "starter_dir", starter)
+    passages = facts_file.rename(tmp_path / "passages.tsv")
+    monkeypatch.setattr(Settings, "starter_dir", tmp_path)
     library = CorpusLibrary(settings)
     assert library.names() == ["starter"]
     library.open("starter")
     infos = library.list()
     CorpusLibrary(settings).open("starter")
     assert library.list() == infos
-    with (starter / "passages.tsv").open("a") as f:
+    with passages.open("a") as f:
         f.write("p6\tA sixth passage.\tSix\n")
     assert len(library.open("starter")) == 6
     # an index kind from the settings applies at once, since the file is at hand
@@ -399,10 +392,7 @@ def test_a_damaged_file_among_others_is_listed_like_a_bad_line(
     content = DAMAGED[name]
     last = write("last.tsv", "d1\tthe last one\tT\n")
     bad = last.with_name(name)
-    if content is None:
-        bad.symlink_to("nowhere")
-    else:
-        bad.write_bytes(content)
+    bad.symlink_to("nowhere") if content is None else write(name, content)
     files = [facts_file, bad, last]
     report = library.create("mixed", files)
     (row,) = report.rejected

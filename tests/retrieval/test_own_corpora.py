@@ -33,6 +33,7 @@ PASSAGES = [
 ]
 VECTORS = HashingEncoder().encode([passage_text(p) for p in PASSAGES])
 IDS = [p.id for p in PASSAGES]
+Tree = Callable[[str, dict[str, str]], Path]
 
 
 def table(**renamed: str) -> pa.Table:
@@ -82,21 +83,14 @@ def test_a_folder_gives_its_passages(tmp_path: Path, limits: Limits, make: Calla
     assert read(make(tmp_path / "data"), limits) == (PASSAGES, [])
 
 
-def nested(folder: Path, texts: dict[str, str]) -> Path:
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
-def test_a_folder_of_repeated_names_loses_nothing(tmp_path: Path, library: CorpusLibrary) -> None:
+def test_a_folder_of_repeated_names_loses_nothing(library: CorpusLibrary, tree: Tree) -> None:
     chapters = product(("api", "guide", "deploy"), range(5), ("_index", "button", "index", "a b"))
     names = [f"{part}/{chapter}/{name}.md" for part, chapter, name in chapters]
     texts = {
         name: f"---\nslug: /x\n---\nThe start of {n} here.\n# Title {n}\nWords{n} below.\n## More\nFurther{n} text.\n"
         for n, name in enumerate(names)
     }
-    folder = nested(tmp_path / "docs", texts)
+    folder = tree("docs", texts)
     report = library.create("docs", [folder])
     assert (report.passages, report.rejected_total, [f.passages for f in report.files]) == (120, 0, [2] * 60)
     passages = library.open("docs").passages(0, 1000)
@@ -104,16 +98,16 @@ def test_a_folder_of_repeated_names_loses_nothing(tmp_path: Path, library: Corpu
     assert len(by_id) == 120
     for n, name in enumerate(names):
         file = name.replace(" ", "-")
-        first, second = (p for p in passages if p.id.split("#")[0] == file)
-        assert (first.title, first.text) == (f"Title {n}", f"The start of {n} here. Words{n} below.")
-        assert second == Passage(f"{file}#more", f"Title {n} > More", f"Further{n} text.")
-    nested(folder, {"api/0/also.md": "# New\nText.\n", "zebra.md": "# Last\nText.\n"})
+        first = Passage(file, f"Title {n}", f"The start of {n} here. Words{n} below.")
+        second = Passage(f"{file}#more", f"Title {n} > More", f"Further{n} text.")
+        assert [p for p in passages if p.id.split("#")[0] == file] == [first, second]
+    tree("docs", {"api/0/also.md": "# New\nText.\n", "zebra.md": "# Last\nText.\n"})
     library.create("docs", [folder], replace=True)
     assert {p.id: p for p in library.open("docs").passages(0, 1000)}.items() >= by_id.items()  # the ids are stable
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    nested(tmp_path, {"a/x.md": "# A\nText", "b/x.md": "# B\nText", "b/c/y.md": "# C\nText"})
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, tree: Tree) -> None:
+    tree("", {"a/x.md": "# A\nText", "b/x.md": "# B\nText", "b/c/y.md": "# C\nText"})
     folders, files = [tmp_path / "a", tmp_path / "b"], [tmp_path / "a" / "x.md", tmp_path / "b" / "x.md"]
     assert [f.name for f in files_of(folders)] == ["a/x.md", "c/y.md", "b/x.md"]
     assert [f.name for f in files_of([*files, files[0]])] == ["a/x.md", "b/x.md"]
@@ -137,8 +131,7 @@ def test_a_saved_data_set_of_one_split_is_read_and_of_several_asks_which(tmp_pat
 
 def test_columns_are_named(tmp_path: Path, limits: Limits) -> None:
     folder = parquet(tmp_path / "data", text="paragraph", title="heading")
-    message = r"train-0\.parquet: no column text, .*; it has id, paragraph, heading: .* --text-column"
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=r"train-0\.parquet: no column text, .* id, paragraph, heading: .* --text-column"):
         read(folder, limits)
     assert read(folder, limits, Columns(text=("paragraph",), title=("heading",))) == (PASSAGES, [])
 
@@ -151,8 +144,7 @@ def test_shards_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8, 200])
 def test_arrow_cut_short(tmp_path: Path, limits: Limits, cut: int) -> None:
-    message = r"data-00001-of-00002\.arrow: not an Arrow file, or one that was cut short; copy it again"
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=r"data-00001-of-00002\.arrow: not an Arrow file, or .* cut short; copy it again"):
         read(saved_set(tmp_path / "data", cut=cut), limits)
 
 
@@ -268,7 +260,7 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 @pytest.mark.parametrize(
-    ("columns", "names", "says"),
+    ("columns", "names", "message"),
     [
         (([{"a": "x"}],), ("text",), r"the column 'text' is nested \(struct<a: .*\)"),
         ((["x"], [["T"]]), ("text", "title"), r"the column 'title' is nested \(list<"),
@@ -278,7 +270,7 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
     ],
 )
 def test_nested_and_repeated_columns_are_refused(
-    tmp_path: Path, limits: Limits, suffix: str, columns: tuple[Any, ...], names: tuple[str, ...], says: str
+    tmp_path: Path, limits: Limits, suffix: str, columns: tuple[Any, ...], names: tuple[str, ...], message: str
 ) -> None:
     table, path = pa.Table.from_arrays([pa.array(c) for c in columns], names=list(names)), tmp_path / f"a.{suffix}"
     if suffix == "parquet":
@@ -286,7 +278,7 @@ def test_nested_and_repeated_columns_are_refused(
     else:
         with pa.ipc.new_stream(path, table.schema) as out:
             out.write_table(table)
-    with pytest.raises(FormatError, match=rf"^a\.{suffix}: {says}"):
+    with pytest.raises(FormatError, match=rf"^a\.{suffix}: {message}"):
         read(path, limits)
 
 
@@ -302,10 +294,8 @@ def test_a_wrong_title_is_named_as_the_file_names_it(tmp_path: Path, limits: Lim
     (tmp_path / "a.jsonl").write_text('{"text": "Words.", "headline": [3]}\n{"text": "Words.", "docid": 1.5}\n')
     accepted, rejected = read(tmp_path / "a.jsonl", limits, Columns(title=("headline",)))
     assert accepted == []
-    assert [r.reason for r in rejected] == [
-        "field 'headline' is a list; expected text",
-        "field 'docid' is a float; expected text or a whole number",
-    ]
+    expected = ["'headline' is a list; expected text", "'docid' is a float; expected text or a whole number"]
+    assert [r.reason for r in rejected] == [f"field {reason}" for reason in expected]
 
 
 @pytest.mark.parametrize("rows", [7, 8192])  # of a block
@@ -352,7 +342,7 @@ def broken(row: int, value: float) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("vectors", "says"),
+    ("vectors", "message"),
     [
         (broken(41, np.nan), r"v\.npy, row 42: the vector has a number that is NaN or infinite; compute this row again"),
         (broken(0, np.inf), r"v\.npy, row 1: the vector has a number that is NaN or infinite"),
@@ -366,8 +356,8 @@ def broken(row: int, value: float) -> Any:
         (VECTORS[0], r"an array of the shape \(64,\)"),
     ],
 )
-def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         built(tmp_path / "home", passages, npy(tmp_path, vectors))
     assert CorpusLibrary(Settings(home=tmp_path / "home", encoder="hashing")).names() == ["starter"]
     rows = tmp_path / "home/corpora/.building-things/passages.sqlite"
@@ -378,7 +368,7 @@ def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) 
 
 
 @pytest.mark.parametrize(
-    ("ids", "says"),
+    ("ids", "message"),
     [
         ([*IDS[:59], "p999"], r"v\.npy, row 60: no passage has the id 'p999'; give the passages that these .* were made of"),
         ([*IDS[:59], "p3"], r"v\.npy, row 60: id 'p3' is there twice; leave one of its vectors out"),
@@ -386,9 +376,9 @@ def test_wrong_vectors(tmp_path: Path, passages: Path, vectors: Any, says: str) 
         ([*IDS, "p60"], r"ids\.txt has more ids than the 60 rows of the vectors"),
     ],
 )
-def test_wrong_ids(tmp_path: Path, passages: Path, ids: list[str], says: str) -> None:
+def test_wrong_ids(tmp_path: Path, passages: Path, ids: list[str], message: str) -> None:
     (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in ids))
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=message):
         built(tmp_path / "home", passages, npy(tmp_path), ids=tmp_path / "ids.txt")
 
 
@@ -413,14 +403,14 @@ def test_a_shard_cut_short(tmp_path: Path, passages: Path, make: Callable[[Path]
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("x.parquet", r"x\.parquet: vectors are read from \.npy and \.faiss files; .* numpy\.save"),
         ("none.npy", r"none\.npy: there is no such file"),
         ("none_*.npy", "no file has such a name"),
     ],
 )
-def test_files_that_hold_no_vectors(tmp_path: Path, name: str, says: str) -> None:
+def test_files_that_hold_no_vectors(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "x.parquet").write_text("words")
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=message):
         vector_files([tmp_path / name])

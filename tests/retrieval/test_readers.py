@@ -108,29 +108,18 @@ def test_text_file_is_one_document(write: Write, limits: Limits) -> None:
     assert [len(p.text.split()) for p in exactly] == [100, 100]
 
 
-def test_markdown_headings_are_titles(write: Write, limits: Limits) -> None:
+def test_markdown_headings_are_titles_and_rules_and_comments_of_code_are_none(write: Write, limits: Limits) -> None:
     text = (
-        "---\nauthor: x\n---\nBefore.\n# First *one*\n\n## Sub [link](http://x) ##\n- **bold** item\n1. `code`\n"
-        "```\n# no heading\n```\nUnder\n=====\nlast\n"
+        "httpx\n=====\nA client.\n\nin isolation.\n\n---\n\n```\ngit config x\n# no heading\n```\n---\nMore.\n\n"
+        "## Installing [httpx](http://x) *now* ##\n- **With** pip.\n1. `code`\n\n# FAQ\nNone.\n"
     )
-    passages, rejected, _ = read(write("doc.md", text), limits)
+    passages, rejected, _ = read(write("read_me.md", text), limits)
     assert [(p.title, p.text) for p in passages] == [
-        ("First one", "Before."),
-        ("First one > Sub link", "bold item code\n# no heading"),
-        ("First one > Under", "last"),
-    ]
-    assert not rejected
-    assert len({p.id for p in passages}) == 3
-
-
-def test_markdown_sections_keep_the_document_and_rules_are_no_headings(write: Write, limits: Limits) -> None:
-    text = "httpx\n=====\nA client.\n\nin isolation.\n\n---\n\n```\ngit config x\n```\n---\nMore.\n\n## Installing httpx\nWith pip.\n\n# FAQ\nNone.\n"
-    passages, _, _ = read(write("read_me.md", text), limits)
-    assert [(p.title, p.text) for p in passages] == [
-        ("httpx", "A client. in isolation.\ngit config x\nMore."),
-        ("httpx > Installing httpx", "With pip."),
+        ("httpx", "A client. in isolation.\ngit config x\n# no heading\nMore."),
+        ("httpx > Installing httpx now", "With pip. code"),
         ("httpx > FAQ", "None."),
     ]
+    assert not rejected
 
 
 def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:
@@ -140,11 +129,6 @@ def test_pdf_pages(tmp_path: Path, limits: Limits) -> None:
     assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
     assert "page has no text" in rejected[0].reason
     assert tally.read == 3
-
-
-def test_pdf_ligatures_and_line_ends(tmp_path: Path, limits: Limits) -> None:
-    path = saved(pdf(["The Paci\\037c and a ba\\036ed reader born in Copen-\nhagen"]), tmp_path / "a.pdf")
-    assert [p.text for p in read(path, limits)[0]] == ["The Pacific and a baffled reader born in Copenhagen"]
 
 
 @pytest.mark.parametrize(
@@ -164,30 +148,36 @@ def test_words_divided_at_line_ends(lines: str, text: str) -> None:
     assert hyphens.rejoin(lines) == text
 
 
-def test_a_word_of_another_page_decides_whether_a_divided_one_is_joined(tmp_path: Path, limits: Limits) -> None:
-    pages = ["the back-\nlot and the play-\noff", "this backlot", "the play-off"]
-    passages, _, _ = read(saved(pdf(pages), tmp_path / "a.pdf"), limits)
-    assert passages[0].text == "the backlot and the play-off"
-
-
 @pytest.mark.parametrize(
-    ("row", "passage"),
+    ("pages", "text"),
     [
-        ({"_id": 0, "title": float("nan"), "text": "x"}, ("0", "")),
-        ({"_id": 4.0, "title": 1984, "text": "x"}, ("4", "1984")),
-        ({"_id": float("nan"), "title": 300.0, "text": "x"}, ("a.jsonl-1", "300")),
-        ({"_id": None, "title": 8.5, "text": "x"}, ("a.jsonl-1", "8.5")),
-        ({"_id": 4.5, "text": "x"}, None),
-        ({"_id": 2.0**60, "text": "x"}, None),  # no longer the number that it was
-        ({"_id": float("inf"), "text": "x"}, None),
-        ({"_id": 1, "title": True, "text": "x"}, None),
-        ({"_id": 1, "text": float("nan")}, None),
+        (
+            ["The Paci\\037c and a ba\\036ed reader born in Copen-\nhagen"],
+            "The Pacific and a baffled reader born in Copenhagen",
+        ),
+        (["the back-\nlot and the play-\noff", "this backlot", "the play-off"], "the backlot and the play-off"),
     ],
+    ids=["ligatures", "words of other pages"],
 )
-def test_values_as_data_frames_write_them(write: Write, limits: Limits, row: dict[str, object], passage: object) -> None:
-    passages, rejected, _ = read(write("a.jsonl", json.dumps(row)), limits)
-    assert [(p.id, p.title) for p in passages] == ([passage] if passage else [])
-    assert len(rejected) == (not passage)
+def test_lines_of_a_pdf_are_joined(tmp_path: Path, limits: Limits, pages: list[str], text: str) -> None:
+    assert read(saved(pdf(pages), tmp_path / "a.pdf"), limits)[0][0].text == text
+
+
+def test_values_as_data_frames_write_them(write: Write, limits: Limits) -> None:
+    rows = [
+        {"_id": 0, "title": float("nan")},
+        {"_id": 5.0, "title": 1984},
+        {"_id": float("nan"), "title": 300.0},
+        {"_id": None, "title": 8.5},
+        {"_id": 4.5},
+        {"_id": 2.0**60},  # no longer the number that it was
+        {"_id": float("inf")},
+        {"_id": 1, "title": True},
+        {"_id": 1, "text": float("nan")},
+    ]
+    passages, rejected, _ = read(write("a.jsonl", "\n".join(json.dumps({"text": "x", **row}) for row in rows)), limits)
+    assert [(p.id, p.title) for p in passages] == [("0", ""), ("5", "1984"), ("a.jsonl-3", "300"), ("a.jsonl-4", "8.5")]
+    assert [r.number for r in rejected] == [5, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -246,9 +236,9 @@ def test_a_document_is_read_whole_in_its_encoding(write: Write, limits: Limits, 
     ],
 )
 def test_a_damaged_document_is_refused_with_its_line(write: Write, limits: Limits, content: bytes, line: int | None) -> None:
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FormatError) as error:
         read(write("a.txt", content), replace(limits, max_line_chars=1000))
-    assert (caught.value.file, caught.value.line) == ("a.txt", line)
+    assert (error.value.file, error.value.line) == ("a.txt", line)
 
 
 # ------------------------------------------------------------ rejected rows
@@ -341,9 +331,9 @@ def test_what_a_packed_file_unpacks_to_is_bounded_by_its_size(
     write: Write, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a file of the command line may have any size."""
-    monkeypatch.setattr(json_io, "FREE_BYTES", 1_000_000)
+    monkeypatch.setattr(json_io, "FREE_BYTES", 100_000)
     endless = replace(limits, max_bytes=UNLIMITED, max_unpacked_bytes=UNLIMITED, max_lines=UNLIMITED)
-    for content in (b"x" * 3_000_000, b'{"text": "x"}\n' * 200_000, b"\n" * 3_000_000):
+    for content in (b"x" * 300_000, b'{"text": "x"}\n' * 20_000, b"\n" * 300_000):
         with pytest.raises(InputError, match="more than 200 times"):
             read(write("bomb.jsonl.gz", gzip.compress(content, 9)), endless)
 
@@ -425,8 +415,7 @@ def test_pdf_that_refers_to_itself(write: Write, limits: Limits, what: str) -> N
     except FormatError as error:
         refusal = str(error)
     assert bool(refusal) + len(passages) + len(rejected) == 1
-    assert "\n" not in refusal
-    assert "stopped" not in refusal
+    assert not any(words in refusal for words in ("\n", "stopped"))
     assert all("some words" in p.text for p in passages)
 
 
@@ -448,7 +437,9 @@ TEXTS = st.one_of(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [f"x{s}" for s in READERS if not s.endswith((".gz", ".pdf"))])
+@pytest.mark.parametrize(
+    "name", [f"x{s}" for s in READERS if s not in (".tsv.gz", ".jsonl.gz", ".pdf", ".docx")]
+)  # never by chance
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(content=TEXTS)
 def test_any_bytes_are_passages_rejections_or_an_input_error(name: str, content: bytes) -> None:
@@ -459,8 +450,8 @@ def test_any_bytes_are_passages_rejections_or_an_input_error(name: str, content:
         message = ""
         try:
             passages, rejected, tally = read(path, bounds)
-        except InputError as e:
-            message = str(e)
+        except InputError as error:
+            message = str(error)
     if message:
         assert name in message
         return

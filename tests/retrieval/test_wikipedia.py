@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +12,7 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loopback_endpoint import http_server
 
 from core.cli import main
 from core.datasets.catalogue import DataSet, RemoteFile
@@ -36,25 +36,16 @@ def served(tmp_path: Path) -> Iterator[DataSet]:
     folder = tmp_path / "served"
     folder.mkdir()
     pq.write_table(pa.Table.from_pylist(ARTICLES), folder / "train.parquet")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}/train.parquet"
-    yield DataSet(wikipedia.NAME, "", "", "", "", "", (RemoteFile(url, "simple-wikipedia.parquet"),))
-    server.shutdown()
+    with http_server(partial(_Quiet, directory=str(folder))) as address:  # type: ignore[arg-type]
+        file = RemoteFile(f"{address}/train.parquet", "simple-wikipedia.parquet")
+        yield DataSet(wikipedia.NAME, "", "", "", "", "", (file,))
 
 
-def test_it_is_downloaded_and_built_and_searched_by_words_first(library: CorpusLibrary, served: DataSet) -> None:
-    stages, by_words = [], []
-
-    def progress(done: int, total: int, stage: str) -> None:
-        stages.append(stage)
-        if stage == "encoding" and not by_words:
-            by_words.extend(library.open(wikipedia.NAME).search("Which month has 30 days?", 1))
-
-    report = wikipedia.add_wikipedia(library, progress, data=served)
+def test_it_is_downloaded_and_built_with_its_words_first(library: CorpusLibrary, served: DataSet) -> None:
+    stages: list[str] = []
+    report = wikipedia.add_wikipedia(library, lambda done, total, stage: stages.append(stage), data=served)
     assert (report.passages, report.rejected_total) == (4, 0)  # the second article has 300 words
     assert list(dict.fromkeys(stages)) == [wikipedia.DOWNLOADING, "reading", "words", "encoding", "indexing"]
-    assert by_words[0].passage.title == "April"
     assert library.open(wikipedia.NAME).search("creative activity", 1)[0].passage.title == "Art"
     assert wikipedia.add_wikipedia(library, data=served).already_built
 
@@ -63,7 +54,6 @@ def test_the_command_says_size_and_time_before_it_downloads(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AMBISCOPE_HOME", str(tmp_path))
-
     monkeypatch.setattr(wikipedia, "obtain", Mock(side_effect=DownloadError("no connection")))
     assert main(["download", "simple-wikipedia"]) != 0
     errors = capsys.readouterr().err

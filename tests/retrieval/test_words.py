@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -78,10 +79,8 @@ def test_an_index_missing_damaged_or_of_another_corpus(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_refuses_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(self: object, text: str) -> list[str]:
-        raise ValueError("An index writer was killed.. (io::Error most likely)")
-
-    monkeypatch.setattr(words.Tokenizer, "__call__", killed)
+    killed = ValueError("An index writer was killed.. (io::Error most likely)")
+    monkeypatch.setattr(words.Tokenizer, "__call__", Mock(side_effect=killed))
     with pytest.raises(StorageError):
         built(tmp_path / "w", TEXTS)
     assert list(tmp_path.iterdir()) == []

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable
 
 import pytest
-from answering_service import HOLD, Running, running, small_settings
+from answering_service import HOLD, Running
 from page_fixtures import fresh_process, open_app, settings, store
 from page_helpers import ANSWERS, ask, button, texts
 from serving import until
+from storage_samples import fill
 from streamlit.testing.v1 import AppTest
 
+from core import types as t
 from core.settings import Settings
-from pages.session import libraries
+from pages.explore import runner
+from pages.session import libraries, shared
 from storage.store import Store
 
 __all__ = ["fresh_process", "open_app", "settings", "store"]
 Open = Callable[..., AppTest]
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(small_settings(tmp_path_factory.mktemp("app"), serve_key="a-key")) as made:
-        yield made
+KEY = "a-key"
 
 
 @pytest.fixture
 def front(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The app asks the service, and loads nothing itself."""
-    monkeypatch.setenv("AMBISCOPE_ENGINE_URL", service.address)
-    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "a-key")
-    monkeypatch.setenv("AMBISCOPE_ENGINE_TIMEOUT", "60")
+    for name, value in {"URL": service.address, "KEY": KEY, "TIMEOUT": "60"}.items():
+        monkeypatch.setenv(f"AMBISCOPE_ENGINE_{name}", value)
     monkeypatch.setattr(libraries, "load", lambda: pytest.fail("the app loaded what only models need"))
 
 
@@ -38,8 +36,7 @@ def test_a_question_is_answered_drawn_and_saved(front: None, open_app: Open, sto
     app = ask(open_app())
     assert not app.exception
     assert not app.error
-    shown = texts(app)
-    assert all(answer in shown for answer in ANSWERS)
+    assert all(answer in texts(app) for answer in ANSWERS)
     (row,) = store.predictions.recent_predictions(5)
     assert (row.system, row.corpus) == ("scripted", "small")
     stored = store.predictions.get_prediction(row.id).prediction
@@ -52,13 +49,8 @@ def test_a_run_is_stopped_there_when_nobody_looks(
     front: None, service: Running, open_app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker notices that the tab was closed, and its request ends."""
-    from core import types as t
-    from pages.explore import runner
-    from pages.session import shared
-
     open_app()
     monkeypatch.setattr(runner, "ABANDONED_SECONDS", 0.5)
-    service.engine.release.clear()
     question = f"{HOLD} and close the tab"
     run = runner.QuestionRun(shared._engine(), runner.Plan(t.Question(question), "scripted", "small")).start()
     until(lambda: question in service.engine.cancelled)
@@ -71,7 +63,7 @@ def test_corpora_are_looked_into_and_not_changed(front: None, service: Running, 
     app = open_app("corpora")
     assert not app.exception
     assert f"asks the service at {service.address}. Build and delete corpora" in texts(app)
-    assert [s for s in app.subheader if s.value == "Add a corpus"] == []
+    assert "Add a corpus" not in [s.value for s in app.subheader]
     assert "corpora.typed.small" not in [field.key for field in app.text_input]
     app.text_input(key="corpora.query").set_value("dark volcanic rock")
     button(app, "Search").click().run()
@@ -79,22 +71,23 @@ def test_corpora_are_looked_into_and_not_changed(front: None, service: Running, 
     assert "Basalt" in texts(app)
 
 
-def test_training_says_where_it_is_done(front: None, service: Running, open_app: Open) -> None:
+def test_training_says_where_it_is_done(front: None, open_app: Open, store: Store) -> None:
+    importlib.import_module("scipy.stats")  # takes a minute where the machine is busy: not within the time of the page
+    fill(store)  # else the page makes its example
     app = open_app("quality")
     assert not app.exception
     assert "train models, on its machine" in texts(app)
     assert "Train and evaluate" not in [b.label for b in app.button]
 
 
-def test_a_wrong_key_is_told(front: None, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AMBISCOPE_ENGINE_KEY", "another")
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [("KEY", "another", "refuses the key"), ("URL", "http://127.0.0.1:9", "cannot be reached")],
+)
+def test_a_service_that_does_not_answer_is_told(
+    front: None, open_app: Open, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(f"AMBISCOPE_ENGINE_{setting}", value)
     app = open_app()
     assert not app.exception
-    assert any("refuses the key" in error.value for error in app.error)
-
-
-def test_a_service_that_is_away_is_told(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AMBISCOPE_ENGINE_URL", "http://127.0.0.1:9")
-    app = open_app()
-    assert not app.exception
-    assert any("cannot be reached" in error.value for error in app.error)
+    assert any(message in error.value for error in app.error)

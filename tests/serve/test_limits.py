@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,142 +42,150 @@ def background() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
+def hold(service: Running, background: ThreadPoolExecutor) -> Future[httpx.Response]:
+    """A question that the service works on until its engine lets go."""
+    response = background.submit(service.ask, f"{HOLD} 1")
+    until(lambda: service.engine.held)
+    return response
+
+
+@contextmanager
+def connection(service: Running, body: bytes, *headers: str) -> Iterator[socket.socket]:
+    """A connection over which a question was sent that announces these headers."""
+    lines = ["POST /v1/ask HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json", *headers]
+    with socket.create_connection(service.server.servers[0].sockets[0].getsockname()) as sock:
+        sock.settimeout(PATIENCE)
+        sock.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        yield sock
+
+
 def test_a_full_queue_refuses_and_says_when_to_come_again(settings: Settings, background: ThreadPoolExecutor) -> None:
-    with running(replace(settings, serve_workers=1, serve_queue=1)) as made:
-        first = background.submit(made.ask, f"{HOLD} 1")
-        until(lambda: made.engine.held)
-        second = background.submit(made.ask, f"{HOLD} 2")
-        until(lambda: made.service.questions.waiting == 1)
-        assert made.http.get("/health").json()["waiting"] == 1
-        third = made.ask()
+    with running(replace(settings, serve_workers=1, serve_queue=1)) as service:
+        first = hold(service, background)
+        second = background.submit(service.ask, f"{HOLD} 2")
+        until(lambda: service.service.questions.waiting == 1)
+        assert service.http.get("/health").json()["waiting"] == 1
+        third = service.ask()
         assert third.status_code == 429
         assert int(third.headers["retry-after"]) >= 1
         assert "the queue of 1 is full" in third.json()["error"]["message"]
-        made.engine.release.set()
-        assert [first.result().status_code, second.result().status_code] == [200, 200]
-        assert made.ask().status_code == 200
-        assert 'ambiscope_refused_total{status="429"} 1.0' in made.http.get("/metrics").text
+        service.engine.release.set()
+        assert [first.result().status_code, second.result().status_code, service.ask().status_code] == [200, 200, 200]
+        assert 'ambiscope_refused_total{status="429"} 1.0' in service.http.get("/metrics").text
 
 
 def test_who_waits_is_told_the_position(settings: Settings, background: ThreadPoolExecutor) -> None:
     """In the stream, and by an engine that asks the service; a question that did not wait is told nothing."""
     events: dict[int, list[dict[str, Any]]] = {n: [] for n in range(3)}
 
-    def ask(made: Running, n: int) -> None:
+    def ask(service: Running, n: int) -> None:
         body = {"question": f"{HOLD} {n}"}
-        with made.http.stream("POST", "/v1/ask", json=body, headers={"accept": STREAM}) as response:
+        with service.http.stream("POST", "/v1/ask", json=body, headers={"accept": STREAM}) as response:
             for name, data in messages(response.iter_lines()):
                 events[n].append({"name": name, **json.loads(data)})
 
     def positions(n: int) -> list[int]:
         return [e["position"] for e in events[n] if e["name"] == "QuestionQueued"]
 
-    with running(replace(settings, serve_workers=1)) as made:
+    with running(replace(settings, serve_workers=1)) as service:
         asked = []
         for n in range(3):
-            asked.append(background.submit(ask, made, n))
-            until(lambda n=n: made.engine.held and made.service.questions.waiting == n)  # type: ignore[misc]
+            asked.append(background.submit(ask, service, n))
+            until(lambda n=n: service.engine.held and service.service.questions.waiting == n)  # type: ignore[misc]
         until(lambda: positions(1) == [1] and positions(2) == [2])
-        made.engine.release.set()
+        service.engine.release.set()
         for one in asked:
             one.result()
     assert [positions(0), positions(1)] == [[], [1, 0]]
-    assert positions(2)[0] == 2
-    assert positions(2)[-1] == 0
-    assert all(found[-1]["name"] == "Finished" for found in events.values())
+    assert (positions(2)[0], positions(2)[-1]) == (2, 0)
+    assert {rows[-1]["name"] for rows in events.values()} == {"Finished"}
 
 
 def test_the_deadline_counts_from_the_arrival(settings: Settings, background: ThreadPoolExecutor) -> None:
-    with running(replace(settings, serve_workers=1)) as made:
-        worked = background.submit(made.ask, f"{HOLD} 1", timeout=1.5)
-        until(lambda: made.engine.held)
-        waited = made.ask(f"{HOLD} 2", timeout=0.3)
-        assert waited.status_code == 504
-        assert "waiting in the queue" in waited.json()["error"]["message"]
-        assert worked.result().status_code == 504
-        assert "still being worked on" in worked.result().json()["error"]["message"]
-        assert worked.result().headers["retry-after"]
-        until(lambda: not made.service.questions.running)  # the work was cancelled, too
-        assert made.engine.held == [f"{HOLD} 1"]  # the second one never began
-        made.engine.release.set()
-        assert made.ask().status_code == 200
+    with running(replace(settings, serve_workers=1)) as service:
+        first = hold(service, background)
+        late = service.ask(f"{HOLD} 2", timeout=0.3)
+        assert late.status_code == 504
+        assert "waiting in the queue" in late.json()["error"]["message"]
+        assert service.engine.held == [f"{HOLD} 1"]  # it never began
+        service.engine.release.set()
+        assert first.result().status_code == 200
+
+
+def test_work_beyond_the_deadline_is_cancelled(service: Running) -> None:
+    late = service.ask(question := f"{HOLD} beyond", timeout=1)
+    assert late.status_code == 504
+    assert "still being worked on" in late.json()["error"]["message"]
+    assert late.headers["retry-after"]
+    until(lambda: question in service.engine.cancelled and not service.service.questions.running)
+    assert service.ask().status_code == 200
 
 
 def test_the_deadline_ends_a_stream_with_an_error(settings: Settings) -> None:
-    with running(replace(settings, serve_deadline=1)) as made:
+    with running(replace(settings, serve_deadline=1)) as service:
         body = {"question": f"{HOLD} 1"}
-        with made.http.stream("POST", "/v1/ask", json=body, headers={"accept": STREAM}) as response:
+        with service.http.stream("POST", "/v1/ask", json=body, headers={"accept": STREAM}) as response:
             text = "".join(response.iter_text())
-        assert ": waiting" in text
-        assert '"status": 504' in text
-        assert text.rstrip().rpartition("event: ")[2].startswith("error")
+    assert ": waiting" in text
+    assert '"status": 504' in text
+    assert text.rstrip().rpartition("event: ")[2].startswith("error")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_cancels_its_work(settings: Settings, stream: bool) -> None:
-    with running(settings) as made:
-        body = b'{"question": "%s 1"}' % HOLD.encode()
-        accept = STREAM if stream else "application/json"
-        request = f"POST /v1/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\nContent-Type: application/json\r\n"
-        with socket.create_connection(made.server.servers[0].sockets[0].getsockname()) as sock:
-            sock.sendall(f"{request}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            until(lambda: made.engine.held)
-        until(lambda: made.engine.cancelled)
-        until(lambda: not made.service.questions.running)
-        assert 'outcome="left"' in made.http.get("/metrics").text
+@pytest.mark.parametrize("accept", ["application/json", STREAM])
+def test_a_client_that_leaves_cancels_its_work(service: Running, accept: str) -> None:
+    question = f"{HOLD} {accept}"
+    body = json.dumps({"question": question}).encode()
+    with connection(service, body, f"Accept: {accept}", f"Content-Length: {len(body)}"):
+        until(lambda: question in service.engine.held)
+    until(lambda: question in service.engine.cancelled and not service.service.questions.running)
+    assert 'outcome="left"' in service.http.get("/metrics").text
 
 
 def test_a_client_that_leaves_while_it_waits_is_never_worked_for(settings: Settings, background: ThreadPoolExecutor) -> None:
-    with running(replace(settings, serve_workers=1)) as made:
-        first = background.submit(made.ask, f"{HOLD} 1")
-        until(lambda: made.engine.held)
-        with pytest.raises(httpx.ReadTimeout):
-            made.http.post("/v1/ask", json={"question": f"{HOLD} 2"}, timeout=0.3)
-        until(lambda: made.service.questions.waiting == 0)
-        made.engine.release.set()
+    with running(replace(settings, serve_workers=1)) as service:
+        first = hold(service, background)
+        body = json.dumps({"question": f"{HOLD} 2"}).encode()
+        with connection(service, body, f"Content-Length: {len(body)}"):
+            until(lambda: service.service.questions.waiting == 1)
+        until(lambda: service.service.questions.waiting == 0)
+        service.engine.release.set()
         assert first.result().status_code == 200
-        assert made.engine.held == [f"{HOLD} 1"]
+        assert service.engine.held == [f"{HOLD} 1"]
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-def test_100_mb_of_question_are_not_read(settings: Settings, chunked: bool) -> None:
+@pytest.mark.parametrize("size", ["Transfer-Encoding: chunked", "Content-Length: 100000000"])
+def test_100_mb_of_question_are_not_read(service: Running, size: str) -> None:
     """Refused as soon as the size is known: after its header, or after the first kilobytes too many."""
-    with running(settings) as made:
-        host = "POST /v1/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        sent = 0
-        with socket.create_connection(made.server.servers[0].sockets[0].getsockname()) as sock:
-            sock.settimeout(PATIENCE)
-            sock.sendall(f"{host}{'Transfer-Encoding: chunked' if chunked else 'Content-Length: 100000000'}\r\n\r\n".encode())
-            answer = b""
-            sock.setblocking(False)
-            for _ in range(2000):
-                try:
-                    answer = sock.recv(65536)
-                    break
-                except BlockingIOError:
-                    pass
-                part = b"a" * 65_000
-                try:
-                    sent += sock.send(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
-                except BlockingIOError:
-                    time.sleep(0.002)
-                except OSError:
-                    break
-            sock.setblocking(True)
-            with suppress(OSError):
-                while part := sock.recv(65536):
-                    answer += part
-        assert answer.startswith(b"HTTP/1.1 413")
-        assert b"more than 1024 kB" in answer
-        assert sent < 20_000_000
-        assert made.ask().status_code == 200
+    part = b"a" * 65_000
+    chunk = b"%x\r\n%s\r\n" % (len(part), part) if "chunked" in size else part
+    count, answer = 0, b""
+    with connection(service, b"", size) as sock:
+        sock.setblocking(False)
+        for _ in range(2000):
+            try:
+                answer = sock.recv(65536)
+                break
+            except BlockingIOError:
+                pass
+            try:
+                count += sock.send(chunk)
+            except BlockingIOError:
+                time.sleep(0.002)
+            except OSError:
+                break
+        sock.setblocking(True)
+        with suppress(OSError):
+            while rest := sock.recv(65536):
+                answer += rest
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"more than 1024 kB" in answer
+    assert count < 20_000_000
+    assert service.ask().status_code == 200
 
 
-def test_a_request_without_end_is_given_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_end_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.serve.guard.BODY_SECONDS", 0.3)
-    with running(settings) as made, socket.create_connection(made.server.servers[0].sockets[0].getsockname()) as sock:
-        sock.settimeout(PATIENCE)
-        sock.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+    with connection(service, b"{", "Content-Length: 100") as sock:
         assert sock.recv(65536).startswith(b"HTTP/1.1 408")
 
 
@@ -186,19 +194,18 @@ def test_a_request_without_end_is_given_up(settings: Settings, monkeypatch: pyte
 
 @pytest.fixture(scope="module")
 def locked(settings: Settings) -> Iterator[Running]:
-    with running(replace(settings, serve_key="right-key")) as made:
-        made.http.headers.pop("authorization")
-        yield made
+    with running(replace(settings, serve_key="right-key")) as service:
+        service.http.headers.pop("authorization")
+        yield service
 
 
-@pytest.mark.parametrize("given", [None, "Bearer wrong", "Bearer", "Basic right", "Bearer right-ke", "right-key"])
-def test_a_wrong_key(locked: Running, given: str | None) -> None:
-    headers = {"authorization": given.encode()} if given is not None else {}
+@pytest.mark.parametrize("key", [None, "Bearer wrong", "Bearer", "Basic right", "Bearer right-ke", "right-key"])
+def test_a_wrong_key(locked: Running, key: str | None) -> None:
+    headers = {} if key is None else {"authorization": key}
     for path in ("/v1/systems", "/metrics", "/openapi.json", "/v1/nothing"):
-        found = locked.http.get(path, headers=headers)
-        assert found.status_code == 401
-        assert found.headers["www-authenticate"] == "Bearer"
-        assert "right" not in found.text
+        response = locked.http.get(path, headers=headers)
+        assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+        assert "right" not in response.text
     assert locked.http.get("/health").status_code == 200
 
 
@@ -213,25 +220,22 @@ def test_keys_are_compared_in_constant_time(locked: Running, monkeypatch: pytest
     assert seen == [(b"other", b"right-key")]
 
 
-def test_without_a_key_only_local_names_are_answered(settings: Settings) -> None:
+def test_without_a_key_only_local_names_are_answered(service: Running) -> None:
     """A page of another host that points its name at this machine (DNS rebinding) gets nothing."""
-    with running(settings) as made:
-        assert made.http.get("/health", headers={"host": "evil.example:8700"}).status_code == 403
-        for name in ("localhost:8700", "127.0.0.1", "[::1]:8700"):
-            assert made.http.get("/health", headers={"host": name}).status_code == 200
+    hosts = ("evil.example:8700", "localhost:8700", "127.0.0.1", "[::1]:8700")
+    statuses = [service.http.get("/health", headers={"host": host}).status_code for host in hosts]
+    assert statuses == [403, 200, 200, 200]
 
 
-def test_cors_is_off_unless_it_is_set(settings: Settings) -> None:
+def test_cors_is_off_unless_it_is_set(service: Running, settings: Settings) -> None:
     headers = {"origin": "https://page.example", "access-control-request-method": "POST"}
-    with running(settings) as made:
-        assert "access-control-allow-origin" not in made.http.options("/v1/ask", headers=headers).headers
-    with running(replace(settings, serve_origins="https://page.example, https://b.example", serve_key="k")) as made:
-        del made.http.headers["authorization"]
-        found = made.http.options("/v1/ask", headers=headers)
-        assert found.headers["access-control-allow-origin"] == "https://page.example"
-        assert made.http.get("/v1/systems", headers=headers).headers["access-control-allow-origin"]
-        other = made.http.get("/health", headers={"origin": "https://evil.example"})
-        assert "access-control-allow-origin" not in other.headers
+    allowed = "access-control-allow-origin"
+    assert allowed not in service.http.options("/v1/ask", headers=headers).headers
+    with running(replace(settings, serve_origins="https://page.example, https://b.example", serve_key="k")) as open_one:
+        del open_one.http.headers["authorization"]
+        assert open_one.http.options("/v1/ask", headers=headers).headers[allowed] == "https://page.example"
+        assert open_one.http.get("/v1/systems", headers=headers).headers[allowed]
+        assert allowed not in open_one.http.get("/health", headers={"origin": "https://evil.example"}).headers
 
 
 # ------------------------------------------------------------ start and stop
@@ -241,8 +245,7 @@ def test_cors_is_off_unless_it_is_set(settings: Settings) -> None:
 def test_the_command_serves_until_it_is_told_to_stop(settings: Settings) -> None:
     port = free_port()
     values = {"HOME": settings.home, "SYSTEM": "scripted", "CORPUS": "small", "ENCODER": "hashing", "SERVE_KEY": "a-key"}
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("AMBISCOPE_")}
-    environment |= {f"AMBISCOPE_{k}": str(v) for k, v in values.items()}
+    environment = os.environ | {f"AMBISCOPE_{name}": str(value) for name, value in values.items()}
     command = [sys.executable, "-m", "core", "serve", "--port", str(port)]
 
     def status() -> str:
@@ -263,54 +266,53 @@ def test_the_command_serves_until_it_is_told_to_stop(settings: Settings) -> None
 
 
 def test_a_stop_finishes_what_runs(settings: Settings, background: ThreadPoolExecutor) -> None:
-    with running(settings) as made:
-        asked = background.submit(made.ask, f"{HOLD} 1")
-        until(lambda: made.engine.held)
-        made.server.should_exit = True
-        until(lambda: not made.server.servers or not made.server.servers[0].is_serving())
+    with running(settings) as service:
+        response = hold(service, background)
+        service.server.should_exit = True
+        until(lambda: not service.server.servers or not service.server.servers[0].is_serving())
         with pytest.raises(httpx.TransportError):
-            httpx.get(made.address + "/health", trust_env=False, timeout=PATIENCE)
-        made.engine.release.set()
-        assert asked.result().status_code == 200
+            httpx.get(service.address + "/health", trust_env=False, timeout=PATIENCE)
+        service.engine.release.set()
+        assert response.result().status_code == 200
 
 
 def test_a_stop_gives_up_what_takes_too_long(settings: Settings, background: ThreadPoolExecutor) -> None:
-    with running(replace(settings, serve_grace=1)) as made:
-        asked = background.submit(made.ask, f"{HOLD} 1")
-        until(lambda: made.engine.held)
-        made.server.should_exit = True
-        assert asked.result().status_code == 503
-        assert "stopped before the answer was ready" in asked.result().json()["error"]["message"]
-        until(lambda: made.engine.cancelled)
+    with running(replace(settings, serve_grace=1)) as service:
+        response = hold(service, background)
+        service.server.should_exit = True
+        assert response.result().status_code == 503
+        assert "stopped before the answer was ready" in response.result().json()["error"]["message"]
+        until(lambda: service.engine.cancelled)
 
 
 def test_a_port_in_use_is_one_line(settings: Settings) -> None:
     sock = listen("127.0.0.1", 0)
     port = sock.getsockname()[1]
-    with sock, pytest.raises(InputError, match=rf"cannot listen on 127.0.0.1:{port} .*; stop what listens there") as raised:
+    with sock, pytest.raises(InputError, match=rf"cannot listen on 127.0.0.1:{port} .*; stop what listens there") as error:
         run(settings, "127.0.0.1", port)
-    assert raised.value.exit_code == 2
-    assert "\n" not in str(raised.value)
+    assert error.value.exit_code == 2
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
-def test_other_machines_need_a_key(settings: Settings, host: str) -> None:
-    with pytest.raises(InputError, match="without a key: set AMBISCOPE_SERVE_KEY"):
-        run(settings, host, 8700)
-
-
-def test_a_key_that_no_header_holds(settings: Settings) -> None:
-    with pytest.raises(InputError, match="AMBISCOPE_SERVE_KEY contains a space"):
-        run(replace(settings, serve_key="two words"), "127.0.0.1", 8700)
+@pytest.mark.parametrize(
+    ("host", "key", "message"),
+    [
+        *((host, "", "without a key: set AMBISCOPE_SERVE_KEY") for host in ("0.0.0.0", "192.0.2.1", "::")),
+        ("127.0.0.1", "two words", "AMBISCOPE_SERVE_KEY contains a space"),
+    ],
+)
+def test_a_service_without_a_fitting_key_does_not_start(settings: Settings, host: str, key: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(replace(settings, serve_key=key), host, 8700)
 
 
 def test_questions_asked_at_the_same_moment_are_all_answered(settings: Settings) -> None:
-    with running(replace(settings, serve_workers=2, serve_queue=40)) as made, ThreadPoolExecutor(16) as clients:
-        barrier = threading.Barrier(16)
+    barrier = threading.Barrier(16)
+    with running(replace(settings, serve_workers=2, serve_queue=40)) as service, ThreadPoolExecutor(16) as clients:
 
         def ask(_: int) -> int:
             barrier.wait()
-            return made.ask(QUESTION).status_code
+            return service.ask().status_code
 
         assert list(clients.map(ask, range(16))) == [200] * 16
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from answering_service import HeldEngine, Running, running, small_settings
+from answering_service import HeldEngine, Running
+from loopback_endpoint import http_server
 from mcp import Client, StdioServerParameters
 from openai.types.chat import ChatCompletion
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -28,15 +28,9 @@ from core.settings import Settings
 from core.telemetry import tracer
 
 
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return small_settings(tmp_path_factory.mktemp("open"))
-
-
-@pytest.fixture(scope="module")
-def service(settings: Settings) -> Iterator[Running]:
-    with running(settings) as made:
-        yield made
+@pytest.fixture
+def settings(service: Running) -> Settings:
+    return service.service.settings
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +51,13 @@ def chat(client: openai.OpenAI, *messages: Any) -> ChatCompletion:
 
 
 def test_a_chat_reply_cites_its_passages(client: openai.OpenAI, service: Running) -> None:
-    reply = chat(
-        client, {"role": "system", "content": "Be brief."}, user("Hello"), {"role": "assistant", "content": "?"}, user(QUESTION)
-    )
+    before = ({"role": "system", "content": "Be brief."}, user("Hello"), {"role": "assistant", "content": "?"})
+    reply = chat(client, *before, user(QUESTION))
     message = reply.choices[0].message
     assert message.content
+    assert message.annotations
     assert all(a in message.content for a in ANSWERS)
     assert reply.choices[0].finish_reason == "stop"
-    assert message.annotations
     for number, annotation in enumerate(message.annotations, 1):
         cited = annotation.url_citation
         assert message.content[cited.start_index : cited.end_index] == f"[{number}]"
@@ -73,11 +66,8 @@ def test_a_chat_reply_cites_its_passages(client: openai.OpenAI, service: Running
 
 
 def test_a_stream_has_the_same_text(client: openai.OpenAI) -> None:
-    chunks = list(
-        client.chat.completions.create(
-            model="scripted/small", messages=[user([{"type": "text", "text": QUESTION}])], stream=True
-        )
-    )
+    question = user([{"type": "text", "text": QUESTION}])
+    chunks = list(client.chat.completions.create(model="scripted/small", messages=[question], stream=True))
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == chat(client, user(QUESTION)).choices[0].message.content
     assert chunks[-1].choices[0].finish_reason == "stop"
 
@@ -98,9 +88,9 @@ def test_models_are_the_systems_that_can_run(client: openai.OpenAI, settings: Se
     ids=["no user message", "blank", "image", "too many", "none"],
 )
 def test_a_chat_that_cannot_be_answered_is_refused(client: openai.OpenAI, messages: list[Any]) -> None:
-    with pytest.raises(openai.UnprocessableEntityError) as refused:
+    with pytest.raises(openai.UnprocessableEntityError) as refusal:
         chat(client, *messages)
-    assert "messages" in refused.value.body["message"]  # type: ignore[index]
+    assert "messages" in refusal.value.body["message"]  # type: ignore[index]
 
 
 def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
@@ -125,21 +115,20 @@ def test_tools_answer_and_search(settings: Settings) -> None:
                 await tools.call_tool("ask", {"question": " "}),
             )
 
-    answered, found, refused = asyncio.run(session())
-    reply = json.loads(answered.content[0].text)
+    answer, search, refusal = asyncio.run(session())
+    reply = json.loads(answer.content[0].text)
     assert [a["text"] for a in reply["answers"]] == list(ANSWERS)
     assert {p["id"] for p in reply["passages"]} == {i for a in reply["answers"] for i in a["passages"]}
-    assert len(found.content) == 2
-    assert refused.is_error
-    assert "empty" in refused.content[0].text
+    assert len(search.content) == 2
+    assert refusal.is_error
+    assert "empty" in refusal.content[0].text
 
 
 @pytest.mark.slow
 def test_the_command_speaks_over_standard_input(settings: Settings) -> None:
     """A client that disconnects ends the process."""
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "core", "mcp"], env={"AMBISCOPE_HOME": str(settings.home)}
-    )
+    environment = {"AMBISCOPE_HOME": str(settings.home)}
+    command = StdioServerParameters(command=sys.executable, args=["-m", "core", "mcp"], env=environment)
 
     async def names() -> list[str]:
         async with Client(command) as tools:
@@ -158,24 +147,20 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
 
     class Collector(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            sent = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["content-length"])))
-            spans.extend(s for r in sent.resource_spans for scope in r.scope_spans for s in scope.spans)
+            request = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["content-length"])))
+            spans.extend(s for r in request.resource_spans for scope in r.scope_spans for s in scope.spans)
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
+        def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1/traces", spans
-    server.shutdown()
+    with http_server(Collector) as address:
+        yield f"{address}/v1/traces", spans
 
 
 def test_a_run_is_sent_as_spans(settings: Settings, collector: tuple[str, list[Any]]) -> None:
     endpoint, spans = collector
-    engine = HeldEngine(replace(settings, traces=endpoint))
-    engine.ask(QUESTION, "scripted")
+    HeldEngine(replace(settings, traces=endpoint)).ask(QUESTION, "scripted")
     tracer(endpoint).span_processor.force_flush()
     root = next(s for s in spans if not s.parent_span_id)
     kinds = {a.value.string_value for s in spans for a in s.attributes if a.key == "openinference.span.kind"}

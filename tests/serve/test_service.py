@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from answering_service import HeldEngine, Running, running, small_settings
 from page_helpers import ANSWERS, QUESTION
 
 from core.engine import Engine
 from core.evaluation.prediction_json import prediction_json
-from core.serve import replies
+from core.serve import forms, replies
 from core.serve.protocol import API, STREAM, messages
 from core.systems.base.options import Options
 from core.systems.base.system import answer
@@ -22,47 +24,42 @@ from core.trace import event_from_json, fold, from_json, to_json
 from core.types import Finished, Question, SystemInfo
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(small_settings(tmp_path_factory.mktemp("service"))) as made:
-        yield made
+def post(service: Running, path: str, body: object) -> httpx.Response:
+    """Bytes as they are, all else as JSON; it may hold what is no JSON."""
+    content = body if isinstance(body, bytes) else json.dumps(body)
+    return service.http.post(path, content=content, headers={"content-type": "application/json"})
 
 
-def of_the_engine(service: Running, question: str = QUESTION, **options: object) -> dict[str, object]:
-    engine = HeldEngine(service.service.settings)
-    return prediction_json(answer(engine.system(options=Options(**options)), Question(question)))  # type: ignore[arg-type]
-
-
-def without_time(found: dict[str, object]) -> str:
-    kept = {k: v for k, v in found.items() if k not in ("seconds", "steps", "waited", "api", "version")}
-    return json.dumps(kept, sort_keys=True)
+@contextmanager
+def stream(service: Running, question: str) -> Iterator[Iterator[tuple[str, str]]]:
+    with service.http.stream("POST", "/v1/ask", json={"question": question}, headers={"accept": STREAM}) as response:
+        assert response.headers["content-type"].startswith(STREAM)
+        yield messages(response.iter_lines())
 
 
 def test_an_answer_is_what_the_command_line_prints(service: Running) -> None:
-    found = service.ask(top_k=3)
-    assert found.status_code == 200
-    assert found.headers["ambiscope-api"] == str(API)
-    assert found.headers["cache-control"] == "no-store"
-    body = found.json()
-    assert body["api"] == API
-    assert body["version"]
+    response = service.ask(top_k=3)
+    assert response.status_code == 200
+    assert (response.headers["ambiscope-api"], response.headers["cache-control"]) == (str(API), "no-store")
+    body = response.json()
+    assert (body.pop("api"), bool(body.pop("version"))) == (API, True)
     assert [a["text"] for a in body["answers"]] == list(ANSWERS)
-    assert without_time(body) == without_time(of_the_engine(service, top_k=3))
+    system = HeldEngine(service.service.settings).system(options=Options(top_k=3))
+    expected = json.loads(json.dumps(prediction_json(answer(system, Question(QUESTION)))))
+    timed = dict.fromkeys(("seconds", "steps", "waited"))
+    assert body | timed == expected | timed
 
 
 def test_events_come_as_they_happen_and_in_the_form_of_traces(service: Running) -> None:
     engine = HeldEngine(service.service.settings)
-    own = list(engine.system().run(Question(QUESTION)))
-    with service.http.stream("POST", "/v1/ask", json={"question": QUESTION}, headers={"accept": STREAM}) as response:
-        assert response.headers["content-type"].startswith(STREAM)
-        received = list(messages(response.iter_lines()))
-    name, info = received[0]
-    assert name == "system"
-    assert json.loads(info)["corpus"] == "small"
-    events = [event_from_json(json.loads(data)) for _, data in received[1:]]
-    assert [name for name, _ in received[1:]] == [type(e).__name__ for e in own]
+    expected = list(engine.system().run(Question(QUESTION)))
+    with stream(service, QUESTION) as received:
+        (name, info), *rest = received
+    assert (name, json.loads(info)["corpus"]) == ("system", "small")
+    events = [event_from_json(json.loads(data)) for _, data in rest]
+    assert [name for name, _ in rest] == [type(e).__name__ for e in expected]
     system = SystemInfo("scripted")
-    assert fold(Question(QUESTION), system, events).answers == fold(Question(QUESTION), system, own).answers
+    assert fold(Question(QUESTION), system, events).answers == fold(Question(QUESTION), system, expected).answers
     assert isinstance(events[-1], Finished)
 
 
@@ -74,22 +71,11 @@ def test_an_ambiguous_question_is_asked_back(service: Running) -> None:
     assert asked_back["clarification"] == answered["clarification"]
     assert asked_back["answers"] == asked_back["steps"] == []
     one = service.ask(mode="clarify", max_answers=1).json()
-    assert one["outcome"] == "answered"
-    assert one["clarification"] is None
-    assert len(one["answers"]) == 1
+    assert (one["outcome"], one["clarification"], len(one["answers"])) == ("answered", None, 1)
 
 
 def test_a_whole_number_may_be_written_as_a_float(service: Running) -> None:
     assert len(service.ask(top_k=3.0).json()["passages"]) == 3
-
-
-def test_corrections_and_own_passages(service: Running) -> None:
-    body = service.ask(pinned=["Somebody Else"], banned=[ANSWERS[0]]).json()
-    assert [a["text"] for a in body["answers"]] == ["Somebody Else", *ANSWERS[1:]]
-    own = [{"id": "mine", "title": "Musical", "text": "Chita Rivera played Anita."}]
-    body = service.ask("Who played Anita?", passages=own).json()
-    assert [p["id"] for p in body["passages"]] == ["mine"]
-    assert body["answers"][0]["text"] == "Chita Rivera"
 
 
 def test_what_there_is(service: Running) -> None:
@@ -106,26 +92,16 @@ def test_what_there_is(service: Running) -> None:
 
 def test_search_and_vectors(service: Running) -> None:
     engine = Engine(service.service.settings)
-    found = service.http.post("/v1/search", json={"query": "dark volcanic rock", "k": 2, "mode": "bm25"}).json()
-    assert found["passages"] == json.loads(
-        json.dumps([to_json(p) for p in engine.corpus().search("dark volcanic rock", 2, "bm25")])
-    )
+    reply = service.http.post("/v1/search", json={"query": "dark volcanic rock", "k": 2, "mode": "bm25"}).json()
+    passages = [to_json(p) for p in engine.corpus().search("dark volcanic rock", 2, "bm25")]
+    assert reply["passages"] == json.loads(json.dumps(passages))
     vectors = service.http.post("/v1/embed", json={"texts": ["dark rock", "lava"]}).json()["vectors"]
     assert vectors == engine.embed(["dark rock", "lava"]).tolist()
 
 
 def test_texts_that_are_half_characters_or_huge_have_vectors_or_are_refused(service: Running) -> None:
     for text, status in (("\ud800", 422), ("x" * 500_000, 200), ("\0", 200), ("", 200)):
-        body = json.dumps({"texts": [text]})
-        found = service.http.post("/v1/embed", content=body, headers={"content-type": "application/json"})
-        assert found.status_code == status, text[:10]
-
-
-def test_a_system_is_described_as_it_would_be_built(service: Running) -> None:
-    body = {"system": "scripted", "corpus": "small", "top_k": 2, "clarify": False}
-    said = service.http.post("/v1/system", json=body).json()["info"]
-    made = HeldEngine(service.service.settings).system("scripted", "small", Options(top_k=2, clarify=False)).info
-    assert said == json.loads(json.dumps(to_json(made)))
+        assert post(service, "/v1/embed", {"texts": [text]}).status_code == status, text[:10]
 
 
 def nested(depth: int) -> dict[str, object]:
@@ -133,7 +109,7 @@ def nested(depth: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "kind", "said"),
+    ("body", "status", "kind", "message"),
     [
         ({}, 422, "InputError", "question: Field required"),
         ({"question": 3}, 422, "InputError", "question"),
@@ -152,13 +128,13 @@ def nested(depth: int) -> dict[str, object]:
     ],
 )
 def test_a_bad_question_is_told_what_is_wrong(
-    service: Running, body: dict[str, object], status: int, kind: str, said: str
+    service: Running, body: dict[str, object], status: int, kind: str, message: str
 ) -> None:
-    found = service.http.post("/v1/ask", content=json.dumps(body), headers={"content-type": "application/json"})
-    assert found.status_code == status
-    assert found.json()["error"]["kind"] == kind
-    assert said in found.json()["error"]["message"]
-    assert len(found.text) < 3000
+    response = post(service, "/v1/ask", body)
+    error = response.json()["error"]
+    assert (response.status_code, error["kind"]) == (status, kind)
+    assert message in error["message"]
+    assert len(response.text) < 3000
 
 
 @pytest.mark.parametrize(
@@ -171,41 +147,40 @@ def test_a_bad_question_is_told_what_is_wrong(
     ],
 )
 def test_what_is_not_there(service: Running, method: str, path: str, status: int) -> None:
-    found = service.http.request(method, path)
-    assert found.status_code == status
-    assert found.json()["error"]["message"]
+    response = service.http.request(method, path)
+    assert response.status_code == status
+    assert response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
     "body", [b"{", b"[" * 100_000, b'{"question": "\xff"}', b'{"question": "a", "question": "b"}', b"", b"3", b'"x"']
 )
 def test_a_body_that_is_no_json(service: Running, body: bytes) -> None:
-    found = service.http.post("/v1/ask", content=body, headers={"content-type": "application/json"})
-    assert found.status_code == 422
-    assert found.headers["ambiscope-api"] == str(API)
-    from_json(replies.ErrorReply, found.json())
+    response = post(service, "/v1/ask", body)
+    assert (response.status_code, response.headers["ambiscope-api"]) == (422, str(API))
+    from_json(replies.ErrorReply, response.json())
 
 
 def test_a_fault_is_told_by_number_only(service: Running, caplog: pytest.LogCaptureFixture) -> None:
     """JSON and stream: the traceback stands in the log."""
-    found = service.ask("Fail")
-    assert found.status_code == 500
-    assert found.headers["ambiscope-api"]
-    assert "nobody foresaw" not in found.text
-    with service.http.stream("POST", "/v1/ask", json={"question": "Fail"}, headers={"accept": STREAM}) as response:
-        received = list(messages(response.iter_lines()))
-    assert received[-1][0] == "error"
-    number = json.loads(received[-1][1])["error"]["message"].split()[-1]
+    response = service.ask("Fail")
+    assert response.status_code == 500
+    assert response.headers["ambiscope-api"]
+    assert "nobody foresaw" not in response.text
+    with stream(service, "Fail") as received:
+        *_, (name, data) = received
+    assert name == "error"
+    number = json.loads(data)["error"]["message"].split()[-1]
     assert any(number in record.getMessage() and record.exc_info for record in caplog.records)
 
 
 def test_a_fault_of_another_route_is_of_this_service(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     nonsense = SimpleNamespace(info=SimpleNamespace(secret="nobody foresaw"))  # what cannot be written as JSON
     monkeypatch.setattr(service.engine, "system", lambda *_, **__: nonsense)
-    found = service.http.post("/v1/system", json={"corpus": "small"})
-    assert found.status_code == 500
-    assert found.headers["ambiscope-api"]
-    assert "nobody foresaw" not in found.text
+    response = service.http.post("/v1/system", json={"corpus": "small"})
+    assert response.status_code == 500
+    assert response.headers["ambiscope-api"]
+    assert "nobody foresaw" not in response.text
 
 
 def test_health_and_figures(service: Running) -> None:
@@ -221,8 +196,6 @@ def test_every_example_of_the_documentation_is_a_valid_request(service: Running)
     assert set(described["paths"]) >= {"/v1/ask", "/v1/systems", "/v1/corpora", "/v1/search", "/health", "/metrics"}
     examples = {name: form["examples"] for name, form in described["components"]["schemas"].items() if "examples" in form}
     assert examples
-    from core.serve import forms
-
     for name, rows in examples.items():
         for row in rows:
             getattr(forms, name).model_validate(row)
@@ -241,6 +214,6 @@ def test_replies_are_what_the_documentation_declares(service: Running) -> None:
 
 
 def test_an_unready_corpus_does_not_stop_the_service(tmp_path: Path) -> None:
-    with running(replace(small_settings(tmp_path), corpus="gone")) as made:
-        assert "no corpus is named 'gone'" in made.http.get("/health").json()["problem"]
-        assert made.ask(corpus="small").status_code == 200
+    with running(replace(small_settings(tmp_path), corpus="gone")) as service:
+        assert "no corpus is named 'gone'" in service.http.get("/health").json()["problem"]
+        assert service.ask(corpus="small").status_code == 200

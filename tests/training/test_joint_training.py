@@ -70,8 +70,7 @@ def test_documents_that_disagree() -> None:
         assert len(e.gold) in (2, 3)
         assert len(e.passages) >= len(e.gold)
         for names, (_, text) in zip(e.gold, e.passages):
-            assert names[0] in text
-            assert sum(p in text for p in people) == 1
+            assert [person for person in people if person in text] == [names[0]]
 
 
 def test_namesakes_are_asked_about_by_one_name() -> None:
@@ -87,9 +86,8 @@ def test_namesakes_are_asked_about_by_one_name() -> None:
         name = e.passages[0][0]
         assert name in e.question
         assert 2 <= len(e.gold) <= 3
-        for (title, text), (year,) in zip(e.passages, e.gold):
-            assert title == name
-            assert text.startswith(f"{name} was founded in {year}")
+        texts = [f"{name} was founded in {year} by two brothers." for (year,) in e.gold]
+        assert list(e.passages[: len(texts)]) == [(name, text) for text in texts]
 
 
 def test_an_epoch_has_its_shares() -> None:

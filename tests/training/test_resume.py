@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,10 @@ def test_without_held_out_questions_the_best_weights_are_the_last(tmp_path: Path
     assert steps == [6, 9]  # as good again is no better
 
 
+def test_the_clock_ends_a_run(tmp_path: Path) -> None:
+    assert go(tmp_path, Numbers(), steps=10_000, minutes=4.5)["step"] == 5
+
+
 def test_a_resumed_run_is_the_run_that_was_not_killed(tmp_path: Path) -> None:
     whole, killed, rest = Numbers(), Numbers(die_at=7), Numbers()
     go(tmp_path / "whole", whole, save_minutes=2.0)
@@ -117,14 +123,10 @@ def test_a_run_of_other_inputs_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.bin", "position.json"])
-@pytest.mark.parametrize("how", ["cut", "gone"])
-def test_a_damaged_state_is_a_checkpoint_error(tmp_path: Path, name: str, how: str) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: os.truncate(file, 20)], ids=["gone", "cut"])
+def test_a_damaged_state_is_a_checkpoint_error(tmp_path: Path, name: str, damage: Callable[[Path], None]) -> None:
     go(tmp_path, Numbers())
-    file = tmp_path / "state" / name
-    if how == "cut":
-        file.write_bytes(file.read_bytes()[:20])
-    else:
-        file.unlink()
+    damage(tmp_path / "state" / name)
     with pytest.raises(CheckpointError, match="damaged or of another network"):
         go(tmp_path, Numbers())
 

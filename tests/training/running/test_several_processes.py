@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from serving import free_port
 
 from core.settings import ROOT
 
@@ -17,25 +18,15 @@ PROGRAM = ROOT / "tests" / "fakes" / "two_processes.py"
 
 def run(base: Path, out: Path, steps: int) -> list[dict[str, Any]]:
     """The reports of two processes, by rank."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    shared = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(base), str(out), str(steps)],
-            env={**os.environ, **shared, "WORLD_SIZE": "2", "RANK": rank, "LOCAL_RANK": rank},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in ("0", "1")
-    ]
+    shared = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    command = [sys.executable, str(PROGRAM), str(base), str(out), str(steps)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environments = [{**os.environ, **shared, "WORLD_SIZE": "2", "RANK": n, "LOCAL_RANK": n} for n in ("0", "1")]
+    processes = [subprocess.Popen(command, env=environment, cwd=ROOT, **pipes) for environment in environments]
     reports = []
     try:
         for process in processes:
-            output, errors = process.communicate(timeout=240)
+            output, errors = process.communicate(timeout=600)
             assert process.returncode == 0, errors[-2000:]
             reports.append(json.loads(output.splitlines()[-1]))
     finally:

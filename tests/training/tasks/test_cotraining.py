@@ -145,8 +145,9 @@ def test_tiny_models_are_trained_and_resumed(span_config: SpanConfig, make_tiny:
     partial = [single("colour of the ball ?"), single("colour of the car ?", "blue")]
     rounds = CoTraining(models=2, rounds=1)
     report = cotrain(FULL, partial, train, rounds, tmp_path / "run", lines.append)
+    assert any("step 1" in line for line in lines)
     assert len(report["rounds"]) == 2
     assert (tmp_path / "run" / report["best"] / "last" / "model.safetensors").exists()
-    count = sum("step 1" in line for line in lines)
+    lines.clear()
     assert cotrain(FULL, partial, train, rounds, tmp_path / "run", lines.append) == report
-    assert sum("step 1" in line for line in lines) == count  # nothing was trained again
+    assert not any("step 1" in line for line in lines)  # nothing was trained again

@@ -46,14 +46,14 @@ def task_of(parts: tuple[Any, Any], *examples: MultiExample) -> DisambiguationTa
 
 
 def test_an_item_holds_the_target_answer_first_and_its_passage() -> None:
-    seen = set()
-    for i in range(30):
-        item, target = rewriting_item(EXAMPLE, 2, random.Random(i))
-        seen.add((item.previous, target))
-        assert item.question == EXAMPLE.question
+    pairs = [rewriting_item(EXAMPLE, 2, random.Random(i)) for i in range(30)]
+    for item, _ in pairs:
+        assert (item.question, len(item.passages)) == (EXAMPLE.question, 2)
         assert any(item.previous[0] in text for _, text in item.passages)
-        assert len(item.passages) == 2
-    assert seen == {(("red", "blue"), "which colour is the ball ?"), (("blue", "red"), "which colour is the boat ?")}
+    assert {(item.previous, target) for item, target in pairs} == {
+        (("red", "blue"), "which colour is the ball ?"),
+        (("blue", "red"), "which colour is the boat ?"),
+    }
 
 
 def test_only_questions_with_several_answers_and_rewrites_are_trained_on(parts: tuple[Any, Any]) -> None:
@@ -92,8 +92,7 @@ def test_candidates_are_distinct_questions(parts: tuple[Any, Any]) -> None:
     jobs = [("which colour ?", "red", ["blue"], passages), ("who ?", "a", [], [])]
     first, second = rewriter.rewrite_many(jobs)
     for candidates in (first, second):
-        assert len({c.lower() for c in candidates}) == len(candidates) <= 3
-        assert all(c.endswith("?") for c in candidates)
+        assert len({c.lower() for c in candidates if c.endswith("?")}) == len(candidates) <= 3
     assert rewriter.rewrite_many(jobs[:1]) == [first]
 
 

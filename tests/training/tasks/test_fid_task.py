@@ -61,7 +61,7 @@ def test_tuning_targets_are_equation_10(parts: tuple[Any, Any]) -> None:
     orders = {item.previous for item, _ in pairs if len(item.previous) == 3}
     assert len(orders) == 6  # answers are shuffled: every order occurs
     first = [target for item, target in pairs if not item.previous]
-    assert {t: first.count(t) > len(first) / 6 for t in ("red", "blue", "green")} == {"red": True, "blue": True, "green": True}
+    assert min(map(first.count, ("red", "blue", "green"))) > len(first) / 6
     assert "azure" not in [target for _, target in pairs]  # an alias that stands in no passage is not asked for
 
 
@@ -104,13 +104,13 @@ def test_the_loss_is_the_probability_of_the_whole_target(parts: tuple[Any, Any])
     pairs = [(Item("colour ?", PASSAGES, ("red",), ()), "blue"), (Item("colour ?", PASSAGES[:2], (), ()), "the red ball")]
     loss = task.loss(network, task.batch(((0, 0), False, pairs)), torch.device("cpu"))
     loss.backward()
-    expected = 0.0
+    expected = []
     with torch.no_grad():
         for pair in pairs:
             rows, labels = task.batch(((0, 0), False, [pair]))
-            p = network(rows, labels).softmax(-1)[0]
-            expected -= sum(float(p[t, token].log()) for t, token in enumerate(labels[0].tolist())) / len(pairs)
-    assert loss.item() == pytest.approx(expected, rel=1e-4)
+            p = network(rows, labels).log_softmax(-1)[0]
+            expected.append(-float(p.gather(1, labels.T).sum()))
+    assert loss.item() == pytest.approx(sum(expected) / len(pairs), rel=1e-4)
     assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
 
 
@@ -141,14 +141,14 @@ def test_kept_states_give_the_same_loss(tiny_bert_folder: Path) -> None:
     check_repeat(network, 1)
     options: dict[str, Any] = {"target": "spliced", "collate": network.collate, "config": network.config}
     task, plain = make_task(tokenizer, **options, repeat=1), make_task(tokenizer, **options)
-    seen = []
+    keys = []
     for (position, batch), (_, same) in zip(itertools.islice(batches(task, 0, 0), 40), batches(plain, 0, 0)):
         if position < 10_000:
             loss, expected = task.loss(network, batch, torch.device("cpu")), plain.loss(network, same, torch.device("cpu"))
             assert loss.item() == pytest.approx(expected.item(), rel=2e-2)  # states are kept in half precision
-        seen.append(batch[0].key)
-    n = len(set(seen))
-    assert seen[n : 2 * n] == seen[:n]  # the chunk comes again
+        keys.append(batch[0].key)
+    n = len(set(keys))
+    assert keys[n : 2 * n] == keys[:n]  # the chunk comes again
     assert len(task.kept) <= n
     loss.backward()
     assert network.layers[0].feed[1].weight.grad is not None
@@ -195,9 +195,7 @@ def test_the_reader_and_the_answerer_freeze_too(span_config: SpanConfig) -> None
         freeze(network, 3)
 
 
-def test_low_rank_differences_are_all_of_the_encoder_that_is_trained_and_are_merged_in_a_checkpoint(
-    span_config: SpanConfig,
-) -> None:
+def test_low_rank_differences_are_all_that_is_trained_and_are_merged_in_a_checkpoint(span_config: SpanConfig) -> None:
     network = SpanNetwork(load_base(span_config.base), span_config)
     assert merged(network) is network
     adapted = SpanNetwork(load_base(span_config.base), replace(span_config, rank=2))
