@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
 from pages.jobs.background import jobs_of
 
+Open = Callable[..., AppTest]  # of the fixtures `open_app` and `annotate`
 QUESTION = "Who played Maria in West Side Story?"
 ANSWERS = ("Natalie Wood", "Rachel Zegler", "Carol Lawrence")
 ROWS = [
