@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from annotation_samples import project
-from page_helpers import ANSWERS, Open, ask, button, texts
+from page_helpers import ANSWERS, Open, ask, button, ended, texts
 from streamlit.testing.v1 import AppTest
 from test_explore import link
 
 from core.errors import InputError
 from core.settings import Settings
-from pages.jobs.background import jobs_of
 from pages.quality import training_loop
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
@@ -44,10 +43,7 @@ def label(app: AppTest, position: int, value: str) -> None:
 
 
 def learn(app: AppTest) -> AppTest:
-    button(app, "Retrain on my labels").click().run()
-    assert not app.exception
-    assert jobs_of("loops")["loop"].wait(60)
-    return app.run()
+    return ended(button(app, "Retrain on my labels").click().run(), "loops")
 
 
 def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
@@ -72,8 +68,7 @@ def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
 
 
 def test_what_went_wrong_stands_beside_the_result(app: AppTest, begun: list[dict[str, Any]]) -> None:
-    ask(app)
-    learn(app)  # nothing was judged
+    learn(ask(app))  # nothing was judged
     assert "no question with a correct answer" in " ".join(e.value for e in app.error)
     assert "3 answers" in texts(app)
 
