@@ -61,9 +61,10 @@ def write(app: AppTest, text: str, *parts: object) -> AppTest:
     return find(app.text_input, *parts).set_value(text).run()
 
 
-def fine(app: AppTest) -> None:
+def fine(app: AppTest) -> AppTest:
     assert not app.exception
     assert not app.error, [e.value for e in app.error]
+    return app
 
 
 def find(elements: Any, *parts: object) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
 from pages.jobs.background import jobs_of
 
+Open = Callable[..., AppTest]  # of the fixtures `open_app` and `annotate`
 QUESTION = "Who played Maria in West Side Story?"
 ANSWERS = ("Natalie Wood", "Rachel Zegler", "Carol Lawrence")
 ROWS = [
@@ -16,7 +18,7 @@ ROWS = [
     ("p3", "West Side Story (musical)", "Carol Lawrence created the role of Maria on Broadway in 1957."),
     ("p4", "Basalt", "Basalt is a dark volcanic rock that forms when lava cools quickly."),
 ]
-TIMEOUT = 60
+TIMEOUT = 180  # seconds: of a test that waits for what never comes, on a machine that has much else to do
 
 
 def tsv(rows: list[tuple[str, str, str]]) -> str:
@@ -34,11 +36,15 @@ def ask(app: AppTest, question: str = QUESTION) -> AppTest:
     return button(app, "Ask").click().run()
 
 
+def ended(app: AppTest, kind: str) -> AppTest:
+    """The page when the jobs of this kind that it started have ended."""
+    jobs = list(jobs_of(kind).values())
+    assert all(job.wait(TIMEOUT) for job in jobs)
+    return app.run() if jobs else app
+
+
 def built(app: AppTest) -> AppTest:
-    """The page when the builds that it started have ended."""
-    builds = list(jobs_of("builds").values())
-    assert all(job.wait(TIMEOUT) for job in builds)
-    return app.run() if builds else app
+    return ended(app, "builds")
 
 
 def button(app: AppTest, label: str) -> Any:

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import people
 import pytest
 from annotate_helpers import predict
-from annotation_samples import hash_quickly
-from page_helpers import QUESTION, TIMEOUT, button, texts
+from page_helpers import QUESTION, TIMEOUT, Open, button, texts
+from people import PASSWORD
 from streamlit.testing.v1 import AppTest
-from test_evaluate import save
+from test_evaluate import save, show
 
 from core.errors import StorageError
 from core.settings import ROOT, Settings
@@ -26,14 +27,7 @@ from storage.records.annotation import SignedOutError, SignInError
 from storage.schema.engine import Database
 from storage.store import Store
 
-Open = Callable[..., AppTest]
-PASSWORD = "a long password"
 PAGES = ROOT / "pages"
-
-
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_quickly(monkeypatch)
 
 
 def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest:
@@ -49,8 +43,11 @@ def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest
 
 def signed_in(store: Store, name: str, role: Any) -> Visitor:
     by = "Mia" if store.people.accounts_in_use() else "me"
-    store.people.add_person(by, name, role, PASSWORD)
-    return store.people.sign_in(name, PASSWORD)
+    return store.people.sign_in(people.add(store, by, name, role), PASSWORD)
+
+
+def asks_to_sign_in(app: AppTest) -> bool:
+    return any(field.key == "signin.typed" for field in app.text_input)
 
 
 # ---------------------------------------------------------------- tabs whose sign-in stands no more
@@ -80,15 +77,11 @@ def _judge(app: AppTest, store: Store) -> None:
     app.segmented_control(key=f"label.{saved.id}.0.choice").set_value("correct")
 
 
-def _run_evaluate(view: str) -> Callable[[AppTest], AppTest]:
-    return lambda app: app.segmented_control(key="evaluate.view").set_value(view).run()
-
-
 Step = tuple[str, Callable[[AppTest], AppTest], Callable[[AppTest, Store], None]]
 STEPS: dict[str, Step] = {
     "adds a manager": ("manage", lambda app: app, _people),
     "deletes a corpus": ("corpora", lambda app: app.selectbox(key="corpora.chosen").set_value("small").run(), _delete_corpus),
-    "renames a run": ("evaluate", _run_evaluate("One run"), _rename_run),
+    "renames a run": ("evaluate", lambda app: show(app, "One run"), _rename_run),
     "judges an answer": ("explore", lambda app: app, _judge),
 }
 
@@ -115,37 +108,29 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
     # under the name that is a manager's afterwards: it helps nobody
     app = look(open_app(page, me="Mia", **({"prediction": filled} if page == "explore" else {})))
     assert not app.exception
-    store.people.add_person("me", "Mia", "manager", PASSWORD)
+    people.manager(store)
     before = everything(store, settings)
     do(app, store)
     app.run()
     assert not app.exception
     assert everything(store, settings) == before
-    assert "signin.typed" in [t.key for t in app.text_input]
+    assert asks_to_sign_in(app)
     assert not all_jobs()
 
 
-FALLS: dict[str, Callable[[Store], Any]] = {
-    "made inactive": lambda store: store.people.set_active("Ada", "Mia", False),
-    "given another password": lambda store: store.people.set_password("Ada", "Mia", "another password"),
-    "made an annotator": lambda store: store.people.set_role("Ada", "Mia", "annotator"),
-}
-
-
-@pytest.mark.parametrize("how", FALLS)
-def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, settings: Settings, how: str) -> None:
+def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, settings: Settings) -> None:
     page, look, do = STEPS["deletes a corpus"]
     mia = signed_in(store, "Mia", "manager")
-    store.people.add_person("Mia", "Ada", "manager", PASSWORD)
+    people.add(store, "Mia", "Ada", "manager")
     app = look(tab(mia, page))
     other = tab(mia)
     assert "**Mia**" in texts(other)
-    FALLS[how](store)
+    store.people.set_role("Ada", "Mia", "annotator")
     before = everything(store, settings)
     do(app, store)
     for one in (app.run(), other.run()):
         assert not one.exception
-        assert "signin.typed" in [t.key for t in one.text_input]
+        assert asks_to_sign_in(one)
         assert "sign in again" in one.error[0].value
         assert shared.VISITOR not in one.session_state
         assert not one.dataframe
@@ -169,7 +154,7 @@ def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> Non
     app = tab(signed_in(store, "Mia", "manager"), prediction=filled)
     app.session_state["left.behind"] = "work of Mia"
     button(app, "Sign out").click().run()
-    assert "signin.typed" in [t.key for t in app.text_input]
+    assert asks_to_sign_in(app)
     assert "left.behind" not in app.session_state
     app.session_state["left.behind"] = "planted by a stranger"
     people.sign_in(app, "Mia")
@@ -183,33 +168,35 @@ def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> Non
 @pytest.mark.parametrize("role", ["annotator", "validator", "manager"])
 def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str) -> None:
     mia = signed_in(store, "Mia", "manager")
-    who = mia if role == "manager" else signed_in(store, "Ann", role)
     manager = role == "manager"
-    app = tab(who)
+    app = tab(mia if manager else signed_in(store, "Ann", role))
     assert not app.error
 
-    def said(page: str) -> str:
-        app.switch_page(f"pages/{page}/page.py").run()
+    def errors(page: str = "") -> str:
+        if page:
+            app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception
         return " ".join(e.value for e in app.error)
 
+    def buttons() -> set[str]:
+        return {b.label for b in app.button}
+
     for page in ("annotate", "corpora", "evaluate"):
-        assert said(page) == ""
+        assert errors(page) == ""
     for page in ("manage", "health"):
-        assert ("needs the role manager" in said(page)) != manager
-    assert ("needs the role validator" in said("quality")) == (role == "annotator")
-    assert ("Take snapshot" in [b.label for b in app.button]) == manager
-    said("corpora")
+        assert ("needs the role manager" in errors(page)) != manager
+    assert ("needs the role validator" in errors("quality")) == (role == "annotator")
+    assert ("Take snapshot" in buttons()) == manager
+    errors("corpora")
     app.selectbox(key="corpora.chosen").set_value("small").run()
-    assert ("Delete corpus" in [b.label for b in app.button]) == manager
-    assert ("Upload and build" in [b.label for b in app.button]) == manager
-    said("evaluate")
-    _run_evaluate("One run")(app)
+    assert [label in buttons() for label in ("Delete corpus", "Upload and build")] == [manager, manager]
+    errors("evaluate")
+    show(app, "One run")
     assert not app.error
-    assert ({"Rename", "Delete"} <= {b.label for b in app.button}) == manager
-    _run_evaluate("Start and store")(app)
-    assert ("needs the role manager" in " ".join(e.value for e in app.error)) != manager
-    assert ("Start evaluation" in [b.label for b in app.button]) == manager
+    assert [label in buttons() for label in ("Rename", "Delete")] == [manager, manager]
+    show(app, "Start and store")
+    assert ("needs the role manager" in errors()) != manager
+    assert ("Start evaluation" in buttons()) == manager
 
 
 def _actions() -> None:
@@ -232,23 +219,18 @@ def _actions() -> None:
 
 def test_every_action_asks_the_table(store: Store) -> None:
     visitors: dict[str, Visitor | None] = {"from before": Visitor("me"), "nobody": None}
-    visitors["manager"] = signed_in(store, "Mia", "manager")
-    visitors["validator"] = signed_in(store, "Val", "validator")
-    visitors["annotator"] = signed_in(store, "Ann", "annotator")
-    visitors["inactive"] = signed_in(store, "Off", "manager")
-    store.people.set_active("Mia", "Off", False)
-    visitors["with a new password"] = signed_in(store, "New", "manager")
-    store.people.set_password("Mia", "New", "another password")
+    for role, name in (("manager", "Mia"), ("validator", "Val"), ("annotator", "Ann")):
+        visitors[role] = signed_in(store, name, role)
     app = AppTest.from_function(_actions, default_timeout=TIMEOUT)
     app.session_state["visitors"] = visitors
     app.run()
     assert not app.exception
-    for who in visitors:
-        role = who if who in ("annotator", "validator", "manager") else ""
-        may = [n for n, a in ACTIONS.items() if a.role is None or (role and can(role, a.role))]
-        assert app.session_state["done"].get(who) == may, who
+    for visitor in visitors:
+        role = visitor if visitor in ("annotator", "validator", "manager") else ""
+        allowed = [name for name, action in ACTIONS.items() if action.role is None or (role and can(role, action.role))]
+        assert app.session_state["done"].get(visitor) == allowed, visitor
         if not role:
-            assert isinstance(app.session_state[f"refused.{who}.delete corpora"], SignedOutError)
+            assert isinstance(app.session_state[f"refused.{visitor}.delete corpora"], SignedOutError)
 
 
 # ---------------------------------------------------------------- one door
@@ -279,40 +261,35 @@ KNOWN = {
 def _strong(tree: ast.AST) -> set[str]:
     used = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
     used += [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in ("servers_store", "_engine")]
-    said = {f".{ast.unparse(n)}" for n in used}
-    return {s for s in STRONG if any(u.endswith(s if s.startswith(".") else f".{s}") for u in said)}
+    names = {f".{ast.unparse(n)}" for n in used}
+    return {s for s in STRONG if any(name.endswith(s if s.startswith(".") else f".{s}") for name in names)}
 
 
 def test_what_is_strong_is_an_action() -> None:
-    open_ones, callbacks, given, met = [], [], [], set[str]()
+    unguarded, callbacks, downloads, met = [], [], [], set[str]()
     for path in sorted(PAGES.rglob("*.py")):
         name, tree = path.relative_to(PAGES).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.keyword)
-                and node.arg in ("on_click", "on_change")
-                and isinstance(node.value, ast.Attribute)
-            ):
-                callbacks.append(f"{name}: {ast.unparse(node.value)}")
+            if isinstance(node, ast.keyword) and node.arg in ("on_click", "on_change"):
+                callbacks += [f"{name}: {ast.unparse(node.value)}"] if isinstance(node.value, ast.Attribute) else []
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "st.download_button":
                 data = next((k.value for k in node.keywords if k.arg == "data"), None) or node.args[1]
-                given.append(data if isinstance(data, ast.Call) else f"{name}: {ast.unparse(data)}")
+                downloads.append(data if isinstance(data, ast.Call) else f"{name}: {ast.unparse(data)}")
         if name in BELOW:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 actions = [d for d in node.decorator_list if isinstance(d, ast.Call) and ast.unparse(d.func) == "action"]
-                for asked in actions:
-                    assert ast.literal_eval(asked.args[0]) in ACTIONS, f"{name}: {node.name}"
+                for decorator in actions:
+                    assert ast.literal_eval(decorator.args[0]) in ACTIONS, f"{name}: {node.name}"
                 strong = _strong(node)
                 met |= strong
                 if strong and not actions and node.name not in KNOWN.get(name, ()):
-                    open_ones.append(f"{name}: {node.name} calls {', '.join(sorted(strong))}")
-    assert not open_ones
+                    unguarded.append(f"{name}: {node.name} calls {', '.join(sorted(strong))}")
+    assert not unguarded
     assert not [c for c in callbacks if c.endswith((".stop", ".pop", ".clear"))]  # methods of what others may hold
-    assert given
     # what is called when it is asked for asks nobody by itself; on Explore it holds the prediction that was drawn
-    assert {g for g in given if isinstance(g, str)} == {"explore/result.py: data"}
+    assert {d for d in downloads if isinstance(d, str)} == {"explore/result.py: data"}
     # they are still called so: else nothing would be looked for
     assert met >= set(STRONG) - {".unlink", "library.create", "Store", "_engine"}
     assert all((PAGES / name).is_file() for name in BELOW | set(KNOWN))
@@ -325,7 +302,7 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
     file = tmp_path / "snapshot.jsonl"
     file.write_bytes(b"words")
     mia = signed_in(store, "Mia", "manager")
-    store.people.add_person("Mia", "Ada", "manager", PASSWORD)
+    people.add(store, "Mia", "Ada", "manager")
     monkeypatch.setattr("pages.session.shared.visitor", lambda: mia)
     read = shared.read_for_download("take snapshots", file)
     monkeypatch.setattr("pages.session.shared.visitor", lambda: None)
@@ -339,7 +316,7 @@ def test_a_download_is_for_who_stands_when_it_is_asked_for(
 
 
 def test_garbage_in_the_file_opens_nothing(corpus: str, open_app: Open, settings: Settings, store: Store) -> None:
-    store.people.add_person("me", "Mia", "manager", PASSWORD)
+    people.manager(store)
     store.close()
     path = Path(settings.url.removeprefix("sqlite:///"))
     path.write_bytes(b"garbage" * 1000)
@@ -348,9 +325,7 @@ def test_garbage_in_the_file_opens_nothing(corpus: str, open_app: Open, settings
         assert not app.exception
         assert "no SQLite database" in app.error[0].value
         assert "Ambiscope shows nothing" in app.info[0].value
-        assert not app.header
-        assert not app.button
-        assert not app.dataframe
+        assert not any((app.header, app.button, app.dataframe))
     assert path.read_bytes() == b"garbage" * 1000
 
 
@@ -360,12 +335,8 @@ def test_a_database_that_fails_while_people_work_stops_the_tab(
 ) -> None:
     page, look, do = STEPS["deletes a corpus"]
     app = look(open_app(page))
-
-    def broken(self: Database) -> Any:
-        raise error
-
     do(app, None)  # type: ignore[arg-type]
-    monkeypatch.setattr(Database, "reading", broken)
+    monkeypatch.setattr(Database, "reading", Mock(side_effect=error))
     app.run()
     assert (settings.home / "corpora" / "small").is_dir()
     assert not app.dataframe
@@ -376,15 +347,14 @@ def test_a_database_that_fails_while_people_work_stops_the_tab(
 
 
 def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    signed_in(store, "Mia", "manager")
-    seen: list[str] = []
+    people.manager(store)
+    addresses: list[str] = []
 
     def sign_in(self: People, name: str, password: str, address: str = "", browser: str = "") -> Visitor:
-        seen.append(address)
+        addresses.append(address)
         raise SignInError
 
     monkeypatch.setattr(People, "sign_in", sign_in)
     monkeypatch.setattr("pages.session.connection.address", lambda: "192.0.2.7")
-    app = tab(None)
-    people.sign_in(app, "Mia")
-    assert seen == ["192.0.2.7"]
+    people.sign_in(tab(None), "Mia")
+    assert addresses == ["192.0.2.7"]

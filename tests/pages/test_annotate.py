@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, read_something, write
-from page_helpers import QUESTION, button, texts
+from annotation_samples import take
+from page_helpers import QUESTION, Open, button, texts
 from streamlit.testing.v1 import AppTest
 
+from core import types as t
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
-from storage.records.annotation import GenerationWork, JudgingWork, SuggestionUse, ValidationWork
+from pages.ui.keyboard import SAFE
+from storage.records.annotation import GenerationWork, MissingAnswer
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 FILM, REMAKE, STAGE = QUESTIONS.values()
+JUDGING: dict[str, Any] = {"stages": ("judging",), "questions": (QUESTION,)}
+
+
+def answered(annotate: Open, store: Store, prediction: t.Prediction | None = None, **project: Any) -> AppTest:
+    """The page over a project to which a system has given one prediction."""
+    store.predictions.save_prediction(prediction or predict(QUESTION))
+    make_project(store, **{"systems": ("scripted",), **project})
+    return fine(annotate())
+
+
+def sent(store: Store, by: str = "me", **filters: Any) -> Any:
+    """What was submitted, once, in the only project."""
+    (project,) = store.projects.projects()
+    (submission,) = store.submissions.submissions(project.id, by, **filters)
+    return submission
+
+
+def keyed(elements: Any, part: str) -> list[Any]:
+    return [e for e in elements if e.key and part in e.key]
 
 
 # ---------------------------------------------------------------- launch
 
 
 def test_launches_on_an_empty_database(open_app: Open) -> None:
-    app = open_app("annotate")
-    fine(app)
-    assert "There is no open project yet" in texts(app)
+    assert "There is no open project yet" in texts(fine(open_app("annotate")))
 
 
 def test_a_new_annotator_sees_the_guidelines_and_the_keys(annotate: Open, store: Store) -> None:
     make_project(store, guidelines="# Look twice\nUse **dates**.")
-    app = annotate()
-    fine(app)
+    app = fine(annotate())
     shown = texts(app)
     assert "# Look twice" in shown  # drawn as Markdown
     assert QUESTION in shown
@@ -60,9 +78,8 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
 
     click(app, "submit")  # refused: reasons at their fields
     shown = texts(app)
-    assert "This is the prompt question" in shown
-    assert "Write the answer." in shown
-    assert "Search and open a passage first" in shown
+    reasons = ("This is the prompt question", "Write the answer.", "Search and open a passage first")
+    assert [reason for reason in reasons if reason not in shown] == []
     assert store.submissions.submissions(project.id, "me") == []
 
     write(app, "Which actress played Maria in the other film?", "question", 1)
@@ -70,72 +87,56 @@ def test_generation_by_hand(annotate: Open, store: Store) -> None:
     assert "It asks 'which'" in texts(app)  # doubts, kept
     assert "'other' cannot be understood" in texts(app)
     read_something(app)
-    assert "Opened so far" in texts(app) or "Back to the search results" in str([b.label for b in app.button])
-    cite = [b for b in app.button if b.key and ".cite." in b.key]
-    cite[0].click().run()
-    click(app, "submit")
-    fine(app)
+    assert find(app.button, "back")
+    keyed(app.button, ".cite.")[0].click().run()
+    fine(click(app, "submit"))
 
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert isinstance(sent.content, GenerationWork)
-    first, second = sent.content.annotation.pairs
+    submission = sent(store)
+    first, second = submission.content.annotation.pairs
     assert (first.question, first.answers) == (FILM, ("Natalie Wood", "Natasha Gurdin"))
-    assert first.passage_ids == sent.log.viewed_passage_ids[:1]
+    assert first.passage_ids == submission.log.viewed_passage_ids[:1]
     assert second.answers == ("Rachel Zegler",)
-    assert len(sent.content.warnings) >= 2
-    assert sent.log.used_queries == ("Maria West Side Story",)
-    assert sent.seconds > 0
+    assert len(submission.content.warnings) >= 2
+    assert submission.log.used_queries == ("Maria West Side Story",)
+    assert submission.seconds > 0
     assert SECOND in texts(app)  # the next item came at once
 
 
 def test_suggestions_accepted_edited_rejected(annotate: Open, store: Store) -> None:
-    prediction = store.predictions.save_prediction(predict(QUESTION))
-    project = make_project(store, systems=("scripted",))
-    app = annotate(project=project.id)
-    fine(app)
+    app = answered(annotate, store)
     assert "Natalie Wood" in texts(app)
     assert "3 of 3 left" in texts(app)
     click(app, "accept", 0)
     click(app, "accept", 1)
     click(app, "reject", 2)
-    write(app, "Rachel Zegler | R. Zegler", "answers", 1) if any(
-        e.key.endswith("answers.1") for e in app.text_input if e.key
-    ) else write(app, "Rachel Zegler | R. Zegler", "answers", 2)
+    write(app, "Rachel Zegler | R. Zegler", "answers", 1)
     assert "0 of 3 left" in texts(app)
     read_something(app)
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert isinstance(sent.content, GenerationWork)
-    assert [(u.position, u.action) for u in sent.content.suggestions] == [(0, "accepted"), (1, "edited"), (2, "rejected")]
-    assert isinstance(sent.content.suggestions[0], SuggestionUse)
-    assert {u.prediction_id for u in sent.content.suggestions} == {prediction}
-    assert sent.content.annotation.pairs[0] == QAPair(FILM, ("Natalie Wood",), ("p1",))
+    fine(click(app, "submit"))
+    (prediction,) = store.predictions.recent_predictions()
+    content = sent(store).content
+    uses = [(use.prediction_id, use.position, use.action) for use in content.suggestions]
+    assert uses == [(prediction.id, i, action) for i, action in enumerate(("accepted", "edited", "rejected"))]
+    assert content.annotation.pairs[0] == QAPair(FILM, ("Natalie Wood",), ("p1",))
 
 
 def test_all_suggestions_at_once(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION))
-    make_project(store, systems=("scripted",))
-    app = annotate()
+    app = answered(annotate, store)
     click(app, "reject", 1)
     click(app, "accept.all")
     assert "0 of 3 left" in texts(app)
-    assert len([e for e in app.text_input if e.key and ".answers." in e.key]) == 2
+    assert len(keyed(app.text_input, ".answers.")) == 2
     click(app, "undo")
     assert "2 of 3 left" in texts(app)
 
 
 def test_the_evidence_of_a_suggestion_counts_as_read(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION))
-    project = make_project(store, systems=("scripted",))
-    app = annotate(project=project.id)
+    app = answered(annotate, store)
     click(app, "read", 0)
     assert ":orange-background[**Natalie Wood**]" in texts(app)
     click(app, "accept", 0)
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert sent.log.viewed_passage_ids == ("p1",)
+    fine(click(app, "submit"))
+    assert sent(store).log.viewed_passage_ids == ("p1",)
 
 
 def test_a_draft_is_there_after_the_tab_is_closed_and_undo_goes_back(annotate: Open, store: Store) -> None:
@@ -149,7 +150,7 @@ def test_a_draft_is_there_after_the_tab_is_closed_and_undo_goes_back(annotate: O
     click(app, "undo")
     assert find(app.text_input, "answers", 0).value == ""  # typing into one field is one step
     click(app, "undo")
-    assert not [e for e in app.text_input if e.key and e.key.endswith("answers.0")]
+    assert not keyed(app.text_input, ".answers.0")
 
 
 def test_two_windows_of_one_person(annotate: Open, store: Store) -> None:
@@ -172,13 +173,11 @@ def test_skip_with_a_reason_and_reopen(annotate: Open, store: Store) -> None:
     app = annotate(project=project.id)
     assert find(app.button, "skip.it").disabled
     write(app, "not my field", "reason")
-    click(app, "skip.it")
-    fine(app)
+    fine(click(app, "skip.it"))
     assert SECOND in texts(app)
     skipped = store.queue.tasks(project.id, "me", state="skipped")
     assert [(t.question, t.reason) for t in skipped] == [(QUESTION, "not my field")]
-    app.button(key="annotate.reopen").click().run()
-    fine(app)
+    fine(app.button(key="annotate.reopen").click().run())
     assert QUESTION in texts(app)
     assert store.queue.tasks(project.id, "me", state="skipped") == []
 
@@ -191,8 +190,7 @@ def test_reopen_after_submitting(annotate: Open, store: Store) -> None:
     write(app, "Natalie Wood", "answers", 0)
     click(app, "submit")
     assert SECOND in texts(app)
-    app.button(key="annotate.reopen").click().run()
-    fine(app)
+    fine(app.button(key="annotate.reopen").click().run())
     assert find(app.text_input, "answers", 0).value == "Natalie Wood"
     assert store.submissions.submissions(project.id, "me") == []
 
@@ -203,20 +201,10 @@ def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
     store.intake.add_items("me", project.id, [ReferenceQuestion("q", "Where did they meet?", (), passages)])
     app = annotate(project=project.id)
     assert "1 passages come with this question" in texts(app)
-    click(app, "open", "x1")
-    assert "Anna met Ben in Rome." in texts(app)
-    fine(app)
+    assert "Anna met Ben in Rome." in texts(fine(click(app, "open", "x1")))
 
 
 # ---------------------------------------------------------------- validation
-
-
-def annotate_by_store(store: Store, project: str, who: str, annotation: Annotation) -> str:
-    task = store.queue.next_item(project, who, "generation")
-    assert task is not None
-    store.drafts.log_view(task.item, who, "generation", "p1", "West Side Story (1961 film)")
-    store.submissions.submit(task.item, who, "generation", GenerationWork(annotation), seconds=30.0)
-    return task.item
 
 
 ANNA = Annotation("multiple", (QAPair(FILM, ("Natalie Wood",), ("p1",)), QAPair(STAGE, ("Carol Lawrence",))))
@@ -225,63 +213,60 @@ BEN = Annotation(
 )
 
 
-def validating(store: Store) -> tuple[str, str]:
-    project = make_project(store, stages=("generation", "validation"), annotators_per_item=2, questions=(QUESTION,))
-    item = annotate_by_store(store, project.id, "Anna", ANNA)
-    annotate_by_store(store, project.id, "Ben", BEN)
-    return project.id, item
+def validating(store: Store, **changes: Any) -> str:
+    """A project of one question, which Anna and Ben have answered."""
+    stages = ("generation", "validation")
+    project = make_project(store, stages=stages, annotators_per_item=2, questions=(QUESTION,), **changes)
+    for person, annotation in (("Anna", ANNA), ("Ben", BEN)):
+        item = take(store, project, person).item
+        store.drafts.log_view(item, person, "generation", "p1", "West Side Story (1961 film)")
+        store.submissions.submit(item, person, "generation", GenerationWork(annotation), seconds=30.0)
+    return project.id
 
 
 def test_validation_of_answers_and_their_questions(annotate: Open, store: Store) -> None:
-    project, _ = validating(store)
-    app = annotate("Vera", project=project, stage="validation")
-    fine(app)
+    validating(store)
+    app = fine(annotate("Vera", stage="validation"))
     shown = texts(app)
     assert "A: 2 answers · B: 2 answers" in shown
     assert "Anna" not in shown
     click(app, "choose", 1)
     click(app, "choose", 2)
     click(app, "combine")
-    assert len([b for b in app.button if b.key and ".choose." in b.key]) == 2
+    assert len(keyed(app.button, ".choose.")) == 2
     click(app, "undo")
-    assert len([b for b in app.button if b.key and ".choose." in b.key]) == 3
+    assert len(keyed(app.button, ".choose.")) == 3
     write(app, "Rachel Zegler", "aliases", 2, 0)
     click(app, "keep", 0, 1)  # strike Ben's wording
     assert find(app.text_input, "wording", 0, 1).disabled
     click(app, "keep", 1, 0)
     assert "would have no question" in app.error[0].value
     write(app, "Who played Maria in the film of 2021?", "wording", 2, 0)
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project, "Vera", stage="validation")
-    assert isinstance(sent.content, ValidationWork)
-    pairs = sent.content.annotation.pairs
+    fine(click(app, "submit"))
+    pairs = sent(store, "Vera", stage="validation").content.annotation.pairs
     assert [p.question for p in pairs] == [FILM, STAGE, "Who played Maria in the film of 2021?"]
     assert pairs[0].answers == ("Natalie Wood", "natalie wood", "Natasha Gurdin")
     assert pairs[2].answers == ("Rachel Zegler",)
 
-    mine = annotate("Anna", project=project)
-    mine.segmented_control(key="annotate.view").set_value("My items").run()
-    fine(mine)
-    assert "**Final**" in texts(mine)
-    assert "**Rachel Zegler**" in texts(mine)
+    shown = texts(fine(annotate("Anna").segmented_control(key="annotate.view").set_value("My items").run()))
+    assert "**Final**" in shown
+    assert "**Rachel Zegler**" in shown
 
 
 def test_one_answer_has_no_questions_to_validate_and_work_is_sent_back(annotate: Open, store: Store) -> None:
-    project, _ = validating(store)
-    app = annotate("Vera", project=project, stage="validation")
+    project = validating(store)
+    app = annotate("Vera", stage="validation")
     click(app, "choose", 1)
     click(app, "choose", 2)
     click(app, "delete")
-    assert not [b for b in app.button if b.key and ".keep." in b.key]
+    assert not keyed(app.button, ".keep.")
     click(app, "restart")
     assert find(app.button, "keep", 0, 0)
     write(app, "look at the remake too", "return.reason")
-    click(app, "return.it")
-    fine(app)
+    fine(click(app, "return.it"))
     returned = store.queue.tasks(project, "Vera", state="returned")
     assert [(t.annotator, t.reason) for t in returned] == [("Anna", "look at the remake too")]
-    anna = annotate("Anna", project=project)
+    anna = annotate("Anna")
     assert "look at the remake too" in texts(anna)
     assert find(anna.text_input, "answers", 0).value == "Natalie Wood"
 
@@ -289,12 +274,8 @@ def test_one_answer_has_no_questions_to_validate_and_work_is_sent_back(annotate:
 def test_suggestions_while_validating(annotate: Open, store: Store) -> None:
     """Each with its probability and its passage; what is in the list already is not offered again."""
     store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Rachel Zegler"), probabilities=(0.9, 0.6)))
-    project = make_project(
-        store, stages=("generation", "validation"), annotators_per_item=2, questions=(QUESTION,), systems=("scripted",)
-    )
-    for who, annotation in (("Anna", ANNA), ("Ben", BEN)):
-        annotate_by_store(store, project.id, who, annotation)
-    app = annotate("Vera", project=project.id, stage="validation")
+    validating(store, systems=("scripted",))
+    app = annotate("Vera", stage="validation")
     assert "1 of 2 left" in texts(app)
     assert "60%" in texts(app)
     click(app, "read", 1)
@@ -302,33 +283,28 @@ def test_suggestions_while_validating(annotate: Open, store: Store) -> None:
     click(app, "choose", 2)
     click(app, "delete")  # a part of the same name, with the same question
     click(app, "accept", 1)
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project.id, "Vera", stage="validation")
-    assert isinstance(sent.content, ValidationWork)
-    assert sent.content.annotation.pairs[-1] == QAPair(REMAKE, ("Rachel Zegler",), ("p2",))
-    assert sent.log.viewed_passage_ids == ("p2",)
+    fine(click(app, "submit"))
+    submission = sent(store, "Vera", stage="validation")
+    assert submission.content.annotation.pairs[-1] == QAPair(REMAKE, ("Rachel Zegler",), ("p2",))
+    assert submission.log.viewed_passage_ids == ("p2",)
 
 
 # ---------------------------------------------------------------- judging
 
 
 def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION))
     store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Basalt"), system="other"))
-    project = make_project(store, stages=("judging",), systems=("scripted", "other"), questions=(QUESTION,))
-    app = annotate(project=project.id)
-    fine(app)
+    app = answered(annotate, store, systems=("scripted", "other"), **JUDGING)
     shown = texts(app)
     assert "scripted" not in shown
     assert "**Set A**" in shown
     assert "**Set B**" in shown
     click(app, "submit")
     assert "Choose a label for answer 1, 2, 3, 4, 5." in texts(app)
-    for at in range(5):
-        click(app, "answer", at, "wrong" if at == 2 else "correct")
-        if any(b.key and b.key.endswith(f"question.{at}.fits") for b in app.button):
-            click(app, "question", at, "fits")
+    for number in range(5):
+        click(app, "answer", number, "wrong" if number == 2 else "correct")
+        if keyed(app.button, f".question.{number}.fits"):
+            click(app, "question", number, "fits")
     assert "5 of 5 answers judged" in texts(app)
     click(app, "answer", 1, "correct")  # withdrawn
     click(app, "rest")  # what has a label keeps it
@@ -338,24 +314,19 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
     write(app, "Isabella Boylston | Boylston", "missing", 0)
     write(app, "too few", "note")
     click(app, "prefer", "a")
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert isinstance(sent.content, JudgingWork)
-    assert sorted(a.verdict for a in sent.content.answers) == ["correct"] * 4 + ["wrong"]
-    assert (sent.content.missing[0].text, sent.content.missing[0].aliases) == ("Isabella Boylston", ("Boylston",))
-    assert sent.content.preference == "a"
-    assert sent.content.preferred
-    assert sent.content.note == "too few"
+    fine(click(app, "submit"))
+    content = sent(store).content
+    assert sorted(a.verdict for a in content.answers) == ["correct"] * 4 + ["wrong"]
+    assert content.missing == (MissingAnswer("Isabella Boylston", ("Boylston",)),)
+    assert (content.preference, content.note) == ("a", "too few")
+    assert content.preferred
 
 
 def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION))
-    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
-    app = annotate(project=project.id)
+    app = answered(annotate, store, **JUDGING)
 
     def with_keys() -> set[str]:
-        return {b.key.rsplit(".", 2)[-2] for b in app.button if b.key and ".answer." in b.key and b.proto.shortcut}
+        return {b.key.rsplit(".", 2)[-2] for b in keyed(app.button, ".answer.") if b.proto.shortcut}
 
     assert with_keys() == {"0"}
     click(app, "answer", 0, "correct")
@@ -368,8 +339,6 @@ def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) ->
 
 
 def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
-    from pages.ui.keyboard import SAFE
-
     store.predictions.save_prediction(predict(QUESTION))
     make_project(store, systems=("scripted",), stages=("generation", "judging"))
     for stage in ("generation", "judging"):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import people
 import pytest
-from annotate_helpers import SECOND, click, find, fine, make_project, predict, read_something, write
-from page_helpers import QUESTION, texts
-from streamlit.testing.v1 import AppTest
+from annotate_helpers import click, find, fine, make_project, predict, read_something, write
+from page_helpers import QUESTION, Open, texts
+from test_annotate import JUDGING, answered, keyed, sent
 
 from pages.annotate.stage_info import by_stage
 from pages.manage.guidelines import template
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 
 
 def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store) -> None:
@@ -25,10 +23,7 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
         ("m2", "World Cup 1974", f"Gerd Müller scored in the final. {filler} It proved to be the winning goal."),
         ("m3", "World Cup 1978", f"Gerd Müller was not there. {filler}"),
     ]
-    store.predictions.save_prediction(predict(QUESTION, ("Gerd Müller", "Nobody"), rows=rows))
-    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
-    app = annotate(project=project.id)
-    fine(app)
+    app = answered(annotate, store, predict(QUESTION, ("Gerd Müller", "Nobody"), rows=rows), **JUDGING)
     second = next(m.value for m in app.markdown if m.value.startswith("**World Cup 1974")).replace("\\", "")
     assert "winning goal." in second
     assert ":orange-background[**Gerd Müller**]" in second
@@ -36,45 +31,34 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
 
 
 def test_the_buttons_of_a_card_have_signs(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION))
-    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
-    app = annotate(project=project.id)
-    signs = {b.label.partition(" *")[0]: b.proto.icon for b in app.button if b.key and ".answer.0." in b.key}
+    app = answered(annotate, store, **JUDGING)
+    signs = {b.label.partition(" *")[0]: b.proto.icon for b in keyed(app.button, ".answer.0.")}
     assert signs["Correct"] == ":material/check:"
     assert len(set(signs.values())) == len(signs) == 6
 
 
 def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION, ("Basalt",)))
-    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,))
-    app = annotate(project=project.id)
-    read_something(app)
-    fine(app)
+    app = fine(read_something(answered(annotate, store, predict(QUESTION, ("Basalt",)), **JUDGING)))
     assert not [b for b in app.button if b.proto.shortcut == "B"]  # there it would mean the second set
     write(app, "Natalie Wood", "missing", 0)
     click(app, "answer", 0, "wrong")
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert sent.log.used_queries == ("Maria West Side Story",)
-    assert sent.log.viewed_passage_ids
+    fine(click(app, "submit"))
+    log = sent(store).log
+    assert log.used_queries == ("Maria West Side Story",)
+    assert log.viewed_passage_ids
 
 
 def test_nothing_to_judge_before_a_system_answered(annotate: Open, store: Store) -> None:
-    project = make_project(store, stages=("judging",), systems=("scripted",))
-    app = annotate(project=project.id)
-    fine(app)
+    make_project(store, stages=("judging",), systems=("scripted",))
+    app = fine(annotate())
     assert "**Judging**: 2 waiting for a system's answer" in texts(app)
     assert "Thank you" not in texts(app)
 
 
 def test_nothing_left_to_judge_is_said_when_all_is_judged(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION, ("Basalt",)))
-    project = make_project(store, stages=("judging",), systems=("scripted",), questions=(QUESTION,), annotators_per_item=2)
-    app = annotate(project=project.id)
+    app = answered(annotate, store, predict(QUESTION, ("Basalt",)), annotators_per_item=2, **JUDGING)
     click(app, "answer", 0, "wrong")
-    click(app, "submit")
-    fine(app)
+    fine(click(app, "submit"))
     assert "There is nothing left for you" in texts(app)
     assert "**Judging**: 1 to judge, by other annotators" in texts(app)
 
@@ -86,8 +70,7 @@ def test_nothing_left_says_what_waits_for_whom(annotate: Open, store: Store) -> 
     for _ in range(2):
         click(app, "kind", "none")
         click(app, "submit")
-    fine(app)
-    shown = texts(app)
+    shown = texts(fine(app))
     assert "**Writing**: 2 to write, by other annotators" in shown
     assert "**Validation**: 2 waiting for the previous stage" in shown
     assert "**Judging**: 4 to judge, by annotators" in shown
@@ -97,24 +80,23 @@ def test_nothing_left_says_what_waits_for_whom(annotate: Open, store: Store) -> 
 
 
 def test_another_name_gets_nothing_of_the_last_ones_session(annotate: Open, store: Store) -> None:
-    project = make_project(store, questions=(QUESTION, SECOND), thresholds={"must_read": 0}, annotators_per_item=2)
-    app = annotate("Val", project=project.id)
+    make_project(store, thresholds={"must_read": 0}, annotators_per_item=2)
+    app = annotate("Val")
     click(app, "kind", "none")
     click(app, "submit")
     assert app.button(key="annotate.reopen")
     click(app, "kind", "single")
     write(app, "of Val", "answers", 0)
-    app.text_input(key="annotator").set_value("Ann").run()
-    fine(app)
-    assert not [b for b in app.button if b.key == "annotate.reopen"]
+    fine(app.text_input(key="annotator").set_value("Ann").run())
+    assert not keyed(app.button, "annotate.reopen")
     click(app, "kind", "single")
     assert find(app.text_input, "answers", 0).value == ""
-    assert [s.annotator for s in store.submissions.submissions(project.id, "me")] == ["Val"]
+    assert sent(store).annotator == "Val"
 
 
 def test_the_name_survives_a_reload(annotate: Open, open_app: Open, store: Store) -> None:
-    project = make_project(store)
-    app = annotate("Val", project=project.id)
+    make_project(store)
+    app = annotate("Val")
     assert app.query_params["me"] in ("Val", ["Val"])
     again = open_app("explore", me="Val")
     assert again.text_input(key="annotator").value == "Val"
@@ -123,7 +105,7 @@ def test_the_name_survives_a_reload(annotate: Open, open_app: Open, store: Store
 
 
 def test_a_name_in_the_address_is_nothing_where_people_sign_in(open_app: Open, store: Store) -> None:
-    store.people.add_person("me", "Val", "manager", password="long enough password")
+    people.manager(store, "Val")
     app = open_app("explore", me="Val")
     assert "Sign in" in texts(app)
     assert app.session_state["annotator"] != "Val"
@@ -145,20 +127,15 @@ def test_the_guidelines_begin_with_the_part_of_the_stage(annotate: Open, store: 
     assert by_stage("# Look twice", "judging") == ("", "# Look twice")
     store.predictions.save_prediction(predict(QUESTION))
     make_project(store, guidelines=text, stages=("generation", "validation", "judging"), systems=("scripted",))
-    app = annotate(stage="judging")
-    shown = texts(app)
+    shown = texts(annotate(stage="judging"))
     assert shown.index("**Judging.**") < shown.index("**Writing answers.**")
 
 
 def test_the_most_probable_suggestion_comes_first(annotate: Open, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION, probabilities=(0.2, 0.9, 0.5)))
-    project = make_project(store, systems=("scripted",))
-    app = annotate(project=project.id)
-    shown = [m.value for m in app.markdown if "gray-badge" in m.value]
-    assert ["90" in shown[0], "50" in shown[1], "20" in shown[2]] == [True] * 3, shown
+    app = answered(annotate, store, predict(QUESTION, probabilities=(0.2, 0.9, 0.5)))
+    badges = [m.value for m in app.markdown if "gray-badge" in m.value]
+    assert [percent for badge in badges for percent in ("90%", "50%", "20%") if percent in badge] == ["90%", "50%", "20%"]
     click(app, "accept", 0)
     click(app, "read", 1)
-    click(app, "submit")
-    fine(app)
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert [(u.position, u.action) for u in sent.content.suggestions] == [(1, "accepted")]  # type: ignore[union-attr]
+    fine(click(app, "submit"))
+    assert [(use.position, use.action) for use in sent(store).content.suggestions] == [(1, "accepted")]

@@ -15,7 +15,7 @@ FILES = sorted((ROOT / "pages").rglob("*.py"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_page_asks_for_a_system_by_name(path: Path) -> None:
-    asked = [
+    comparisons = [
         f"line {node.lineno}: {ast.unparse(node)}"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if (
@@ -24,4 +24,4 @@ def test_no_page_asks_for_a_system_by_name(path: Path) -> None:
         )
         and {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)} & set(SYSTEMS)
     ]
-    assert not asked
+    assert not comparisons

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
 
 import pytest
-from page_helpers import button, texts
-from streamlit.testing.v1 import AppTest
+from page_helpers import Open, button, texts
 
 from core import types as t
 from pages.session import shared
 from storage.store import Store
-
-Open = Callable[..., AppTest]
 
 
 def test_without_a_language_model_it_says_what_to_set(open_app: Open) -> None:

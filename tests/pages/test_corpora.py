@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import threading
-import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from page_helpers import ROWS, built, button, texts, tsv
+from annotate_helpers import fine
+from page_helpers import ROWS, TIMEOUT, Open, built, button, texts, tsv
 from streamlit.testing.v1 import AppTest
 
 from core.engine import Engine
@@ -23,17 +23,37 @@ from core.retrieval.starter import coverage
 from core.settings import Settings
 from pages.corpora import builds
 
-Open = Callable[..., AppTest]
+
+def start(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
+    """Uploads files, and starts to build."""
+    app.text_input(key="corpora.name").set_value(name)
+    app.file_uploader[0].set_value([(file, content, "text/plain") for file, content in files])
+    return button(app, "Upload and build").click().run()
 
 
 def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
-    app.text_input(key="corpora.name").set_value(name)
-    app.file_uploader[0].set_value([(file, content, "text/plain") for file, content in files])
-    return built(button(app, "Upload and build").click().run())
+    return built(start(app, name, *files))
 
 
-def names(app: AppTest) -> list[str]:
-    return list(next(d.value["Name"] for d in app.dataframe if "Name" in d.value))
+def table(app: AppTest, column: str) -> Any:
+    """The first table with this column."""
+    return next(d.value for d in app.dataframe if column in d.value)
+
+
+def search(app: AppTest) -> AppTest:
+    app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
+    button(app, "Search").click().run()
+    assert "West Side Story (2021 film)" in app.expander[0].label.replace("\\", "")
+    return fine(app)
+
+
+def delete(app: AppTest, name: str, typed: str = "") -> AppTest:
+    app.text_input(key=f"corpora.typed.{name}").set_value(typed or name)
+    return button(app, "Delete corpus").click().run()
+
+
+def choose(app: AppTest, name: str) -> AppTest:
+    return app.selectbox(key="corpora.chosen").set_value(name).run()
 
 
 class File:
@@ -45,43 +65,32 @@ class File:
 
 
 def test_upload_build_search_delete(open_app: Open, settings: Settings) -> None:
-    app = upload(open_app("corpora"), "films", ("my films.tsv", tsv(ROWS).encode()))
-    assert not app.exception
-    assert not app.error
+    app = fine(upload(open_app("corpora"), "films", ("my films.tsv", tsv(ROWS).encode())))
     assert "Corpus films is ready: 4 passages" in texts(app)
-    assert "films" in names(app)
+    assert "films" in set(table(app, "Name")["Name"])
     assert not list((settings.home / "uploads").glob("*"))
 
     assert app.selectbox(key="corpora.chosen").value == "films"
     assert app.text_input(key="corpora.name").value == ""
     assert not app.file_uploader[0].value
     assert button(app, "Ask it")
-    table = next(d.value for d in app.dataframe if "ID" in d.value)
-    assert list(table["ID"]) == ["p1", "p2", "p3", "p4"]
+    assert list(table(app, "ID")["ID"]) == ["p1", "p2", "p3", "p4"]
     for mode in ("hybrid", "dense", "bm25"):
         app.selectbox(key="corpora.mode").set_value(mode)
-        app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
-        button(app, "Search").click().run()
-        assert not app.error
-        assert "West Side Story (2021 film)" in app.expander[0].label.replace("\\", "")
+        search(app)
 
-    app.text_input(key="corpora.typed.films").set_value("film")
-    button(app, "Delete corpus").click().run()
-    assert "not the corpus name" in app.error[0].value
+    assert "not the corpus name" in delete(app, "films", "film").error[0].value
     assert "films" in CorpusLibrary(settings).names()
-    app.text_input(key="corpora.typed.films").set_value("films")
-    button(app, "Delete corpus").click().run()
-    assert not app.exception
-    assert "was deleted" in texts(app)
+    assert "was deleted" in texts(fine(delete(app, "films")))
     assert "films" not in CorpusLibrary(settings).names()
-    assert "films" not in names(app)
+    assert "films" not in set(table(app, "Name")["Name"])
 
 
 def test_rejected_rows_are_told_by_number(open_app: Open) -> None:
     lines = "id\ttext\ttitle\na\tgood text here\tT\nb\t\tempty\nonly one column\na\tduplicate id\tT\n"
     app = upload(open_app("corpora"), "mixed", ("**bold**.tsv", lines.encode()))
     assert "is ready: 1 passage in" in texts(app)
-    rejected = next(d.value for d in app.dataframe if "Reason" in d.value.columns)
+    rejected = table(app, "Reason")
     assert list(rejected["Number"]) == [3, 4, 5]
     assert set(rejected["File"]) == {"**bold**.tsv"}
     assert "3 rows were skipped" in texts(app)
@@ -97,12 +106,11 @@ def test_a_zip_of_a_folder_is_uploaded(open_app: Open) -> None:
     app = upload(open_app("corpora"), "zipped", ("docs.zip", content.getvalue()), ("b.rst", b"Words\n=====\n\nA text."))
     assert not app.error
     assert "is ready: 3 passages" in texts(app)
-    others = next(d.value for d in app.dataframe if "Why" in d.value.columns)
-    assert list(others["File"]) == ["logo.png"]
+    assert list(table(app, "Why")["File"]) == ["logo.png"]
 
 
 @pytest.mark.parametrize(
-    ("name", "files", "said"),
+    ("name", "files", "reason"),
     [
         ("", [("a.tsv", b"1\tx\ty\n")], "has no name"),
         ("new", [], "no file is selected"),
@@ -112,21 +120,18 @@ def test_a_zip_of_a_folder_is_uploaded(open_app: Open) -> None:
         ("small", [("a.tsv", b"1\tother text\ty\n")], "exists"),
     ],
 )
-def test_bad_uploads(open_app: Open, corpus: str, settings: Settings, name: str, files: list[Any], said: str) -> None:
+def test_bad_uploads(open_app: Open, corpus: str, settings: Settings, name: str, files: list[Any], reason: str) -> None:
     app = upload(open_app("corpora"), name, *files)
     assert not app.exception
     (error,) = app.error
-    assert said in error.value.replace("\\", "")
+    assert reason in error.value.replace("\\", "")
     assert CorpusLibrary(settings).names() == ["small", "starter"]
     assert not list((settings.home / "uploads").glob("*"))
     assert len(CorpusLibrary(settings).open("small")) == 4
 
 
 def test_a_full_disk_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(StorageError, match="No space left"):
         builds.save_upload(tmp_path, "c", [File("x.tsv")])
     assert not list((tmp_path / "uploads").iterdir())
@@ -135,7 +140,6 @@ def test_a_full_disk_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     engine = Engine(settings)
     files = builds.save_upload(settings.home, "half", [File("half.tsv", tsv(ROWS).encode())])
-    real = engine.library.create
 
     def stopped(name: str, paths: list[Path], progress: Any) -> Any:
         def at_words(done: int, total: int, stage: str) -> None:
@@ -143,20 +147,16 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
                 build.stop()
             progress(done, total, stage)
 
-        while not started:
-            time.sleep(0.01)
-        return real(name, paths, at_words)
+        return engine.library.create(name, paths, at_words)
 
-    started: list[bool] = []
-    build = builds.build(engine, files, stopped).start()
-    started.append(True)
-    assert build.wait(60)
+    build = builds.build(engine, files, stopped)
+    assert build.start().wait(TIMEOUT)
     assert "you can resume it" in str(build.error)
 
-    app = open_app("corpora")
-    app.selectbox(key="corpora.chosen").set_value("half").run()
-    assert "is incomplete" in texts(app)
-    assert "half.tsv" in texts(app)
+    app = choose(open_app("corpora"), "half")
+    shown = texts(app)
+    assert "is incomplete" in shown
+    assert "half.tsv" in shown
     built(button(app, "Resume building").click().run())
     assert not app.exception
     assert "Corpus half is ready: 4 passages" in texts(app)
@@ -166,12 +166,9 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
 
 def test_an_incomplete_corpus_can_be_deleted(open_app: Open, settings: Settings) -> None:
     (settings.corpora_dir / ".building-rest").mkdir(parents=True)
-    app = open_app("corpora")
-    app.selectbox(key="corpora.chosen").set_value("rest").run()
+    app = choose(open_app("corpora"), "rest")
     assert "upload the same files" in texts(app)
-    app.text_input(key="corpora.typed.rest").set_value("rest")
-    button(app, "Delete corpus").click().run()
-    assert not app.exception
+    assert not delete(app, "rest").exception
     assert not (settings.corpora_dir / ".building-rest").exists()
 
 
@@ -192,24 +189,18 @@ def test_a_build_is_searched_by_words_while_its_vectors_are_made(
 
     def waiting(*args: Any) -> int:
         encoding.set()
-        assert go_on.wait(60)
+        assert go_on.wait(TIMEOUT)
         return real(*args)
 
     app = open_app("corpora")  # which builds the starter corpus
     monkeypatch.setattr(building.index, "write_vectors", waiting)
-    app.text_input(key="corpora.name").set_value("films")
-    app.file_uploader[0].set_value([("films.tsv", tsv(ROWS).encode(), "text/plain")])
     try:
-        button(app, "Upload and build").click().run()
-        assert encoding.wait(60)
+        start(app, "films", ("films.tsv", tsv(ROWS).encode()))
+        assert encoding.wait(TIMEOUT)
         app.run()
         assert app.selectbox(key="corpora.chosen").value == "films"
-        table = next(d.value for d in app.dataframe if "State" in d.value).set_index("Name")
-        assert table["State"]["films"] == "search by words only"
-        app.text_input(key="corpora.query").set_value("Who played Maria in the 2021 remake?")
-        button(app, "Search").click().run()
-        assert "West Side Story (2021 film)" in app.expander[0].label.replace("\\", "")
-        assert not app.error, [e.value for e in app.error]
+        assert table(app, "State").set_index("Name")["State"]["films"] == "search by words only"
+        search(app)
     finally:
         go_on.set()
     assert "Corpus films is ready: 4 passages" in texts(built(app))
@@ -217,10 +208,8 @@ def test_a_build_is_searched_by_words_while_its_vectors_are_made(
 
 def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str, settings: Settings) -> None:
     (settings.corpora_dir / "small" / "passages.sqlite").write_bytes(b"x")
-    app = open_app("corpora")
-    app.selectbox(key="corpora.chosen").set_value("small").run()
+    app = choose(open_app("corpora"), "small")
     assert not app.exception
     assert "delete the corpus and build it again" in texts(app)
-    app.text_input(key="corpora.typed.small").set_value("small")
-    button(app, "Delete corpus").click().run()
+    delete(app, "small")
     assert not (settings.corpora_dir / "small").exists()

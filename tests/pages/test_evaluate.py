@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from page_helpers import ANSWERS, QUESTION, button, texts
+from annotate_helpers import fine
+from page_helpers import ANSWERS, QUESTION, Open, button, ended, texts
+from storage_samples import evaluation_report
 from streamlit.testing.v1 import AppTest
 
+from core import trace
+from core import types as t
+from core.errors import InputError
+from core.evaluation import run as evaluation_run
 from core.evaluation.published import published
+from core.metrics.errors import BUCKETS
 from core.settings import Settings
-from pages.evaluate import source, start_form
+from pages.evaluate import compare, source, start_form
 from pages.evaluate.charts import CHARTS, RELIABILITY, ChartRequest
 from pages.evaluate.data import VIEWS, names
 from pages.jobs.background import jobs_of
@@ -25,90 +30,60 @@ from pages.ui.tables import csv
 from storage.access.preferences import Preferences
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 METRICS = ("F1 answer", "precision", "recall", "answers", "reference answers", "G-F1", "R@1", "R@10", "MRecall@10")
-BUCKETS = ("missed", "spurious", "alias_mismatch", "duplicate", "stopped_early", "ran_on", "not_retrieved")
 
 
-def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = "", n: int = 6, **tags: Any) -> str:
-    rows = []
-    for i in range(n):
-        value = min(1.0, level + 0.05 * (i % 3))
-        rows.append(
-            {
-                "id": f"q{i}",
-                "question": f"Question *{i}* of <b>bold</b>?",
-                "source": "asqa" if i % 2 else "quotesum",
-                "ambiguity": "properties" if i % 2 else None,
-                "ambiguous": i % 2 == 0,
-                "references": [[["Rome", "Roma"], ["Oslo"]]],
-                "error": None if i != 5 else "no passage matches",
-                "answers": [{"text": "=Rome", "probability": 0.9, "passages": ["p1"], "question": None, "passed": None}],
-                "metrics": dict.fromkeys(METRICS, value),
-                "errors": dict.fromkeys(BUCKETS, i % 2),
-                "weights": {},
-                "seconds": 0.1 + i,
-            }
-        )
-        if i == 5:
-            for name in ("answers", "metrics", "errors"):
-                del rows[-1][name]
-    kept = [r["metrics"]["F1 answer"] for r in rows if "metrics" in r]
-    means = {m: {s: sum(kept) / len(kept) for s in ("all", "multi")} for m in METRICS}
-    report = {
-        "n": n,
-        "failed": 1,
-        "rows": rows,
-        "scores": means,
-        "intervals": {m: {s: [v - 0.05, v + 0.05] for s, v in by.items()} for m, by in means.items()},
-        "timings": {"seconds_median": 0.4, "seconds_p95": 2.0, "peak_memory_mb": 800.0},
-        "provenance": {
-            "system": {"name": system, "checkpoint": "default", "checkpoint_digest": "ab" * 32},
-            "commit": "c0ffee",
-            "seed": 0,
-            "parameters": 33_000_000,
-            "tags": {name.replace("_", " "): value for name, value in tags.items()},
-            "settings": {"top_k": 10},
-        },
-        "summary": {
-            "cost": {"retriever_calls": 1.0, "model_calls": 2.0, "seconds": 0.4, "model_seconds": 0.3},
-            "judged": {"relevant and answerable": {"n": 4, "right": 3}},
-            "reliability": {
-                "answer": {"n": 5, "error": 0.12, "bins": [{"low": 0.4, "high": 0.5, "n": 5, "said": 0.48, "so": 0.6}]},
-                "[EOI]": {"n": 2, "error": 0.2, "bins": [{"low": 0.8, "high": 0.9, "n": 2, "said": 0.8, "so": 1.0}]},
-            },
+def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = "", **tags: Any) -> str:
+    """A run of six questions, the last of which failed; the first has a trace."""
+    values = (*(level + 0.05 * (number % 3) for number in range(5)), None)
+    report = evaluation_report(
+        values,
+        system={"name": system, "checkpoint": "default", "checkpoint_digest": "ab" * 32},
+        tags={name.replace("_", " "): value for name, value in tags.items()},
+    )
+    for number, (row, value) in enumerate(zip(report["rows"], values, strict=True)):
+        row |= {"question": f"Question *{number}* of <b>bold</b>?", "references": [[["Rome", "Roma"], ["Oslo"]]]}
+        row |= {"ambiguity": "properties" if number % 2 else None}
+        if value is not None:
+            row |= {"metrics": dict.fromkeys(METRICS, value), "errors": dict.fromkeys(BUCKETS, number % 2)}
+    mean = report["scores"]["F1 answer"]["all"]
+    interval = [mean - 0.05, mean + 0.05]
+    report["scores"] = {metric: {"all": mean, "multi": mean} for metric in METRICS}
+    report["intervals"] = {metric: {"all": interval, "multi": interval} for metric in METRICS}
+    report["summary"] = {
+        "cost": {"retriever_calls": 1.0, "model_calls": 2.0, "seconds": 0.4, "model_seconds": 0.3},
+        "judged": {"relevant and answerable": {"n": 4, "right": 3}},
+        "reliability": {
+            "answer": {"n": 5, "error": 0.12, "bins": [{"low": 0.4, "high": 0.5, "n": 5, "said": 0.48, "so": 0.6}]},
+            "[EOI]": {"n": 2, "error": 0.2, "bins": [{"low": 0.8, "high": 0.9, "n": 2, "said": 0.8, "so": 1.0}]},
         },
     }
+    passage = t.RetrievedPassage(t.Passage("p1", "Film", "Rome is old"), 1, 1.0)
+    step = t.Step(1, (), "", (t.Candidate("Rome", 0.9),), t.Candidate("Rome", 0.9), 0.1, 0.1)
+    events = (t.PassagesRetrieved((passage,), 0.1, "q"), t.StepFinished(step, t.Answer("Rome", 0.9)), t.Finished(0.2, "eoi"))
     return store.evaluations.save_evaluation(
         system=system,
         corpus="small",
         questions="dev.json",
-        metrics=means,
+        metrics=report["scores"],
         report=report,
         label=label,
-        traces=[(rows[0]["id"], _trace())],
+        traces=[("q0", trace.to_json(trace.fold(t.Question("Question 0?"), t.SystemInfo("fid"), events)))],
     )
-
-
-def _trace() -> dict[str, Any]:
-    from core import trace
-    from core import types as t
-
-    passage = t.RetrievedPassage(t.Passage("p1", "Film", "Rome is old"), 1, 1.0)
-    step = t.Step(1, (), "", (t.Candidate("Rome", 0.9),), t.Candidate("Rome", 0.9), 0.1, 0.1)
-    events = (t.PassagesRetrieved((passage,), 0.1, "q"), t.StepFinished(step, t.Answer("Rome", 0.9)), t.Finished(0.2, "eoi"))
-    body: dict[str, Any] = trace.to_json(trace.fold(t.Question("Question 0?"), t.SystemInfo("fid"), events))
-    return body
 
 
 def show(app: AppTest, view: str) -> AppTest:
     return app.segmented_control(key="evaluate.view").set_value(view).run()
 
 
-def fine(app: AppTest) -> AppTest:
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
-    return app
+def leaderboard(app: AppTest) -> pd.DataFrame:
+    table: pd.DataFrame = next(d.value for d in app.dataframe if "#" in d.value)
+    return table
+
+
+def field(app: AppTest, start: str) -> Any:
+    """The selection whose key begins so."""
+    return next(s for s in app.selectbox if s.key and s.key.startswith(start))
 
 
 # ---------------------------------------------------------------- empty, one, many
@@ -120,7 +95,7 @@ def test_an_empty_database_says_what_to_do(open_app: Open, settings: Settings) -
     assert "No run is stored yet" in texts(app)
     for view in VIEWS:
         fine(show(app, view))
-    assert "There are no run folders" in texts(app)  # no run folders
+    assert "There are no run folders" in texts(app)
 
 
 def test_one_run(open_app: Open, store: Store) -> None:
@@ -133,25 +108,16 @@ def test_one_run(open_app: Open, store: Store) -> None:
     assert "A comparison needs two stored runs" in texts(fine(show(app, "Two runs")))
     app = fine(show(app, "One run"))
     assert "Questions 1 to 6 of 6" in texts(app)
-    app.selectbox(key=re_key(app, "evaluate.bucket.")).set_value("missed").run()
+    field(app, "evaluate.bucket.").set_value("missed").run()
     assert "Questions 1 to 2 of 2" in texts(fine(app))
-    app.selectbox(key=re_key(app, "evaluate.bucket.")).set_value("").run()
-    app.selectbox(key=re_key(app, "evaluate.question.")).set_value("q0").run()
-    seen = texts(fine(app))
-    assert "Question *0* of <b>bold</b>?" in seen  # as text, no markup
-    assert "References: Rome / Roma; Oslo" in seen
-    assert "Finished after" in seen  # the trace
-    app.selectbox(key=re_key(app, "evaluate.question.")).set_value("q5").run()
+    field(app, "evaluate.bucket.").set_value("").run()
+    field(app, "evaluate.question.").set_value("q0").run()
+    shown = texts(fine(app))
+    assert "Question *0* of <b>bold</b>?" in shown  # as text, no markup
+    assert "References: Rome / Roma; Oslo" in shown
+    assert "Finished after" in shown  # the trace
+    field(app, "evaluate.question.").set_value("q5").run()
     assert "no passage matches" in [e.value for e in app.error]
-
-
-def leaderboard(app: AppTest) -> pd.DataFrame:
-    found: pd.DataFrame = next(d.value for d in app.dataframe if "#" in d.value)
-    return found
-
-
-def re_key(app: AppTest, start: str) -> str:
-    return next(s.key for s in app.selectbox if s.key and s.key.startswith(start))
 
 
 def kinds(app: AppTest) -> list[str]:
@@ -222,17 +188,24 @@ def test_two_runs_with_significance_and_both_traces(open_app: Open, store: Store
     save(store, "ambigprompt", 0.8, label="strong")
     app = fine(show(fine(open_app("evaluate")), "Two runs"))
     table = next(d.value for d in app.dataframe if "verdict" in d.value).set_index("metric")
-    assert table.loc["F1 answer", "A - B"] == "+60.0"
-    assert int(table.loc["F1 answer", "n"]) == 5
-    assert float(table.loc["F1 answer", "p (permutation)"]) < 0.2
-    assert float(table.loc["F1 answer", "p (Holm)"]) >= float(table.loc["F1 answer", "p (permutation)"])
+    row = table.loc["F1 answer"]
+    assert (row["A - B"], int(row["n"])) == ("+60.0", 5)
+    assert float(row["p (permutation)"]) < 0.2
+    assert float(row["p (Holm)"]) >= float(row["p (permutation)"])
     assert set(table["verdict"]) == {"not significant"}  # few questions, and many metrics
     assert "A is better on 5 questions and B on 0; 0 of 5 are equal" in texts(app)
     app.selectbox(key="evaluate.pair").set_value("q0").run()
-    seen = texts(fine(app))
-    assert seen.count("Finished after") == 2
-    assert "A: strong" in seen
-    assert "B: weak" in seen
+    shown = texts(fine(app))
+    assert shown.count("Finished after") == 2
+    assert "A: strong" in shown
+    assert "B: weak" in shown
+
+
+def test_two_runs_opens_on_the_default_system_and_the_best_other_one(store: Store, settings: Settings) -> None:
+    ids = {system: save(store, system, level) for system, level in (("one-pass", 0.2), ("fid", 0.6), (settings.system, 0.5))}
+    newest = list(store.evaluations.evaluations())
+    assert compare.default_pair(newest, "F1 answer", "all") == (ids[settings.system], ids["fid"])
+    assert compare.default_pair(newest[1:], "F1 answer", "all") == (ids["fid"], ids["one-pass"])
 
 
 # ---------------------------------------------------------------- starting, stopping, storing
@@ -241,7 +214,7 @@ def test_two_runs_with_significance_and_both_traces(open_app: Open, store: Store
 @pytest.fixture
 def questions(settings: Settings) -> Path:
     path = settings.home / "questions" / "mine.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True)
     rows = [{"id": f"m{i}", "question": QUESTION, "answers": [[a] for a in ANSWERS]} for i in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -255,18 +228,9 @@ def begin(app: AppTest, name: str = "Uploaded: mine.jsonl", layout: str | None =
     return button(app, "Start evaluation").click().run()
 
 
-def until(app: AppTest, found: Callable[[AppTest], bool]) -> AppTest:
-    end = time.monotonic() + 60
-    while not found(app):
-        assert time.monotonic() < end, texts(app)
-        time.sleep(0.1)
-        app.run()
-    return app
-
-
 def test_an_evaluation_is_started_watched_and_stored(open_app: Open, corpus: str, questions: Path, store: Store) -> None:
-    app = fine(begin(fine(open_app("evaluate"))))
-    app = fine(until(app, lambda a: "is stored: 3 questions" in texts(a)))
+    app = fine(ended(begin(fine(open_app("evaluate"))), "evaluations"))
+    assert "is stored: 3 questions" in texts(app)
     (run,) = store.evaluations.evaluations()
     assert (run.system, run.n, run.failed, run.questions, run.corpus) == ("scripted", 3, 0, "mine.jsonl", corpus)
     assert run.mean("F1 answer") == 1.0
@@ -284,40 +248,39 @@ def test_failed_questions_are_told_and_a_run_of_nothing_else_is_an_error(
 ) -> None:
     row = {"question": QUESTION, "answers": [[a] for a in ANSWERS]}
     questions.write_text("".join(json.dumps(row | {"id": i, "passages": []}) + "\n" for i in "ab"))
-    app = until(begin(fine(open_app("evaluate"))), lambda a: bool(a.error))
+    app = ended(begin(fine(open_app("evaluate"))), "evaluations")
+    assert app.error
     assert "every question failed; the first one: the question has an empty list of passages" in texts(app)
     assert store.evaluations.count_evaluations() == 0
     app = button(app, "Dismiss").click().run()
     questions.write_text(json.dumps(row | {"id": "a"}) + "\n" + json.dumps(row | {"id": "b", "passages": []}) + "\n")
-    app = fine(until(begin(app), lambda a: "is stored: 2 questions" in texts(a)))
+    app = fine(ended(begin(app), "evaluations"))
+    assert "is stored: 2 questions" in texts(app)
     assert "1 of 2 questions failed; the first one: the question has an empty list of passages" in texts(app)
 
 
 def test_a_stopped_evaluation_goes_on_where_it_stopped(
     open_app: Open, corpus: str, questions: Path, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.evaluation import run as evaluation_run
-
     asked: list[str] = []
-    real, stop_at = evaluation_run.run_one, {"m1"}
+    real = evaluation_run.run_one
 
     def run_one(system: Any, question: Any, *rest: Any) -> Any:
         asked.append(question.id)
-        if question.id in stop_at:
-            stop_at.clear()
+        if asked == ["m0", "m1"]:
             next(iter(jobs_of("evaluations").values())).stop()
         return real(system, question, *rest)
 
     monkeypatch.setattr(evaluation_run, "run_one", run_one)
-    app = begin(fine(open_app("evaluate")))
-    app = until(app, lambda a: "you can resume it" in texts(a))
+    app = ended(begin(fine(open_app("evaluate"))), "evaluations")
+    assert "you can resume it" in texts(app)
     assert asked == ["m0", "m1"]
     assert store.evaluations.count_evaluations() == 0
     (folder,) = settings.runs_dir.iterdir()
     assert len((folder / "rows.jsonl").read_text().splitlines()) == 1
     assert "stopped after 1 of 3 questions" in texts(app)
     next(b for b in app.button if b.key and b.key.startswith("evaluate.again.")).click().run()
-    app = fine(until(app, lambda a: "is stored: 3 questions" in texts(a)))
+    assert "is stored: 3 questions" in texts(fine(ended(app, "evaluations")))
     assert asked == ["m0", "m1", "m1", "m2"]  # the one that was being asked, once more
     assert store.evaluations.count_evaluations() == 1
 
@@ -341,8 +304,8 @@ def test_a_file_that_can_be_read_in_two_ways_is_started_with_its_layout(
         app.run()
     app = begin(app, "Uploaded: flat.jsonl")
     assert app.error
-    app = begin(app, "Uploaded: flat.jsonl", "web-questions")
-    app = fine(until(app, lambda a: "is stored: 1 question" in texts(a)))
+    app = fine(ended(begin(app, "Uploaded: flat.jsonl", "web-questions"), "evaluations"))
+    assert "is stored: 1 question" in texts(app)
     assert store.evaluations.count_evaluations() == 1
 
 
@@ -371,43 +334,39 @@ def test_csv_is_safe_to_open() -> None:
 def test_names_are_distinct(store: Store) -> None:
     save(store, "fid")
     save(store, "fid", 0.1)
-    found = names(store.evaluations.evaluations())
-    assert len(set(found.values())) == 2
-    assert all(re.fullmatch(r"fid #[0-9a-f]{4}", name) for name in found.values())
+    run_names = set(names(store.evaluations.evaluations()).values())
+    assert len(run_names) == 2
+    assert all(re.fullmatch(r"fid #[0-9a-f]{4}", name) for name in run_names)
 
 
 def test_tags_are_read() -> None:
     assert start_form.tags("") == {}
     for bad in ("a", "=1", "a="):
-        with pytest.raises(Exception, match="has no value"):
+        with pytest.raises(InputError, match="has no value"):
             start_form.tags(bad)
 
 
-def request(store: Store) -> ChartRequest:
-    runs = store.evaluations.evaluations()
-    return ChartRequest(runs, runs, names(runs), "F1 answer", "all", store)
-
-
 def test_the_published_figures_are_the_papers() -> None:
-    found = {t.id: t for t in published()}
-    assert found["sun2023-table2-ambignq"].value("AmbigPrompt", "F1 answer", "multi") == 0.388
-    assert found["sun2023-table2-webqsp"].value("Refuel", "F1 answer") is None
-    assert found["sun2023-table4"].value("RECTIFY", "EM") == 0.548
-    assert found["lee2025-table2"].value("VerDICt (GPT-4o)", "G-F1") == 0.7082
+    tables = {table.id: table for table in published()}
+    assert tables["sun2023-table2-ambignq"].value("AmbigPrompt", "F1 answer", "multi") == 0.388
+    assert tables["sun2023-table2-webqsp"].value("Refuel", "F1 answer") is None
+    assert tables["sun2023-table4"].value("RECTIFY", "EM") == 0.548
+    assert tables["lee2025-table2"].value("VerDICt (GPT-4o)", "G-F1") == 0.7082
     shares = [
-        v
-        for t in found.values()
-        for row in t.values.values()
-        for (m, _), v in row.items()
-        if v is not None and m not in ("interpretations", "parameters", "seconds", "memory GB")
+        value
+        for table in tables.values()
+        for row in table.values.values()
+        for (metric, _), value in row.items()
+        if value is not None and metric not in ("interpretations", "parameters", "seconds", "memory GB")
     ]
     assert len(shares) > 150
-    assert all(0 < v < 1 for v in shares)
+    assert all(0 < share < 1 for share in shares)
 
 
 def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabilities_of(store: Store) -> None:
     save(store)
-    frame = RELIABILITY.frame(request(store))
+    runs = store.evaluations.evaluations()
+    frame = RELIABILITY.frame(ChartRequest(runs, runs, names(runs), "F1 answer", "all", store))
     assert frame["probability of"].tolist() == ["answer", "[EOI]"]
     assert frame["right"].tolist() == [0.6, 1.0]
     assert (frame["calibration error"] < frame["by chance up to"]).tolist() == [True, True]

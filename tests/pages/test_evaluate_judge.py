@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import pytest
-from page_helpers import ANSWERS, QUESTION, texts
+from annotate_helpers import fine
+from page_helpers import ANSWERS, QUESTION, Open, texts
 from streamlit.testing.v1 import AppTest
+from test_evaluate import show
 
 from core import types as t
 from core.evaluation.judge import ModelJudge, ReferenceJudge
@@ -22,7 +23,6 @@ from pages.evaluate.judges import model_of, prompts_of
 from storage.analysis.judges import NOBODY
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 ABOUT = {
     "judge": "language-model",
     "model": "<b>tiny</b> *model*",
@@ -32,8 +32,9 @@ ABOUT = {
 
 def save(
     store: Store, system: str = "rac", *, about: Any = ABOUT, judged: bool = True, level: float = 0.5, judge_failed: int = 0
-) -> str:
-    said = [
+) -> None:
+    """A run of one question, whose interpretations a judge decided."""
+    interpretations = [
         {"question": f"Who is {a}?", "answer": a, "passage_id": f"p{i}", "supported": i != 2, "matched": True}
         for i, a in enumerate(ANSWERS, 1)
     ]
@@ -44,12 +45,12 @@ def save(
         "n": 1,
         "failed": 0,
         "judge_failed": judge_failed,
-        "rows": [row | {"interpretations": said if judged else None}],
+        "rows": [row | {"interpretations": interpretations if judged else None}],
         "scores": means,
         "intervals": {},
         "provenance": {"system": {"name": system, "corpus": "small", "corpus_digest": "c0"}, "judge": about},
     }
-    return store.evaluations.save_evaluation(
+    store.evaluations.save_evaluation(
         system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=f"by {system}"
     )
 
@@ -63,19 +64,17 @@ def judged_by_people(store: Store, *verdicts: str) -> None:
 
 
 def choose(app: AppTest, view: str, metric: str = "G-F1", kind: str = "") -> AppTest:
-    app.segmented_control(key="evaluate.view").set_value(view).run()
+    show(app, view)
     if view != "One run":
         app.selectbox(key="evaluate.metric").set_value(metric).run()
     if kind:
         app.selectbox(key="evaluate.kind").set_value(kind).run()
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
-    return app
+    return fine(app)
 
 
-def judges(app: AppTest) -> pd.DataFrame | None:
-    """The table of judges on the page."""
-    return next((d.value for d in app.dataframe if "Kappa with people" in d.value), None)
+def judges(app: AppTest) -> pd.DataFrame:
+    """The table of judges on the page; empty where there is none."""
+    return next((d.value for d in app.dataframe if "Kappa with people" in d.value), pd.DataFrame())
 
 
 VIEWS = [("All runs", ""), ("One run", ""), ("Two runs", ""), ("All runs", "Grounding"), ("All runs", "Quality")]
@@ -86,21 +85,17 @@ def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> Non
     save(store, "verdict", about=dict(ReferenceJudge().about), level=0.25)
     app = open_app("evaluate")
     for view, kind in VIEWS:
-        found = judges(choose(app, view, kind=kind))
-        assert found is not None, (view, kind)
-        assert set(found["Kappa with people"]) == {"undefined"}
-        assert set(found["n"]) == {0}
-        assert set(found["Why undefined"]) == {NOBODY}
-    assert judges(choose(app, "All runs", "F1 answer", "Quality")) is None  # nothing judged on it
+        rows = judges(choose(app, view, kind=kind)).to_dict("records")
+        values = {(row["Kappa with people"], row["n"], row["Why undefined"]) for row in rows}
+        assert values == {("undefined", 0, NOBODY)}, (view, kind)
+    assert judges(choose(app, "All runs", "F1 answer", "Quality")).empty  # nothing judged on it
 
 
 def test_kappa_with_interval_and_n(open_app: Open, store: Store) -> None:
     save(store)
     judged_by_people(store, "correct", "wrong", "unsupported")  # the judge said yes, no, yes
     app = choose(open_app("evaluate"), "One run")
-    found = judges(app)
-    assert found is not None
-    (row,) = found.to_dict("records")
+    (row,) = judges(app).to_dict("records")
     assert (row["Run"], row["Judge"], row["Model"]) == ("by rac", "language-model", "<b>tiny</b> *model*")
     assert row["Prompt versions"] == "verify 3, match 2, deduplicate 1"
     assert (row["Kappa with people"], row["n"], row["Why undefined"]) == ("0.400", 3, "")
@@ -117,32 +112,27 @@ def test_questions_that_were_not_judged_completely_are_counted(open_app: Open, s
 def test_a_report_that_names_no_judge_and_one_that_was_not_judged(open_app: Open, store: Store) -> None:
     save(store, "old", about=None)
     save(store, "plain", about=None, judged=False)
-    found = judges(choose(open_app("evaluate"), "All runs"))
-    assert found is not None
-    assert list(found["Run"]) == ["by old"]
-    assert list(found.loc[0, ["Judge", "Prompt versions"]]) == ["unknown", "unknown"]
+    (row,) = judges(choose(open_app("evaluate"), "All runs")).to_dict("records")
+    assert (row["Run"], row["Judge"], row["Prompt versions"]) == ("by old", "unknown", "unknown")
 
 
 def test_more_runs_than_are_calculated_at_once(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges_view, "MAX_RUNS", 1)
     save(store)
     save(store, "verdict", level=0.25)
-    app = choose(open_app("evaluate"), "All runs")
-    found = judges(app)
-    assert found is not None
-    assert list(found["Kappa with people"]) == ["undefined", "undefined"]
-    assert list(found["Why undefined"]) == [NOBODY, "not calculated: filter the runs in the sidebar"]
+    table = judges(choose(open_app("evaluate"), "All runs"))
+    assert list(table["Kappa with people"]) == ["undefined", "undefined"]
+    assert list(table["Why undefined"]) == [NOBODY, judges_view.NOT_CALCULATED]
 
 
 # ---------------------------------------------------------------- parts
 
 
 def test_what_judges_say_of_themselves(settings: Settings) -> None:
-    made = ModelJudge(
-        "language-model", PromptedGenerator(ScriptedLanguageModel()), Judgments(settings.home / "judgments.sqlite")
-    ).about
-    assert prompts_of(made) == ", ".join(f"{r} {load_prompt(r).version}" for r in ("verify", "match", "deduplicate"))
-    assert model_of(made) == "scripted"
+    model = PromptedGenerator(ScriptedLanguageModel())
+    about = ModelJudge("language-model", model, Judgments(settings.home / "judgments.sqlite")).about
+    assert prompts_of(about) == ", ".join(f"{r} {load_prompt(r).version}" for r in ("verify", "match", "deduplicate"))
+    assert model_of(about) == "scripted"
     assert prompts_of({"judge": "x", "prompts": {"other": 4}}) == "other 4"
     assert (model_of(ReferenceJudge().about), model_of({})) == ("none", "unknown")
     assert model_of({"judge": "reader", "reader": "default", "answerer": "small"}) == "reader default, answerer small"

@@ -3,77 +3,86 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from typing import get_args
 
 import pytest
 from annotate_helpers import SECOND, click, find, fine, make_project, predict
-from page_helpers import QUESTION, TIMEOUT, button, texts
+from annotation_samples import do, take
+from page_helpers import QUESTION, Open, button, ended, texts
 from streamlit.testing.v1 import AppTest
 
-from core import types as t
 from core.errors import InputError
 from pages.jobs.background import jobs_of
 from pages.manage.guidelines import example_of, first_examples, template
-from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
+from storage.records.annotation import JudgedAnswer, JudgingWork, MissingAnswer
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Project
+from storage.records.projects import Guidelines, Project
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
-PASSWORD = "a long password"
 
 
 def section(app: AppTest, name: str) -> AppTest:
-    return app.segmented_control(key="manage.section").set_value(name).run()
+    return fine(app.segmented_control(key="manage.section").set_value(name).run())
+
+
+def choose_upload(app: AppTest, name: str = "mine") -> AppTest:
+    """A new project of this name, whose questions come from a file."""
+    app.text_input(key="manage.new.name").set_value(name)
+    return app.radio(key="manage.new.source").set_value("Upload a file").run()
+
+
+def upload(app: AppTest, name: str, content: str, key: str = "manage.new.file") -> AppTest:
+    return app.file_uploader(key=key).set_value((name, content.encode(), "text/plain")).run()
+
+
+def is_open(app: AppTest, label: str = "New project") -> bool:
+    (expander,) = [e for e in app.expander if e.label == label]
+    return bool(expander.proto.expanded)
+
+
+def questions(store: Store, project: Project) -> list[str]:
+    return [item.question for item in store.items.items(project.id, "me", stage="generation")]
+
+
+def guidelines(store: Store, project: Project) -> Guidelines:
+    latest = store.projects.guidelines(project.id)
+    assert latest is not None
+    return latest
+
+
+@pytest.fixture
+def one_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.manage.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
 
 
 def test_launches_and_makes_a_project_from_the_starter_questions(open_app: Open, store: Store) -> None:
-    app = open_app("manage")
-    fine(app)
+    app = fine(open_app("manage"))
     app.text_input(key="manage.new.name").set_value("First **round**").run()
     app.number_input(key="manage.new.number").set_value(2).run()
-    click(app, "manage.new.make")
-    fine(app)
+    fine(click(app, "manage.new.make"))
     (project,) = store.projects.projects()
     assert (project.name, project.annotators_per_item, project.stages) == ("First **round**", 2, ("generation", "validation"))
     assert store.items.progress(project.id, "me")["generation"].items > 100
-    found = store.projects.guidelines(project.id)
-    assert found is not None
-    assert "Search and read first" in found.text
-    assert len(found.examples) == 3
+    assert "Search and read first" in guidelines(store, project).text
+    assert len(guidelines(store, project).examples) == 3
     assert "First **round**" in app.success[0].value.replace("\\", "")
 
 
 def test_an_upload_is_checked_whole(open_app: Open, store: Store) -> None:
-    app = open_app("manage")
-    app.text_input(key="manage.new.name").set_value("mine").run()
-    app.radio(key="manage.new.source").set_value("Upload a file").run()
-    click(app, "manage.new.make")
-    assert "no file is selected" in app.error[0].value
-    lines = [
-        json.dumps({"question": QUESTION, "answers": [["a"]]}),
-        "{broken",
-        json.dumps({"question": "", "answers": [["a"]]}),
-    ]
-    app.file_uploader(key="manage.new.file").set_value(("q.jsonl", "\n".join(lines).encode(), "application/json")).run()
+    app = choose_upload(open_app("manage"))
+    good, nameless = (json.dumps({"question": question, "answers": [["a"]]}) for question in (QUESTION, ""))
+    upload(app, "q.jsonl", f"{good}\n{{broken\n{nameless}")
     click(app, "manage.new.make")
     assert "2 rows were not valid, so nothing was stored" in app.error[0].value
     assert list(app.dataframe[0].value["Line"]) == [2, 3]
     assert store.projects.projects() == []
-    app.file_uploader(key="manage.new.file").set_value(("q.jsonl", lines[0].encode(), "application/json")).run()
-    click(app, "manage.new.make")
-    fine(app)
+    upload(app, "q.jsonl", good)
+    fine(click(app, "manage.new.make"))
     (project,) = store.projects.projects()
-    (item,) = store.items.items(project.id, "me", stage="generation")
-    assert item.question == QUESTION
-
-
-def is_open(app: AppTest, label: str = "New project") -> bool:
-    (found,) = [e for e in app.expander if e.label == label]
-    return bool(found.proto.expanded)
+    assert questions(store, project) == [QUESTION]
 
 
 @pytest.mark.parametrize(
@@ -82,16 +91,13 @@ def is_open(app: AppTest, label: str = "New project") -> bool:
 )
 def test_questions_need_no_answers(open_app: Open, store: Store, name: str, content: str) -> None:
     """They were refused: line 1: a row needs 'answers'."""
-    app = open_app("manage")
-    app.text_input(key="manage.new.name").set_value("mine")
-    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    app = choose_upload(open_app("manage"))
     assert "text with one question per line" in texts(app)
-    app.file_uploader(key="manage.new.file").set_value((name, (content % (QUESTION, SECOND)).encode(), "text/plain")).run()
-    click(app, "manage.new.make")
-    fine(app)
+    upload(app, name, content % (QUESTION, SECOND))
+    fine(click(app, "manage.new.make"))
     assert app.success[0].value == r"Project mine was created\. 2 questions added\."  # it was escaped twice
     (project,) = store.projects.projects()
-    assert [i.question for i in store.items.items(project.id, "me", stage="generation")] == [QUESTION, SECOND]
+    assert questions(store, project) == [QUESTION, SECOND]
 
 
 def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
@@ -100,35 +106,31 @@ def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     click(app, "manage.more.add")
     assert "no file is selected" in app.error[0].value
     assert is_open(app, "Add questions")
-    app.file_uploader(key="manage.more").set_value(("q.txt", b"Who wrote it?\n", "text/plain")).run()
+    upload(app, "q.txt", "Who wrote it?\n", "manage.more")
     app.checkbox(key="manage.more.gold").check().run()
     click(app, "manage.more.add")
     assert app.error  # a gold item needs its right answer
     assert is_open(app, "Add questions")
     app.checkbox(key="manage.more.gold").uncheck().run()
-    click(app, "manage.more.add")
-    fine(app)
+    fine(click(app, "manage.more.add"))
     assert "1 question added" in app.success[0].value
     assert not is_open(app, "Add questions")
-    assert len(store.items.items(project.id, "me", stage="generation")) == 3
+    assert questions(store, project) == [QUESTION, SECOND, "Who wrote it?"]
     click(app, "manage.more.add")
     assert "no file is selected" in app.error[0].value  # the one that was used is not added again
 
 
-def test_a_new_project_stays_open_and_keeps_what_is_in_it(
-    open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_project_stays_open_and_keeps_what_is_in_it(one_system: None, open_app: Open, store: Store) -> None:
     """It closed at every error and at the click after it, and forgot the file once."""
-    monkeypatch.setattr("pages.manage.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
     make_project(store)
     app = open_app("manage")
     assert not is_open(app)
-    app.radio(key="manage.new.source").set_value("Upload a file").run()
+    choose_upload(app, "")
     app.button_group(key="manage.new.stages").set_value(["judging"]).run()
 
-    def refused(why: str) -> None:
+    def refused(reason: str) -> None:
         click(app, "manage.new.make")
-        assert why in texts(app)
+        assert reason in texts(app)
         assert is_open(app)
         app.run()
         assert is_open(app)
@@ -138,9 +140,9 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     refused("needs one or two systems")
     app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
     refused("no file is selected")
-    app.file_uploader(key="manage.new.file").set_value(("wrong.json", b'[{"question": 1}]', "text/plain")).run()
+    upload(app, "wrong.json", '[{"question": 1}]')
     refused("1 row was not valid")
-    app.file_uploader(key="manage.new.file").set_value(("right.txt", b"Who wrote it?", "text/plain")).run()
+    upload(app, "right.txt", "Who wrote it?")
     app.text_input(key="manage.new.name").set_value("Musicals").run()
     refused("there is a project named")
     app.text_input(key="manage.new.name").set_value("Verdicts").run()
@@ -155,8 +157,7 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
     assert app.radio(key="manage.new.source").value == "Upload a file"
     assert app.multiselect(key="manage.new.systems").value == ["scripted"]
     assert "right.txt" in texts(app)
-    click(app, "manage.new.make")
-    fine(app)
+    fine(click(app, "manage.new.make"))
     assert not is_open(app)
     assert app.text_input(key="manage.new.name").value == ""
     assert "right.txt" not in texts(app)
@@ -164,11 +165,10 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(
 
 
 def test_a_kept_file_can_be_removed(open_app: Open) -> None:
-    app = open_app("manage")
-    app.radio(key="manage.new.source").set_value("Upload a file").run()
-    app.file_uploader(key="manage.new.file").set_value(("q.txt", b"Who?", "text/plain")).run()
+    app = upload(choose_upload(open_app("manage")), "q.txt", "Who?")
     app.radio(key="manage.new.source").set_value("None yet").run()
     app.radio(key="manage.new.source").set_value("Upload a file").run()
+    assert "q.txt" in texts(app)
     click(app, "manage.new.file.remove")
     assert "q.txt" not in texts(app)
 
@@ -177,36 +177,27 @@ def test_at_most_two_systems_are_offered(open_app: Open) -> None:
     field = open_app("manage").multiselect(key="manage.new.systems")
     assert field.proto.max_selections == 2
     assert field.proto.select_all == 0  # 'Select all' was offered
-    assert "up to two" in field.label
 
 
 def test_guidelines_have_versions_and_examples(open_app: Open, store: Store) -> None:
     project = make_project(store)
     app = section(open_app("manage"), "Guidelines")
-    fine(app)
     find(app.text_area, f"guide.{project.id}.0.text").set_value("Read **first**.").run()
-    click(app, "save")
-    fine(app)
-    first = store.projects.guidelines(project.id)
-    assert first is not None
+    fine(click(app, "save"))
+    first = guidelines(store, project)
     assert (first.version, first.text) == (1, "Read **first**.")
     key = f"guide.{project.id}.1"
     app.text_input(key=f"{key}.prompt").set_value("When did it come out?")
     app.text_area(key=f"{key}.pairs").set_value(
         "When did the book come out? → 1997\nWhen did the film come out? -> 2001 | in 2001"
     )
-    button(app, "Add example").click().run()
-    fine(app)
-    second = store.projects.guidelines(project.id)
-    assert second is not None
-    assert second.version == 2
-    assert second.examples[0].annotation.pairs[1].answers == ("2001", "in 2001")
+    fine(button(app, "Add example").click().run())
+    second = guidelines(store, project)
+    assert (second.version, second.examples[0].annotation.pairs[1].answers) == (2, ("2001", "in 2001"))
     assert "Earlier versions (1)" in [e.label for e in app.expander]
     find(app.text_area, f"guide.{project.id}.2.text").set_value("Typed, and not saved yet.").run()
-    click(app, "drop.0")  # an example is deleted: what was typed above stays
-    fine(app)
-    third = store.projects.guidelines(project.id)
-    assert third is not None
+    fine(click(app, "drop.0"))  # an example is deleted: what was typed above stays
+    third = guidelines(store, project)
     assert (third.version, third.text, third.examples) == (3, "Typed, and not saved yet.", ())
 
 
@@ -214,27 +205,21 @@ def test_another_name_is_no_conflict_with_unsaved_guidelines(open_app: Open, sto
     project = make_project(store)
     app = section(open_app("manage"), "Guidelines")
     find(app.text_area, f"guide.{project.id}.0.text").set_value("Typed, and not saved yet.").run()
-    app.text_input(key="annotator").set_value("somebody else").run()
-    fine(app)
+    fine(app.text_input(key="annotator").set_value("somebody else").run())
     assert find(app.text_area, f"guide.{project.id}.0.text").value == "Typed, and not saved yet."
     assert not any("another window" in w.value for w in app.warning)
 
 
-def test_guidelines_are_about_what_is_done(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages.manage.settings._names", lambda what: ["scripted"] if what == "systems" else ["small"])
+def test_guidelines_are_about_what_is_done(one_system: None, open_app: Open, store: Store) -> None:
     app = open_app("manage")
     app.text_input(key="manage.new.name").set_value("Verdicts")
     app.radio(key="manage.new.source").set_value("None yet")
     app.button_group(key="manage.new.stages").set_value(["judging"])
     app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
-    click(app, "manage.new.make")
-    fine(app)
+    fine(click(app, "manage.new.make"))
     (project,) = store.projects.projects()
-    found = store.projects.guidelines(project.id)
-    assert found is not None
-    assert "Outdated" in found.text
-    assert "Search and read first" not in found.text
-    assert found.examples == ()
+    proposal = guidelines(store, project)
+    assert (proposal.text.strip(), proposal.examples) == (template(("judging",)).strip(), ())
 
 
 @pytest.mark.parametrize("stages", [c for n in (1, 2, 3) for c in combinations(get_args(WorkStage), n)])
@@ -261,11 +246,8 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     project = make_project(store, systems=("scripted",))
     app = section(open_app("manage"), "Suggestions")
     app.checkbox(key="manage.pre.clarify").set_value(False).run()
-    click(app, "manage.pre.go")
+    fine(ended(click(app, "manage.pre.go"), "preannotations"))
     run = jobs_of("preannotations")[project.id]
-    assert run.wait(TIMEOUT)
-    app.run()
-    fine(app)
     assert (run.subject.answered, run.subject.linked, run.error) == (2, 2, None)
     items = store.items.items(project.id, "me", stage="generation")
     for item in items:
@@ -274,21 +256,18 @@ def test_suggestions_in_the_background(corpus: str, open_app: Open, store: Store
     assert len(store.submissions.suggestions(items[0].id, "me")) == 3
     assert store.items.progress(project.id, "me")["generation"].submitted == 0
     click(app, "manage.close", project.id)
-    click(app, "manage.pre.go")  # nothing is left to answer
+    ended(click(app, "manage.pre.go"), "preannotations")  # nothing is left to answer
     again = jobs_of("preannotations")[project.id]
-    assert again.wait(TIMEOUT)
     assert (again.subject.total, again.subject.answered, again.error) == (0, 0, None)
 
 
 def test_settings_close_and_conflict(open_app: Open, store: Store) -> None:
     project = make_project(store)
     app = section(open_app("manage"), "Settings")
-    fine(app)
     key = f"manage.set.{project.id}.1"
     app.number_input(key=f"{key}.number").set_value(3)
     app.text_input(key=f"{key}.name").set_value("Other")
-    click(app, f"{key}.save")
-    fine(app)
+    fine(click(app, f"{key}.save"))
     changed = store.projects.get_project(project.id)
     assert (changed.name, changed.annotators_per_item, changed.version) == ("Other", 3, 2)
     store.projects.update_project("me", project.id, 2, name="Third")
@@ -300,52 +279,40 @@ def test_settings_close_and_conflict(open_app: Open, store: Store) -> None:
 
 def test_items_filters_and_activity(open_app: Open, store: Store) -> None:
     make_project(store)
-    app = open_app("manage")
-    fine(app)
-    tables = [d.value for d in app.dataframe]
-    assert next(iter(tables[1]["Question"])) == QUESTION
+    app = fine(open_app("manage"))
+    assert list(app.dataframe[1].value["Question"]) == [QUESTION, SECOND]
     app.text_input(key="manage.text").set_value("opened nowhere").run()
     assert "No item matches" in texts(app)
     section(app, "Activity")
-    fine(app)
     assert "items added" in list(app.dataframe[1].value["Action"])
 
 
-def judged(store: Store, systems: tuple[str, ...] = ("scripted",)) -> Project:
-    """A project with one item whose answers are judged, in a shuffled order."""
+def judged_item(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch, *systems: str) -> AppTest:
+    """The page with the only item chosen, whose answers were judged in a shuffled order."""
     for system in systems:
         store.predictions.save_prediction(predict(QUESTION, system=system))
     project = make_project(store, stages=("judging",), systems=systems, questions=(QUESTION,))
-    task = store.queue.next_item(project.id, "me", "judging")
-    assert task is not None
-    given = [
-        JudgedAnswer(
-            a.prediction_id, a.position, "correct" if a.position else "wrong", "fits", "a *note*" if a.position == 2 else ""
-        )
-        for side in store.reviews.judging_sheet(task.item, "me").sides
+    item = take(store, project, "me", "judging").item
+    correct = [
+        JudgedAnswer(a.prediction_id, a.position, "correct", "fits", "a *note*" if a.position == 2 else "")
+        for side in store.reviews.judging_sheet(item, "me").sides
         for a in sorted(side.answers, key=lambda a: -a.position)
     ]
+    answers = tuple(a if a.position else replace(a, verdict="wrong") for a in correct)
     missing = (MissingAnswer("Isabella *Boylston*", ("Boylston",)),)
-    preference = "tie" if len(systems) > 1 else None
-    store.submissions.submit(task.item, "me", "judging", JudgingWork(tuple(given), missing, preference), seconds=5)  # type: ignore[arg-type]
-    return project
-
-
-def chosen_item(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """AppTest selects no rows of a table."""
-    monkeypatch.setattr("pages.manage.items.selected", lambda chosen: 0)
-    return open_app("manage")
+    work = JudgingWork(answers, missing, "tie" if len(systems) > 1 else None)
+    store.submissions.submit(item, "me", "judging", work, seconds=5)
+    monkeypatch.setattr("pages.manage.items.selected", lambda chosen: 0)  # AppTest selects no rows of a table
+    return fine(open_app("manage"))
 
 
 def test_what_judges_said(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """It said `3: correct; 1: wrong; ...`, shuffled."""
-    judged(store)
-    app = chosen_item(open_app, monkeypatch)
-    fine(app)
+    app = judged_item(open_app, store, monkeypatch, "scripted")
     lines = [x.strip() for x in texts(app).splitlines()]
     answers = [x for x in lines if x[:3] in ("1. ", "2. ", "3. ")]
-    names = [a.split(":")[0].strip() for a in answers]
-    assert names == ["1. **Natalie Wood**", "2. **Rachel Zegler**", "3. **Carol Lawrence**"]
+    names = ["1. **Natalie Wood**", "2. **Rachel Zegler**", "3. **Carol Lawrence**"]
+    assert [a.split(":")[0].strip() for a in answers] == names
     assert [":red-badge[wrong]" in a for a in answers] == [True, False, False]
     assert all("question fits" in a for a in answers)
     assert any("Note: a *note*" in x for x in lines)
@@ -354,8 +321,7 @@ def test_what_judges_said(open_app: Open, store: Store, monkeypatch: pytest.Monk
 
 
 def test_what_judges_said_of_two_systems(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged(store, ("other", "scripted"))
-    shown = texts(chosen_item(open_app, monkeypatch))
+    shown = texts(judged_item(open_app, store, monkeypatch, "other", "scripted"))
     assert shown.index("Answers of **other**") < shown.index("Answers of **scripted**")
     assert shown.count("**Natalie Wood**") == 2
     assert "Both sets are equally good" in shown
@@ -364,8 +330,7 @@ def test_what_judges_said_of_two_systems(open_app: Open, store: Store, monkeypat
 def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, store: Store) -> None:
     store.predictions.save_prediction(predict(QUESTION))
     project = make_project(store, stages=("judging",), systems=("scripted",))
-    app = open_app("manage")
-    fine(app)
+    app = fine(open_app("manage"))
     assert "Run scripted on 1 of 2 questions before judging" in texts(app)
     progress, items = (d.value for d in app.dataframe)
     assert list(progress["No prediction"]) == [1]
@@ -377,7 +342,7 @@ def test_a_manager_is_told_of_items_that_cannot_be_judged_yet(open_app: Open, st
     store.intake.link_predictions("me", project.id)
     app.run()
     assert not app.warning
-    assert "no prediction" not in app.dataframe[0].value
+    assert "No prediction" not in app.dataframe[0].value
 
 
 def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> None:
@@ -386,11 +351,8 @@ def test_columns_that_say_nothing_are_hidden(open_app: Open, store: Store) -> No
     app = open_app("manage")
     assert list(app.dataframe[1].value) == ["No.", "Question", "State", "Submitted", "In progress"]
     assert "Margin" not in texts(app)
-    for who, answer in (("me", "a"), ("Ann", "b")):
-        task = store.queue.next_item(project.id, who, "generation")
-        assert task is not None
-        content = GenerationWork(t.Annotation("single", (t.QAPair("", (answer,)),)))
-        store.submissions.submit(task.item, who, "generation", content, seconds=5)
+    for person, answer in (("me", "a"), ("Ann", "b")):
+        do(store, project, person, answer)
     app.run()
     items = next(d.value for d in app.dataframe if "Question" in d.value)
     assert "Disagreement" in items
@@ -402,9 +364,7 @@ def test_a_project_is_exported_where_it_is_managed(open_app: Open, store: Store)
     project = make_project(store)
     make_project(store, name="Another")
     app = section(open_app("manage"), "Export")
-    app.selectbox(key="manage.project").set_value(project.id).run()
-    fine(app)
-    next(b for b in app.button if b.label == "Take snapshot").click().run()
-    fine(app)
-    (taken,) = store.exports.snapshots()
-    assert taken.filters["project"] == project.id
+    fine(app.selectbox(key="manage.project").set_value(project.id).run())
+    fine(ended(button(app, "Take snapshot").click().run(), "snapshots"))
+    (snapshot,) = store.exports.snapshots()
+    assert snapshot.filters["project"] == project.id

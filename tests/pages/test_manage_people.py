@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import people
 import pytest
 from annotate_helpers import fine, make_project
-from page_helpers import QUESTION, button, texts
-from streamlit.testing.v1 import AppTest
-from test_manage import PASSWORD, section
+from page_helpers import QUESTION, Open, button, texts
+from people import PASSWORD
+from test_manage import section
 
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("light")
 
 
@@ -46,7 +43,7 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     visitor.switch_page("pages/manage/page.py").run()
     fine(visitor)
 
-    store.people.add_person("Mia", "Ann", "annotator", password=PASSWORD)
+    people.add(store, "Mia", "Ann", "annotator")
     button(visitor, "Sign out").click().run()
     people.sign_in(visitor, "Ann")
     visitor.switch_page("pages/manage/page.py").run()

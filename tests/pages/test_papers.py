@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_helpers import texts
+from annotate_helpers import fine
+from page_helpers import Open, ended, texts
 from streamlit.testing.v1 import AppTest
-from test_evaluate import fine, save
+from test_evaluate import save
 
 from core import cli
 from core.engine import SystemStatus
@@ -25,11 +26,11 @@ from pages.papers import tables
 from storage.access.preferences import Preferences
 from storage.store import Store
 
-Open = Callable[..., AppTest]
+Page = Callable[[], AppTest]
 
 
 @pytest.fixture
-def page(open_app: Open, settings: Settings, corpus: str) -> Callable[[], AppTest]:
+def page(open_app: Open, settings: Settings, corpus: str) -> Page:
     """Without the shipped runs, which take a while to load."""
     Preferences(settings.home).put("me", source.PREFERENCE, source.HIDDEN)
     return lambda: fine(open_app("papers"))
@@ -55,9 +56,7 @@ def test_the_worked_examples_can_be_scored(settings: Settings, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda e: str(e.id))
-def test_one_click_asks_a_worked_example_beside_the_papers_answers(
-    page: Callable[[], AppTest], store: Store, example: Any
-) -> None:
+def test_one_click_asks_a_worked_example_beside_the_papers_answers(page: Page, store: Store, example: Any) -> None:
     app = page()
     fine(app.segmented_control(key="papers.paper").set_value(example.extra["paper"]).run())
     fine(app.button(key=f"papers.ask.{example.id}").click().run())
@@ -84,7 +83,7 @@ def test_what_repeats_a_table_exists(table: Any) -> None:
     assert table.takes
 
 
-def test_our_runs_are_in_a_table_of_their_own(page: Callable[[], AppTest], store: Store) -> None:
+def test_our_runs_are_in_a_table_of_their_own(page: Page, store: Store) -> None:
     save(store, "rectify", 0.5)
     save(store, "rectify", 0.6)  # the newest counts
     save(store, "verdict", 0.7)
@@ -92,23 +91,19 @@ def test_our_runs_are_in_a_table_of_their_own(page: Callable[[], AppTest], store
     theirs, ours = (frame.value for frame in app.dataframe)
     assert theirs[""].tolist() == ["JPR", "RECTIFY", "DPR", "SpanSeqGen", "FiD-Base", "Refuel", "AmbigPrompt"]
     assert theirs["F1 answer"].tolist()[1] == "52.1"
-    assert ours[""].tolist() == ["RECTIFY"]
-    assert ours["F1 answer"].tolist() == ["64.0"]
-    assert ours["questions"].tolist() == ["dev.json (6) over small"]
+    assert ours[["", "F1 answer", "questions"]].values.tolist() == [["RECTIFY", "64.0", "dev.json (6) over small"]]
 
 
 def test_a_run_with_options_belongs_to_its_own_row(store: Store) -> None:
     save(store, "verdict", 0.5)
     save(store, "verdict", 0.6, variant="clustering=conservative")
     table = next(t for t in published() if t.id == "lee2025-table4")
-    found = tables.ours(table, list(store.evaluations.evaluations(10)))
+    rows = tables.ours(table, list(store.evaluations.evaluations(10)))
     without = " (without a language model, no relaxing of the question and no clustering)"
-    assert [row["system"] for row in found] == [f"verdict{without}", f"verdict clustering=conservative{without}"]
+    assert [row["system"] for row in rows] == [f"verdict{without}", f"verdict clustering=conservative{without}"]
 
 
-def test_a_button_runs_the_systems_of_a_table_here(
-    page: Callable[[], AppTest], store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_button_runs_the_systems_of_a_table_here(page: Page, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     table = next(t for t in published() if t.id == "sun2023-table2-ambignq")
     monkeypatch.setattr("pages.papers.tables._split", lambda spec: ("scripted" if spec == "jpr" else "gone", ""))
     app = page()
@@ -116,20 +111,17 @@ def test_a_button_runs_the_systems_of_a_table_here(
     app.number_input(key="papers.sun2023-table2-ambignq.limit").set_value(2)
     next(b for b in app.button if b.label.startswith("Run ")).click()
     monkeypatch.setattr("pages.session.shared.systems", lambda: [SystemStatus("scripted", "", (), "", True)])
-    app.run()
+    app = fine(ended(app.run(), tables.KIND))
     job = jobs_of(tables.KIND)[table.id]
-    assert job.wait(60)
-    assert job.error is None
-    assert job.result == []
+    assert (job.error, job.result) == (None, [])
     (run,) = store.evaluations.evaluations(5)
     assert (run.system, run.n, run.corpus) == ("scripted", 2, "small")
-    fine(app.run())
     assert app.success
 
 
 @pytest.mark.parametrize("gone", ["pages.evaluate.start_form.question_files", "pages.session.shared.systems"])
 def test_a_table_without_its_question_file_or_a_ready_system_starts_nothing(
-    page: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch, gone: str
+    page: Page, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
     app = page()
     monkeypatch.setattr(gone, dict)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from annotate_helpers import predict
-from page_helpers import QUESTION, button, texts
+from page_helpers import QUESTION, Open, button, ended, texts
 from storage_samples import annotate
-from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.errors import AmbiscopeError
-from pages.jobs.background import jobs_of
+from core.settings import Settings
 from pages.quality import tables, training_loop
-from pages.ui.tables import csv
 from storage.analysis.agreement import quality
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
@@ -29,37 +24,35 @@ PAIRS = (t.QAPair("Who played her in 1961?", ("Natalie Wood",)), t.QAPair("Who p
 def fill(store: Store) -> None:
     saved = store.predictions.save_prediction(predict(QUESTION))
     question = store.predictions.get_prediction(saved).question_id
-    for who, verdicts in (("Ada", ("correct", "correct", "wrong")), ("Bob", ("correct", "wrong", "wrong"))):
+    for person, verdicts in (("Ada", ("correct", "correct", "wrong")), ("Bob", ("correct", "wrong", "wrong"))):
         for position, verdict in enumerate(verdicts):
-            store.labels.judge(saved, position, who, verdict)  # type: ignore[arg-type]
+            store.labels.judge(saved, position, person, verdict)  # type: ignore[arg-type]
     annotate(store, question, "Ada", t.Annotation("multiple", PAIRS))
     annotate(store, question, "Bob", t.Annotation("single", PAIRS[:1]))
-    other = store.predictions.save_prediction(predict("=Where?", ("Paris",)))
-    for who in ("Ada", "Bob"):
-        annotate(store, store.predictions.get_prediction(other).question_id, who, t.Annotation("none"))
+    other = store.predictions.save_prediction(predict("Where?", ("Paris",)))
+    for person in ("Ada", "Bob"):
+        annotate(store, store.predictions.get_prediction(other).question_id, person, t.Annotation("none"))
 
 
-def test_without_own_work_an_example_is_shown_and_says_so(open_app: Callable[..., AppTest], store: Store) -> None:
+def test_without_own_work_an_example_is_shown_and_says_so(open_app: Open, store: Store) -> None:
     app = open_app("quality")
     assert not app.exception
     assert "This is an example" in texts(app)
     assert "There is no snapshot yet." in texts(app)
     assert set(app.dataframe[0].value["Value"]) != {"undefined"}
-    assert not [
-        name for name, count in store.maintenance.counts().items() if count and name in ("annotator", "question", "prediction")
-    ]
+    counts = store.maintenance.counts()
+    assert not any(counts[table] for table in ("annotator", "question", "prediction"))
     app.selectbox(key="quality.project").set_value("").run()
     assert not app.exception
 
 
-def test_one_persons_work_is_told_apart_from_zero(open_app: Callable[..., AppTest], store: Store) -> None:
+def test_one_persons_work_is_told_apart_from_zero(open_app: Open, store: Store) -> None:
     key = store.predictions.save_prediction(predict(QUESTION))
     store.labels.judge(key, 0, "me", "correct")
     app = open_app("quality")
     assert not app.exception
-    said = texts(app)
-    assert "This is an example" not in said
-    assert "No question has been annotated by two people yet." in said
+    assert "This is an example" not in texts(app)
+    assert "No question has been annotated by two people yet." in texts(app)
     shown = app.toggle(key="quality.example.show").set_value(True).run()
     assert not shown.exception
     assert "This is an example" in texts(shown)
@@ -69,20 +62,19 @@ def test_one_persons_work_is_told_apart_from_zero(open_app: Callable[..., AppTes
     assert all(overall["Why undefined"])
 
 
-def test_from_judgments_to_a_snapshot(open_app: Callable[..., AppTest], store: Store, settings: Any) -> None:
+def test_from_judgments_to_a_snapshot(open_app: Open, store: Store, settings: Settings) -> None:
     fill(store)
     app = open_app("quality")
     assert not app.exception
     overall = {row["Measure"]: row for row in app.dataframe[0].value.to_dict("records")}
-    assert overall["answer F1"]["n"] == 2
-    assert overall["answer F1"]["Value"] == "83.3"  # 2/3 and 1
+    assert (overall["answer F1"]["n"], overall["answer F1"]["Value"]) == (2, "83.3")  # 2/3 and 1
     assert overall["kappa of labels"]["n"] == 3
     app.text_input(key="quality.snapshot.note").set_value("first round")
     app.checkbox(key="quality.snapshot.pseudonyms").set_value(True)
-    button(app, "Take snapshot").click().run()
+    ended(button(app, "Take snapshot").click().run(), "snapshots")
     assert "Snapshot 1 was taken." in texts(app)
-    (made,) = store.exports.snapshots()
-    assert (made.note, made.filters["pseudonyms"]) == ("first round", True)
+    (snapshot,) = store.exports.snapshots()
+    assert (snapshot.note, snapshot.filters["pseudonyms"]) == ("first round", True)
     files = store.exports.snapshot_files(1, settings.home / "snapshots")
     assert "Ada" not in files["csv"].read_text(encoding="utf-8-sig")
     app.multiselect(key="quality.people").set_value(["Ada"]).run()
@@ -90,7 +82,7 @@ def test_from_judgments_to_a_snapshot(open_app: Callable[..., AppTest], store: S
     assert app.dataframe[0].value.set_index("Measure").loc["answer F1", "Value"] == "undefined"
 
 
-def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Callable[..., AppTest], store: Store, settings: Any) -> None:
+def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Open, store: Store, settings: Settings) -> None:
     fill(store)
     folder = settings.home / "snapshots"
     for _ in range(2):
@@ -105,7 +97,7 @@ def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Callable[...,
     assert not app.error
 
 
-def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTest], store: Store) -> None:
+def test_the_systems_table_says_how_it_is_averaged(open_app: Open, store: Store) -> None:
     fill(store)
     app = open_app("quality")
     systems = next(d for d in app.dataframe if "System" in d.value)
@@ -118,39 +110,30 @@ def test_the_systems_table_says_how_it_is_averaged(open_app: Callable[..., AppTe
     assert overall["Why undefined"]["width"] >= 7 * max(map(len, reasons))
 
 
-def test_who_may_see_it(open_app: Callable[..., AppTest], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.people.add_person("me", "Mia", "manager", password="long enough")
-    store.people.add_person("Mia", "Ann", "annotator", password="long enough")
-    ann = store.people.sign_in("Ann", "long enough")
-    monkeypatch.setattr("pages.session.shared.visitor", lambda: ann)
-    monkeypatch.setattr("pages.session.sign_in.gate", lambda: True)
+def test_annotators_do_not_see_it(ann: None, open_app: Open) -> None:
     app = open_app("quality")
-    assert app.error
+    assert "needs the role validator" in app.error[0].value
     assert not app.dataframe
 
 
 def test_tables_of_the_page(store: Store) -> None:
     fill(store)
-    found = quality(store, "me", samples=20)
-    rows = tables.systems(found)
-    assert [r["System"] for r in rows] == ["scripted"]
-    assert rows[0]["wrong"] == 1  # a tie is nobody's word
-    assert rows[0]["missing answers"] == 0
-    assert "'=Where?" in csv(pd.DataFrame(tables.items(found))).decode("utf-8-sig")
-    assert tables.periods_chart(found) is None  # one period is no line
-    assert tables.systems_chart(found) is not None
-    assert tables.types_chart(found) is not None
-    assert tables.pairs(found)[0]["Other person"] == "Bob"
+    report = quality(store, "me", samples=20)
+    (row,) = tables.systems(report)
+    assert (row["System"], row["wrong"], row["missing answers"]) == ("scripted", 1, 0)  # a tie is nobody's word
+    assert {item["Question"] for item in tables.items(report)} == {QUESTION, "Where?"}
+    assert tables.periods_chart(report) is None  # one period is no line
+    assert tables.systems_chart(report) is not None
+    assert tables.types_chart(report) is not None
+    assert tables.pairs(report)[0]["Other person"] == "Bob"
 
 
-def test_the_loop_button(
-    open_app: Callable[..., AppTest], store: Store, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loop_button(open_app: Open, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
-    asked: list[LoopOptions] = []
+    loops: list[LoopOptions] = []
 
-    def stand_in(_store: Store, _settings: Any, options: LoopOptions, *, progress: Any) -> LoopResult:
-        asked.append(options)
+    def stand_in(_store: Store, _settings: Settings, options: LoopOptions, *, progress: Any) -> LoopResult:
+        loops.append(options)
         progress("training: step 3", 0.5)
         if options.out.name == "loop-broken":
             raise AmbiscopeError("train answerer failed (exit 1): no room")
@@ -162,14 +145,11 @@ def test_the_loop_button(
     app.text_input(key="quality.loop.name").set_value("Not A Name")
     button(app, "Train and evaluate").click().run()
     assert "is not a valid name" in texts(app)
-    for name, said in (("broken", "no room"), ("first", "The new model is better")):
+    for name, outcome in (("broken", "no room"), ("first", "The new model is better")):
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
-        button(app, "Train and evaluate").click().run()
-        assert jobs_of("loops")["loop"].wait(60)
-        app.run()
-        assert said in texts(app)
+        ended(button(app, "Train and evaluate").click().run(), "loops")
+        assert outcome in texts(app)
         button(app, "Dismiss").click().run()
-        assert said not in texts(app)
-    assert asked[1].out == Path(settings.runs_dir / "loop-first")
-    assert (asked[1].minutes, asked[1].steps) == (5.0, None)
+        assert outcome not in texts(app)
+    assert (loops[1].out, loops[1].minutes, loops[1].steps) == (settings.runs_dir / "loop-first", 5.0, None)

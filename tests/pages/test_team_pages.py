@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from annotate_helpers import click, find, fine, make_project, predict
-from page_helpers import QUESTION, TIMEOUT, texts
+from annotate_helpers import click, fine, make_project, predict
+from page_helpers import QUESTION, TIMEOUT, Open, texts
 from streamlit.testing.v1 import AppTest
+from test_annotate import sent
 
 from core import types as t
 from core.errors import InputError
 from pages.manage.assignments import numbers
-from storage.records.annotation import JudgingWork
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 
 
 def test_items_are_assigned_and_shared_out(open_app: Open, store: Store) -> None:
@@ -28,8 +26,7 @@ def test_items_are_assigned_and_shared_out(open_app: Open, store: Store) -> None
     key = f"manage.assign.{project.id}.generation"
     app.text_input(key=f"{key}.items").set_value("1-2").run()
     app.multiselect(key=f"{key}.people").set_value(["Ada", "Bob"]).run()
-    click(app, f"{key}.go")
-    fine(app)
+    fine(click(app, f"{key}.go"))
     assigned = [i.assigned for i in store.items.items(project.id, "me", stage="generation")]
     assert assigned == [("Ada",), ("Bob",)]
     app.text_input(key=f"{key}.items").set_value("x").run()
@@ -48,12 +45,11 @@ def test_a_warning_says_who_cannot_do_what_was_assigned(open_app: Open, store: S
     project = make_project(store)
     store.people.add_person("me", "Ada", "annotator")
     store.assignments.assign("me", project.id, "generation", {0: ["Ada"]})
-    gone = [replace(person, works=False) for person in store.assignments.progress_by_person(project.id, "me")]
-    monkeypatch.setattr("storage.annotation.assignments.Assignments.progress_by_person", lambda *given: gone)
+    people = [replace(person, works=False) for person in store.assignments.progress_by_person(project.id, "me")]
+    monkeypatch.setattr("storage.annotation.assignments.Assignments.progress_by_person", lambda *_: people)
     app = open_app("manage")
     assert any("Ada" in w.value for w in app.warning)
-    click(app, "manage.team.lost.Ada")
-    fine(app)
+    fine(click(app, "manage.team.lost.Ada"))
     assert not any(i.assigned for i in store.items.items(project.id, "me", stage="generation"))
 
 
@@ -64,27 +60,23 @@ def test_comments_error_labels_and_gold_on_the_annotate_page(annotate: Open, sto
     reference = t.Annotation("single", (t.QAPair("", ("Natalie Wood",)),))
     store.intake.add_items("me", project.id, [t.ReferenceQuestion("", QUESTION, (reference,))], gold=True)
     (item,) = (i.id for i in store.items.items(project.id, "me", stage="judging"))
-    app = annotate(project=project.id, stage="judging", item=item)
-    fine(app)
+    app = fine(annotate(project=project.id, stage="judging", item=item))
     assert "gold" not in texts(app).casefold()
     app.text_area(key=f"comments.{item}.me.text").set_value("Does the **film** of 2021 count?").run()
-    click(app, f"comments.{item}.add")
-    fine(app)
+    fine(click(app, f"comments.{item}.add"))
     assert [c.text for c in store.comments.comments(item, "me")] == ["Does the **film** of 2021 count?"]
     assert "film of 2021" in texts(app).replace("*", "")
     pills = [p for p in app.pills if p.key and ".errors." in p.key]
     assert len(pills) == 3
     pills[0].set_value(["wrong film"]).run()
-    for at in range(3):
-        find(app.button, "answer", at, "correct").click().run()
-        find(app.button, "question", at, "fits").click().run()
-    click(app, "submit")
-    fine(app)
+    for number in range(3):
+        click(app, "answer", number, "correct")
+        click(app, "question", number, "fits")
+    fine(click(app, "submit"))
     assert not any(word in texts(app).casefold() for word in ("gold", "right answer"))
-    (sent,) = store.submissions.submissions(project.id, "me")
-    assert isinstance(sent.content, JudgingWork)
-    assert sorted(a.errors for a in sent.content.answers) == [(), (), ("wrong film",)]
-    assert sent.score == pytest.approx(1 / 3)
+    submission = sent(store)
+    assert sorted(a.errors for a in submission.content.answers) == [(), (), ("wrong film",)]
+    assert submission.score == pytest.approx(1 / 3)
 
 
 def test_a_result_is_added_to_a_project(store: Store, open_app: Open) -> None:
@@ -97,9 +89,7 @@ def test_a_result_is_added_to_a_project(store: Store, open_app: Open) -> None:
 
         to_project.draw(saved, "explore.x", Corrections(frozenset({1}), ("c",)))
 
-    app = AppTest.from_function(script, default_timeout=TIMEOUT, kwargs={"saved": saved}).run()
-    fine(app)
-    click(app, "explore.x.project.add")
-    fine(app)
+    app = fine(AppTest.from_function(script, default_timeout=TIMEOUT, kwargs={"saved": saved}).run())
+    fine(click(app, "explore.x.project.add"))
     (item,) = (i.id for i in store.items.items(project.id, "me", stage="generation"))
     assert [s.text for s in store.submissions.suggestions(item, "me")] == ["a", "c"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import streamlit as st
-from page_helpers import ROWS, ask, texts, tsv
+from annotate_helpers import fine
+from page_helpers import ROWS, Open, ask, texts, tsv
 from streamlit.testing.v1 import AppTest
 from test_explore import link
 
@@ -24,8 +24,9 @@ from storage.store import Store
 QUESTIONS = ("Who played Maria in the *1961* film?", "Who played Maria on <b>Broadway</b>?", "Which rock cools quickly?")
 
 
-def found(passage_id: str, rank: int, title: str = "") -> t.RetrievedPassage:
-    return t.RetrievedPassage(t.Passage(passage_id, title or f"Title {passage_id}", f"Text of {passage_id}."), rank, 1.0)
+def retrieved(query: str, *ids: str, title: str = "") -> t.PassagesRetrieved:
+    passages = (t.Passage(i, title or f"Title {i}", f"Text of {i}.") for i in ids)
+    return t.PassagesRetrieved(tuple(t.RetrievedPassage(p, rank, 1.0) for rank, p in enumerate(passages, 1)), 0.1, query)
 
 
 # ---------------------------------------------------------------- the drawing of events
@@ -36,26 +37,26 @@ def view() -> None:
 
     from pages.explore.trace import TraceView
 
-    drawn = TraceView(st.container(), "Who played Maria?", system=st.session_state.get("system", "dtv"))
+    trace = TraceView(st.container(), "Who played Maria?", system=st.session_state["system"])
     for event in st.session_state["events"]:
-        drawn.add(event)
-    drawn.close()
+        trace.add(event)
+    trace.close()
 
 
 def drawn(*events: t.Event, system: str = "dtv") -> AppTest:
-    at = AppTest.from_function(view)
-    at.session_state["events"], at.session_state["system"] = events, system
-    at.run()
-    assert not at.exception
-    assert not any(m.allow_html for m in at.markdown)
-    return at
+    app = AppTest.from_function(view)
+    app.session_state["events"], app.session_state["system"] = events, system
+    app.run()
+    assert not app.exception
+    assert not any(m.allow_html for m in app.markdown)
+    return app
 
 
 SEARCHED = (
     t.QuestionsImagined(QUESTIONS),
-    t.PassagesRetrieved((found("a", 1), found("b", 2)), 0.1, QUESTIONS[0]),
-    t.PassagesRetrieved((found("b", 1), found("c", 2)), 0.1, QUESTIONS[1]),
-    t.PassagesRetrieved((found("d", 1, "<u>Basalt</u>"),), 0.1, QUESTIONS[2]),
+    retrieved(QUESTIONS[0], "a", "b"),
+    retrieved(QUESTIONS[1], "b", "c"),
+    retrieved(QUESTIONS[2], "d", title="<u>Basalt</u>"),
     t.PassagesPruned(("a", "b", "c"), ("d",), "the 3 nearest to the pseudo-interpretations"),
 )
 
@@ -66,35 +67,36 @@ def test_each_passage_of_the_list_says_which_answers_it_supports() -> None:
         candidate = t.Candidate(text, 0.9)
         return t.StepFinished(t.Step(number, (), "", (candidate,), candidate, 0.0, 0.1), t.Answer(text, 0.9, evidence, number))
 
-    searched = t.PassagesRetrieved((found("a", 1), found("b", 2), found("c", 3)), 0.1, "Who played Maria?")
-    events = (searched, step(1, "Natalie *Wood*", "a", "a"), step(2, "Rita", "a", "b"), step(3, "Basalt", "c"))
-    at = drawn(*events, t.AnswerRejected("Basalt", "it is a rock"), t.Finished(1.0, "done"), system="one-pass")
-    labels = {e.label[:2]: e.label.replace("\\", "") for e in at.expander}
+    app = drawn(
+        retrieved("Who played Maria?", "a", "b", "c"),
+        *(step(1, "Natalie *Wood*", "a", "a"), step(2, "Rita", "a", "b"), step(3, "Basalt", "c")),
+        *(t.AnswerRejected("Basalt", "it is a rock"), t.Finished(1.0, "done")),
+        system="one-pass",
+    )
+    labels = {e.label[:2]: e.label.replace("\\", "") for e in app.expander}
     assert labels["1."].endswith(":green-badge[supports Natalie *Wood*] :green-badge[supports Rita]")
     assert labels["2."].endswith(":green-badge[supports Rita]")
     assert "supports" not in labels["3."]
-    assert [e.label for e in at.expander].count("3 passages retrieved in 100 ms") == 1  # drawn again in its place
+    assert [e.label for e in app.expander].count("3 passages retrieved in 100 ms") == 1  # drawn again in its place
 
 
 def test_searched_pruned_and_verified() -> None:
-    at = drawn(
+    app = drawn(
         *SEARCHED,
         t.QuestionVerified(QUESTIONS[0], ("a",)),
         t.QuestionVerified(QUESTIONS[1], ()),
         t.QuestionVerified(QUESTIONS[2], (), "the language model failed"),
         t.PassagesPruned(("a",), (), "those verified to answer a question"),
     )
-    shown = texts(at)
-    for question in QUESTIONS:
-        assert f"1. {question}" in shown
+    shown = texts(app)
+    assert all(f"1. {question}" in shown for question in QUESTIONS)
     assert "verified]: answered by Title a" in shown
     assert "rejected]: verification found no passage that answers it" in shown
     assert "it could not be verified, the language model failed" in shown
     assert "1 of 4 passages pruned. Kept: the 3 nearest to the pseudo-interpretations." in shown
     assert "0 of 1 passage pruned. Kept: those verified to answer a question." in shown
-    raw = "\n".join(str(m.value) for m in (*at.markdown, *at.caption))
-    assert "<b>Broadway" not in raw  # escaped
-    labels = [e.label.replace("\\", "") for e in at.expander]
+    assert not any("<b>Broadway" in str(m.value) for m in (*app.markdown, *app.caption))  # escaped
+    labels = [e.label.replace("\\", "") for e in app.expander]
     assert f"2 passages retrieved in 100 ms for: {QUESTIONS[0]}" in labels
     assert [label for label in labels if "pruned" in label and "<u>Basalt</u>" in label]
 
@@ -108,20 +110,22 @@ def test_failed_calls_are_marked_once_for_each_reason() -> None:
 
 
 def test_a_failed_reading_is_told_by_its_passage_only() -> None:
-    at = drawn(
-        t.PassagesRetrieved((found("a", 1),), 0.1, "Who played Maria?"),
-        t.ModelCalled("interpret", 1, 0, 0, 0.1, "no answer came"),
-        t.InterpretationProposed(t.Interpretation("a", failed="no answer came")),
-        system="verdict",
+    shown = texts(
+        drawn(
+            retrieved("Who played Maria?", "a"),
+            t.ModelCalled("interpret", 1, 0, 0, 0.1, "no answer came"),
+            t.InterpretationProposed(t.Interpretation("a", failed="no answer came")),
+            system="verdict",
+        )
     )
-    assert "failed call]" not in texts(at)
-    assert "no answer came" in texts(at)
+    assert "failed call]" not in shown
+    assert "no answer came" in shown
 
 
 def test_a_stored_trace_of_a_system_that_is_gone_is_drawn_line_by_line() -> None:
     shown = texts(
         drawn(
-            t.PassagesRetrieved((found("a", 1),), 0.1, "Who played Maria?"),
+            retrieved("Who played Maria?", "a"),
             t.InterpretationProposed(t.Interpretation("a", "Who else?", "Wood")),
             system="verdict-of-old",
         )
@@ -136,15 +140,14 @@ def test_the_nodes_of_a_tree_with_their_decisions() -> None:
             t.Interpretation("a", f"Who is {answer}?", answer, verified=verified, abstained=abstained)
         )
 
-    events = (t.PassagesRetrieved((found("a", 1),), 0.1, "q"), t.ModelCalled("verify", 1, 1, 1, 0.1))
-    shown = texts(
-        drawn(*events, node("*Wood*", True), node("Reed", False, "pruned: not supported"), node("Brook"), node("Hill", False))
-    )
+    search, verify = retrieved("q", "a"), t.ModelCalled("verify", 1, 1, 1, 0.1)
+    nodes = (node("*Wood*", True), node("Reed", False, "pruned: not supported"), node("Brook"), node("Hill", False))
+    shown = texts(drawn(search, verify, *nodes))
     assert "verified] · ***Wood***: Who is *Wood*? · (Title a)" in shown
     assert "dropped] · **Reed**: Who is Reed? · (Title a) · pruned: not supported" in shown
     assert "not verified] · **Brook**" in shown
     assert "rejected] · **Hill**" in shown
-    assert "not verified" not in texts(drawn(events[0], node("Brook")))  # nobody looked again
+    assert "not verified" not in texts(drawn(search, node("Brook")))  # nobody looked again
 
 
 # ---------------------------------------------------------------- the journey
@@ -152,61 +155,46 @@ def test_the_nodes_of_a_tree_with_their_decisions() -> None:
 
 def supporting(request: Any) -> str:
     """A question that the model is asked has no angle brackets left."""
-    held = {"1961": "Natalie Wood", "Broadway": "Carol Lawrence"}
-    name = next((name for word, name in held.items() if word in question_of(request)), "")
+    names = {"1961": "Natalie Wood", "Broadway": "Carol Lawrence"}
+    name = next((name for word, name in names.items() if word in question_of(request)), "")
     return json.dumps({"passages": [n for n, _, text in passages_of(request) if name in text]}) if name else "half an obj{"
 
 
-RULES: dict[str, Any] = {"pseudo_interpretations": json.dumps({"questions": QUESTIONS}), "supporting": supporting}
-
-
 @pytest.fixture
-def scripted_app(
-    settings: Settings, tmp_path: Path, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., AppTest]:
-    """scripted_app(system, **rules): the explore page over a language model that answers from rules."""
+def dtv_app(settings: Settings, tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """The explore page over `dtv` and a language model that answers from rules; it reads six passages."""
     path = tmp_path / "small.tsv"
     more = [(f"r{i}", f"Rock {i}", "A rock cools quickly.") for i in range(3)]
     path.write_text(tsv([*ROWS, *more]), encoding="utf-8")
     CorpusLibrary(settings).create("small", [path])
-
-    def open_it(system: str, **rules: Any) -> AppTest:
-        monkeypatch.setenv("AMBISCOPE_SYSTEM", system)
-        monkeypatch.setenv("AMBISCOPE_LM_URL", "scripted:")
-        monkeypatch.setattr(
-            "pages.session.shared.systems", lambda: [SystemStatus(system, "grounded", (), "Lee et al. 2025", True)]
-        )
-        model = ScriptedLanguageModel({**RULES, **rules})
-        monkeypatch.setattr(loading, "_model", lambda _: model)
-        st.cache_resource.clear()
-        app = open_app()
-        keys = [n.key for n in app.number_input if n.key and n.key.startswith("explore.first.top_k")]
-        app.number_input(key=keys[0]).set_value(6)
-        return app
-
-    return open_it
+    monkeypatch.setenv("AMBISCOPE_SYSTEM", "dtv")
+    monkeypatch.setenv("AMBISCOPE_LM_URL", "scripted:")
+    status = SystemStatus("dtv", "grounded", (), "Lee et al. 2025", True)
+    monkeypatch.setattr("pages.session.shared.systems", lambda: [status])
+    rules: dict[str, Any] = {"pseudo_interpretations": json.dumps({"questions": QUESTIONS}), "supporting": supporting}
+    model = ScriptedLanguageModel(rules)
+    monkeypatch.setattr(loading, "_model", lambda _: model)
+    st.cache_resource.clear()
+    app = open_app()
+    next(n for n in app.number_input if n.key and n.key.startswith("explore.first.top_k")).set_value(6)
+    return app
 
 
-def test_dtv_is_watched_stored_and_opened_again(
-    scripted_app: Callable[..., AppTest], open_app: Callable[..., AppTest], store: Store
-) -> None:
-    app = ask(scripted_app("dtv"))
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
+def test_dtv_is_watched_stored_and_opened_again(dtv_app: AppTest, open_app: Open, store: Store) -> None:
+    app = fine(ask(dtv_app))
     again = open_app(prediction=link(app))
     assert not again.exception
-    asked = [q.replace("<", "‹").replace(">", "›") for q in QUESTIONS]  # core.models.language.prompts.as_data
+    questions = [q.replace("<", "‹").replace(">", "›") for q in QUESTIONS]  # core.models.language.prompts.as_data
+    parts = (
+        *questions,
+        *("answered by West Side Story (1961 film)", "answered by West Side Story (musical)"),
+        *("it could not be verified, the language model failed", "failed call] supporting"),
+        *("1 of 7 passages pruned", "4 of 6 passages pruned"),
+    )
     for page in (app, again):
         shown = texts(page)
-        assert all(q in shown for q in asked)
-        assert "answered by West Side Story (1961 film)" in shown
-        assert "answered by West Side Story (musical)" in shown
-        assert "it could not be verified, the language model failed" in shown
-        assert "failed call] supporting" in shown
-        assert "1 of 7 passages pruned" in shown
-        assert "4 of 6 passages pruned" in shown
-        labels = [e.label.replace("\\", "") for e in page.expander]
-        assert any(label.endswith(f"for: {asked[1]}") for label in labels)
+        assert [part for part in parts if part not in shown] == []
+        assert any(e.label.replace("\\", "").endswith(f"for: {questions[1]}") for e in page.expander)
     stored = store.predictions.get_prediction(link(app)).prediction
     assert {"QuestionsImagined", "PassagesPruned", "QuestionVerified"} <= {type(e).__name__ for e in stored.events}
     assert [a.text for a in stored.answers] == ["Natalie Wood", "Carol Lawrence"]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_helpers import ANSWERS, ask, button, texts
+from annotation_samples import project
+from page_helpers import ANSWERS, Open, ask, button, ended, texts
 from streamlit.testing.v1 import AppTest
 from test_explore import link
 
 from core.errors import InputError
 from core.settings import Settings
-from pages.jobs.background import jobs_of
 from pages.quality import training_loop
 from storage.analysis.loop import Difference, LoopOptions, LoopResult
 from storage.store import Store
@@ -23,20 +22,20 @@ from storage.store import Store
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path) -> list[dict[str, Any]]:
     """In place of the loop: the training row of each that was begun."""
-    found: list[dict[str, Any]] = []
+    loops: list[dict[str, Any]] = []
 
     def stand_in(_store: Store, _settings: Settings, options: LoopOptions, *, progress: Any) -> LoopResult:
-        file = tmp_path / f"{len(found)}.jsonl"
+        file = tmp_path / f"{len(loops)}.jsonl"
         store.exports.export("training", file, filters=options.filters)
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        found.append({"out": options.out, "row": rows[0] if rows else None})
+        loops.append({"out": options.out, "row": rows[0] if rows else None})
         if not rows:
             raise InputError("the snapshot holds no question with a correct answer")
         d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
         return LoopResult(1, "weights", "a", "b", "better", (d,), 40, 2, 7)
 
     monkeypatch.setattr(training_loop, "run_loop", stand_in)
-    return found
+    return loops
 
 
 def label(app: AppTest, position: int, value: str) -> None:
@@ -44,10 +43,7 @@ def label(app: AppTest, position: int, value: str) -> None:
 
 
 def learn(app: AppTest) -> AppTest:
-    button(app, "Retrain on my labels").click().run()
-    assert not app.exception
-    assert jobs_of("loops")["loop"].wait(60)
-    return app.run()
+    return ended(button(app, "Retrain on my labels").click().run(), "loops")
 
 
 def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
@@ -72,28 +68,19 @@ def test_labels_and_a_struck_answer_count_and_the_loop_is_one_click_away(
 
 
 def test_what_went_wrong_stands_beside_the_result(app: AppTest, begun: list[dict[str, Any]]) -> None:
-    ask(app)
-    learn(app)  # nothing was judged
+    learn(ask(app))  # nothing was judged
     assert "no question with a correct answer" in " ".join(e.value for e in app.error)
     assert "3 answers" in texts(app)
 
 
-def test_who_may_not_start_the_loop_sees_no_button(
-    app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch, annotate: Callable[..., Any]
-) -> None:
-    store.people.add_person("me", "Mia", "manager", password="long enough")
-    store.people.add_person("Mia", "Ann", "annotator", password="long enough")
-    ann = store.people.sign_in("Ann", "long enough")
-    monkeypatch.setattr("pages.session.shared.visitor", lambda: ann)
+def test_who_may_not_start_the_loop_sees_no_button(app: AppTest, ann: None) -> None:
     ask(app)
+    assert "3 answers" in texts(app)
     assert not [b for b in app.button if b.key == "explore.learn"]
 
 
-def test_my_items_have_the_button_too(open_app: Callable[..., AppTest], store: Store, begun: list[dict[str, Any]]) -> None:
-    from annotation_samples import project
-
-    made = project(store, 1)
-    app = open_app("annotate", project=made.id)
+def test_my_items_have_the_button_too(open_app: Open, store: Store, begun: list[dict[str, Any]]) -> None:
+    app = open_app("annotate", project=project(store, 1).id)
     app.segmented_control(key="annotate.view").set_value("My items").run()
     assert not app.exception
     learn(app)

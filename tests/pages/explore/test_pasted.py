@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from page_helpers import ANSWERS, QUESTION, ROWS, ask, texts
+from page_helpers import ANSWERS, QUESTION, ROWS, Open, ask, texts
 from streamlit.testing.v1 import AppTest
 
 from core.errors import InputError
@@ -13,7 +11,6 @@ from core.settings import Settings
 from pages.explore import pasted
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 TEXT = "\n".join(f"# {title}\n{text}\n" for _, title, text in ROWS)
 
 
@@ -58,9 +55,9 @@ def test_markup_is_text(open_app: Open, store: Store) -> None:
 
 
 def test_passages_are_cut_as_those_of_a_corpus(settings: Settings) -> None:
-    found = pasted.passages_of(f"before\n# One\n{'word ' * 150}\n## Two\r\n\x00last\n")
-    assert [(p.title, len(p.text.split())) for p in found] == [("", 1), ("One", 100), ("One", 50), ("Two", 1)]
-    assert len({p.id for p in found}) == len(found)
+    passages = pasted.passages_of(f"before\n# One\n{'word ' * 150}\n## Two\r\n\x00last\n")
+    assert [(p.title, len(p.text.split())) for p in passages] == [("", 1), ("One", 100), ("One", 50), ("Two", 1)]
+    assert len({p.id for p in passages}) == len(passages)
     with pytest.raises(InputError):
         pasted.passages_of(f"# {'t' * 400}\ntext")
 

@@ -8,17 +8,17 @@ def page() -> None:
 
     from pages.explore import options
 
-    st.session_state["got"] = options._choices(st.session_state.get("system", "ambiscope"), "explore.first", options._Fields())
+    system = st.session_state.get("system", "ambiscope")
+    st.session_state["choices"] = options._choices(system, "explore.first", options._Fields())
 
 
 def test_a_choice_is_passed_on_when_it_is_not_the_default() -> None:
-    at = AppTest.from_function(page).run()
-    (box,) = at.selectbox
-    assert (box.label, box.value) == ("Loop", "fast")
-    assert at.session_state["got"] == {}
+    app = AppTest.from_function(page).run()
+    (box,) = app.selectbox
+    assert (box.label, box.value, app.session_state["choices"]) == ("Loop", "fast", {})
     box.set_value("exact").run()
-    assert at.session_state["got"] == {"loop": "exact"}
-    at.session_state["system"] = "fid"
-    at.run()
-    assert not at.selectbox
-    assert at.session_state["got"] == {}
+    assert app.session_state["choices"] == {"loop": "exact"}
+    app.session_state["system"] = "fid"
+    app.run()
+    assert not app.selectbox
+    assert app.session_state["choices"] == {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import streamlit as st
-from page_helpers import QUESTION, ask, texts
+from annotate_helpers import fine
+from page_helpers import QUESTION, ROWS, Open, ask, texts
 from streamlit.testing.v1 import AppTest
 from test_explore import link
 
@@ -19,7 +20,7 @@ from core.systems import verdict
 from pages.explore.interpreted import interpretation_map
 from storage.store import Store
 
-SAID: dict[str, tuple[str, str]] = {
+READ: dict[str, tuple[str, str]] = {
     "p1": ("Who played Maria in the 1961 film West Side Story?", "Natalie Wood"),
     "p2": ("Who played Maria in the 2021 film West Side Story?", "Rachel Zegler"),
 }
@@ -37,8 +38,8 @@ class TableGenerator:
             run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, FAILED.get(p.id, "")))
             if p.id in FAILED:
                 yield i, t.Interpretation(p.id, failed=FAILED[p.id])
-            elif p.id in SAID and (SAID[p.id][0] == query or query == QUESTION):
-                question, text = SAID[p.id]
+            elif p.id in READ and query in (READ[p.id][0], QUESTION):
+                question, text = READ[p.id]
                 start = p.text.find(text)
                 evidence = t.Evidence(p.id, start, start + len(text), text)
                 probability = 0.8 if p.id == "p1" else 0.7
@@ -54,29 +55,26 @@ class TableGenerator:
 
 
 @pytest.fixture
-def app(corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> AppTest:
+def app(corpus: str, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setenv("AMBISCOPE_SYSTEM", "verdict")
-    found = [SystemStatus("verdict", "grounded", (), "Lee et al. 2025", True)]
-    monkeypatch.setattr("pages.session.shared.systems", lambda: found)
-    monkeypatch.setattr(
-        verdict,
-        "build",
-        lambda name, parts, options, own: verdict.Verdict(parts, options, TableGenerator(), Consolidation(), own),
-    )
+    status = SystemStatus("verdict", "grounded", (), "Lee et al. 2025", True)
+    monkeypatch.setattr("pages.session.shared.systems", lambda: [status])
+
+    def build(name: str, parts: Any, options: Any, own: Any) -> verdict.Verdict:
+        return verdict.Verdict(parts, options, TableGenerator(), Consolidation(), own)
+
+    monkeypatch.setattr(verdict, "build", build)
     st.cache_resource.clear()
     return open_app()
 
 
 def test_interpretations_are_answers_like_any_other(app: AppTest, store: Store) -> None:
     assert app.number_input(key="explore.first.top_k.verdict.4").value == 4  # 20, and the corpus has 4
-    ask(app)
-    assert not app.exception
-    shown = texts(app)
+    shown = texts(fine(ask(app)))
     labels = [e.label.replace("\\", "") for e in app.expander]
     assert [label[:16] for label in labels if label.startswith("**")] == ["**Natalie Wood**", "**Rachel Zegler*"]
-    assert all(part in shown for part in ("Passages read: 4", "2 answered", "1 no answer", "1 failed"))
-    assert "it is about a _rock_" in shown
-    assert "<b>returned</b> *HTML*" in shown
+    parts = ("Passages read: 4", "2 answered", "1 no answer", "1 failed", "it is about a _rock_", "<b>returned</b> *HTML*")
+    assert [part for part in parts if part not in shown] == []
     assert not any("Map of" in label for label in labels)  # of two points it says nothing
     raw = "\n".join(str(m.value) for m in (*app.markdown, *app.caption))
     assert "<b>returned" not in raw  # escaped, so nothing of it is markup
@@ -88,15 +86,15 @@ def test_interpretations_are_answers_like_any_other(app: AppTest, store: Store) 
     app.button(key=f"{first}.1.0.ask").click().run()
     assert not app.exception
     assert link(app) not in ("", first)
-    assert app.text_input(key="explore.question").value == SAID["p2"][0]
+    assert app.text_input(key="explore.question").value == READ["p2"][0]
     assert "one meaning" in texts(app)
 
 
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_the_map_of_any_number(count: int) -> None:
-    said = [t.Interpretation(f"p{i}", f"Who <b>{i}</b>?", f"A&B {i}", 0.5) for i in range(count)]
-    placed = [t.InterpretationPlaced(i, float(i), 0.0, i % 10 - 1, i < 10) for i in range(count)]
-    figure: Any = interpretation_map(placed, said)
+    interpretations = [t.Interpretation(f"p{i}", f"Who <b>{i}</b>?", f"A&B {i}", 0.5) for i in range(count)]
+    places = [t.InterpretationPlaced(i, float(i), 0.0, i % 10 - 1, i < 10) for i in range(count)]
+    figure: Any = interpretation_map(places, interpretations)
     assert sum(len(trace.x) for trace in figure.data) == count
     hovers = [f"{name} {data}" for trace in figure.data for name, data in zip(trace.hovertext, trace.customdata)]
     assert all("A&amp;B" in h and "<b>0</b>?" not in h for h in hovers)
@@ -105,14 +103,8 @@ def test_the_map_of_any_number(count: int) -> None:
 
 
 def test_a_model_that_fails_everywhere_is_an_error_and_no_answer(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dead(
-        self: TableGenerator, query: str, passages: Sequence[t.Passage], run: Run
-    ) -> Iterator[tuple[int, t.Interpretation]]:
-        for i, p in enumerate(passages):
-            run.count(t.ModelCalled("interpret", 1, 0, 0, 0.0, "the endpoint returned <b>HTTP 500</b>"))
-            yield i, t.Interpretation(p.id, failed="the endpoint returned <b>HTTP 500</b>")
-
-    monkeypatch.setattr(TableGenerator, "interpret", dead)
+    for passage_id, *_ in ROWS:
+        monkeypatch.setitem(FAILED, passage_id, "the endpoint returned <b>HTTP 500</b>")
     ask(app)
     assert not app.exception
     (error,) = app.error

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from page_helpers import texts
-from streamlit.testing.v1 import AppTest
+from annotate_helpers import fine
+from page_helpers import Open, texts
 
 from core import __version__
 from pages.frame import brand
 from pages.session import shared
 
-Open = Callable[..., AppTest]
-
 
 @pytest.mark.parametrize("page", shared.PAGES)
 def test_every_page_launches_with_the_version(open_app: Open, page: str) -> None:
-    app = open_app(page)
-    assert not app.exception
-    assert not app.error
+    app = fine(open_app(page))
     assert __version__.rpartition(".")[0] in app.button(key=brand.CHANGELOG).label
 
 

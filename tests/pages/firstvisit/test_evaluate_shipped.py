@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from unittest.mock import Mock
 
-import pandas as pd
 import pytest
-from page_helpers import TIMEOUT, button, texts
-from storage_samples import evaluation_report
+from annotate_helpers import fine
+from page_helpers import TIMEOUT, Open, button, ended, texts
 from streamlit.testing.v1 import AppTest
+from test_evaluate import leaderboard, save, show
 
 from benchmarks.shipped_runs import MAX_BYTES, write
 from core.errors import FormatError
 from core.settings import Settings
-from pages.evaluate import compare, source
+from pages.evaluate import source
 from pages.evaluate.charts import CHARTS
-from pages.jobs.background import jobs_of
 from storage.access.preferences import Preferences
 from storage.shipped import runs, traces
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 OURS = "included with Ambiscope"
 
 
 def loaded(open_app: Open) -> AppTest:
-    app = open_app("evaluate")
-    if job := jobs_of(source.KIND).get("runs"):
-        assert job.wait(TIMEOUT)
-        app.run()
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
-    return app
-
-
-def leaderboard(app: AppTest) -> pd.DataFrame:
-    found: pd.DataFrame = next(d.value for d in app.dataframe if "#" in d.value)
-    return found
-
-
-def save(store: Store, label: str, system: str = "mine") -> str:
-    report = evaluation_report()
-    return store.evaluations.save_evaluation(
-        system=system, corpus="c", questions="q.json", metrics=report["scores"], report=report, label=label
-    )
+    return fine(ended(open_app("evaluate"), source.KIND))
 
 
 def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store: Store) -> None:
@@ -70,16 +50,9 @@ def test_every_chart_has_something_to_draw(open_app: Open) -> None:
 
 @pytest.mark.parametrize("view", ["Two runs", "One run"])
 def test_runs_are_looked_into(open_app: Open, view: str) -> None:
-    app = loaded(open_app)
-    app.button_group(key="evaluate.view").set_value(view).run()
-    assert not app.exception
-    assert not app.error
-    key = next(s.key for s in app.selectbox if s.label == "Show a question")
-    box = app.selectbox(key=key)
-    box.select_index(0).run()
-    assert not app.exception
-    assert not app.error
-    assert "has no traces" not in texts(app)
+    app = fine(show(loaded(open_app), view))
+    next(s for s in app.selectbox if s.label == "Show a question").select_index(0).run()
+    assert "has no traces" not in texts(fine(app))
 
 
 def test_hidden_they_stay_hidden_until_they_are_shown_again(open_app: Open, settings: Settings) -> None:
@@ -104,15 +77,11 @@ def test_while_they_load_the_page_does_not_claim_that_there_is_none(open_app: Op
 
 
 def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
-    save(store, "my own")
+    save(store, label="my own")
     app = loaded(open_app)
     assert len(leaderboard(app)) == 1
     assert OURS not in texts(app)
-    app.button_group(key=source.KEY).set_value(source.SHIPPED).run()
-    if job := jobs_of(source.KIND).get("runs"):
-        assert job.wait(TIMEOUT)
-        app.run()
-    assert not app.exception
+    app = fine(ended(app.button_group(key=source.KEY).set_value(source.SHIPPED).run(), source.KIND))
     assert len(leaderboard(app)) == len(runs.about().systems)
 
 
@@ -140,30 +109,9 @@ def test_another_version_replaces_the_database(open_app: Open, settings: Setting
 
 
 def test_runs_that_cannot_be_loaded_are_told_and_the_page_works_on(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(*args: object, **kw: object) -> int:
-        raise FormatError("no shipped runs; get Ambiscope again")
-
-    monkeypatch.setattr(runs, "load", damaged)
+    monkeypatch.setattr(runs, "load", Mock(side_effect=FormatError("no shipped runs; get Ambiscope again")))
     app = open_app("evaluate")
     assert not app.exception
     assert "get Ambiscope again" in app.error[0].value
-    app.button_group(key="evaluate.view").set_value("Start and store").run()
+    show(app, "Start and store")
     assert "Start evaluation" in [b.label for b in app.button]
-
-
-def test_two_runs_opens_on_the_default_system_and_the_best_other_one(
-    store: Store, monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    monkeypatch.setattr("pages.session.shared.settings", lambda: settings)
-    found = store.evaluations.evaluations
-    for label, system in (("weak", "one-pass"), ("strong", "fid"), ("ours", settings.system)):
-        report = evaluation_report()
-        report["scores"]["F1 answer"] = {"all": {"weak": 0.2, "strong": 0.6, "ours": 0.5}[label], "multi": 0.1}
-        store.evaluations.save_evaluation(
-            system=system, corpus="c", questions="q", metrics=report["scores"], report=report, label=label
-        )
-    kept = {r.id: r.label for r in found(10)}
-    a, b = compare.default_pair(found(10), "F1 answer", "all")
-    assert (kept[a], kept[b]) == ("ours", "strong")
-    others = [r for r in found(10) if r.label != "ours"]
-    assert compare.default_pair(others, "F1 answer", "all") == (others[0].id, others[1].id)

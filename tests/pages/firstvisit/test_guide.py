@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from page_helpers import ask, button, texts
+import pytest
+from page_helpers import Open, ask, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
 from pages.frame import glossary as sheet
 from storage.access.preferences import FILE, Preferences
-
-Open = Callable[..., AppTest]
 
 
 def test_the_tour_follows_what_one_does(app: AppTest) -> None:
@@ -34,23 +31,21 @@ def test_once_ended_it_never_comes_again(app: AppTest, open_app: Open, settings:
     assert (settings.home / FILE).is_file()
 
 
-def test_damaged_preferences_count_as_none(open_app: Open, settings: Settings) -> None:
-    settings.home.mkdir(parents=True, exist_ok=True)
-    for body in ("", "[]", '{"me": 3}', "{"):
-        (settings.home / FILE).write_text(body, encoding="utf-8")
-        assert Preferences(settings.home).get("me", "tour") == ""
-    app = open_app()
-    assert not app.exception
-    button(app, "End the tour").click().run()
-    assert Preferences(settings.home).get("me", "tour") == "ended"
+@pytest.mark.parametrize("content", ["", "[]", '{"me": 3}', "{"])
+def test_damaged_preferences_count_as_none_and_are_replaced(settings: Settings, content: str) -> None:
+    settings.home.mkdir(parents=True)
+    (settings.home / FILE).write_text(content, encoding="utf-8")
+    preferences = Preferences(settings.home)
+    assert preferences.get("me", "tour") == ""
+    preferences.put("me", "tour", "ended")
+    assert preferences.get("me", "tour") == "ended"
 
 
 def test_what_one_person_chose_leaves_others_alone(settings: Settings) -> None:
-    kept = Preferences(settings.home)
-    kept.put("Ada", "a", "1")
-    kept.put("Ada", "b", "2")
-    kept.put("Ben", "a", "3")
-    assert [kept.get(*asked) for asked in (("Ada", "a"), ("Ada", "b"), ("Ben", "a"), ("Ben", "b"))] == ["1", "2", "3", ""]
+    preferences = Preferences(settings.home)
+    for person, name, value in (("Ada", "a", "1"), ("Ada", "b", "2"), ("Ben", "a", "3")):
+        preferences.put(person, name, value)
+    assert [preferences.get(person, name) for person in ("Ada", "Ben") for name in "ab"] == ["1", "2", "3", ""]
 
 
 def test_the_sheet_tells_words_and_keys(open_app: Open) -> None:
@@ -58,6 +53,5 @@ def test_the_sheet_tells_words_and_keys(open_app: Open) -> None:
     app.button(key=sheet.BUTTON).click().run()
     assert not app.exception
     shown = texts(app)
-    for word in ("answer set", "[EOI]", "disambiguated question", "evidence"):
-        assert word in shown
-    assert "Ctrl+Enter" in shown
+    words = ("answer set", "[EOI]", "disambiguated question", "evidence", "Ctrl+Enter")
+    assert [word for word in words if word not in shown] == []

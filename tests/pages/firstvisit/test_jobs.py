@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from page_helpers import TIMEOUT, button, texts
+from page_helpers import TIMEOUT, Open, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.errors import CancelledError, InputError
 from pages.jobs import background as jobs
+from pages.quality.snapshots import snapshot_job
 from pages.session.actions import ERROR
+from storage.exchange.filters import Filters
 from storage.store import Store
-
-Open = Callable[..., AppTest]
 
 
 class Held(jobs.BackgroundJob):
@@ -74,53 +75,32 @@ def test_what_failed_and_what_ended_is_told(open_app: Open) -> None:
     assert ["A long one" in s.value for s in app.success] == [True]
 
 
-def test_who_may_not_stop_it_sees_it_all_the_same(
-    held: Held, open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.people.add_person("me", "Mia", "manager", "a long password")
-    store.people.add_person("Mia", "Ann", "annotator", "a long password")
-    ann = store.people.sign_in("Ann", "a long password", "")
-    monkeypatch.setattr("pages.session.shared.visitor", lambda: ann)
-    monkeypatch.setattr("pages.session.sign_in.gate", lambda: True)
+def test_who_may_not_stop_it_sees_it_all_the_same(held: Held, ann: None, open_app: Open) -> None:
     app = open_app("jobs")
     assert not app.exception
     assert "the first quarter" in progress(app)
     assert "Stop A long one" not in [b.label for b in app.button]
     with pytest.MonkeyPatch.context() as patch:  # nor by calling it
-        patch.setattr("streamlit.session_state", found := {})
+        patch.setattr("streamlit.session_state", state := {})
         jobs.stop("builds", "films")
     assert not held.stopping
-    assert "needs the role manager" in str(found[ERROR])
+    assert "needs the role manager" in str(state[ERROR])
 
 
 def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on begins far along: what was done before took none of its time."""
-    clock = iter([0.0, 0.0])
-    now = [0.0]
-    monkeypatch.setattr("pages.jobs.background.time.monotonic", lambda: next(clock, now[0]))
+    clock = [0.0]
+    monkeypatch.setattr("pages.jobs.background.time.monotonic", lambda: clock[0])
     job = jobs.BackgroundJob(lambda job: None, "never started")
     assert job.seconds_left is None
     job.share = 0.5
     assert job.seconds_left is None
-    now[0], job.share = 10.0, 0.6
+    clock[0], job.share = 10.0, 0.6
     assert job.seconds_left == pytest.approx(40.0)
 
 
-def test_a_snapshot_is_taken_in_the_background(open_app: Open, store: Store) -> None:
-    app = open_app("quality")
-    button(app, "Take snapshot").click().run()
-    assert jobs.jobs_of("snapshots")["snapshot"].wait(TIMEOUT)
-    app.run()
-    assert not app.exception
-    assert "Snapshot 1 was taken" in texts(app)
-    assert [s.number for s in store.exports.snapshots()] == [1]
-
-
-def test_a_stopped_snapshot_leaves_nothing(store: Store, tmp_path: object) -> None:
-    from pages.quality.snapshots import snapshot_job
-    from storage.exchange.filters import Filters
-
-    folder = store.database.path.parent / "snapshots"  # type: ignore[union-attr]
+def test_a_stopped_snapshot_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
     job = snapshot_job(store, folder, Filters(), "")
     job.stop()
     assert job.start().wait(TIMEOUT)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from annotate_helpers import click, make_project
-from page_helpers import button, texts
+from annotate_helpers import click, fine, make_project
+from page_helpers import Open, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
@@ -15,7 +13,6 @@ from storage.shipped import practice
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 
 
 def counts(store: Store) -> dict[str, int]:
@@ -25,11 +22,7 @@ def counts(store: Store) -> dict[str, int]:
 
 @pytest.fixture
 def practising(annotate: Open) -> AppTest:
-    app = annotate()
-    app = button(app, "Start the practice project").click().run()
-    assert not app.exception
-    assert not app.error, [e.value for e in app.error]
-    return app
+    return fine(button(annotate(), "Start the practice project").click().run())
 
 
 def test_practice_is_offered_where_no_project_is_open(practising: AppTest, store: Store) -> None:
@@ -41,16 +34,15 @@ def test_practice_is_offered_where_no_project_is_open(practising: AppTest, store
 
 
 def test_submitted_work_is_compared_and_counts_nowhere(practising: AppTest, store: Store) -> None:
-    app = practising
-    click(app, "read", 0)
-    click(app, "kind", "none")
-    click(app, "submit")
-    assert not app.exception
-    shown = texts(app)
+    click(practising, "read", 0)
+    click(practising, "kind", "none")
+    click(practising, "submit")
+    assert not practising.exception
+    shown = texts(practising)
     assert "agreement with the reference" in shown
     assert "**Reference**" in shown
-    button(app, "Continue").click().run()
-    assert "agreement with the reference" not in texts(app)
+    button(practising, "Continue").click().run()
+    assert "agreement with the reference" not in texts(practising)
     assert counts(store) == {}
 
 
@@ -60,8 +52,7 @@ def test_leaving_keeps_it_and_removing_removes_it_alone(practising: AppTest, sto
     button(app, "Leave the practice project").click().run()
     assert not app.exception
     assert project.name in str(app.selectbox(key="annotate.project").options)
-    first = app.session_state["annotate.work"]
-    assert first.project.id == project.id
+    assert app.session_state["annotate.work"].project.id == project.id
     button(app, "Continue practising").click().run()
     assert app.session_state["annotate.work"].project.name == practice.PRACTICE
     before = counts(store)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from page_helpers import button, texts
+from annotate_helpers import fine
+from page_helpers import Open, button, texts
 from storage_samples import noted_exports
 from streamlit.testing.v1 import AppTest
 
@@ -14,26 +14,27 @@ from pages.health import installation as health
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
+
+
+def last_backup(app: AppTest) -> str:
+    return next(m.value for m in app.metric if m.label == "Last backup")
 
 
 def test_launches_and_backs_up(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMBISCOPE_LM_KEY", "sk-very-secret")
-    app = open_app("health")
-    assert not app.exception
-    assert {m.label: m.value for m in app.metric}["Last backup"] == "never"
+    app = fine(open_app("health"))
+    assert last_backup(app) == "never"
     everything = texts(app) + "".join(str(d.value) for d in app.dataframe)
     assert "sk-very-secret" not in everything
     versions, settings = (d.value for d in app.dataframe)
     assert {"Python", "streamlit"} <= set(versions["Component"])
     row = settings[settings["Variable"] == "AMBISCOPE_LM_KEY"].iloc[0]
     assert (row["Value"], row["Source"]) == (health.HIDDEN, "set")
-    button(app, "Back up now").click().run()
-    assert not app.error
+    fine(button(app, "Back up now").click().run())
     (record,) = noted_exports(store)
     assert record.format == "backup"
     assert Path(record.file).exists()
-    assert {m.label: m.value for m in app.metric}["Last backup"] == "just now"
+    assert last_backup(app) == "just now"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,5 @@ def test_addresses_without_passwords(url: str, shown: str) -> None:
 
 
 def test_age() -> None:
-    seconds = (None, 5, 61, 7300, 90000, 200000)
-    words = ["never", "just now", "1 minute ago", "2 hours ago", "1 day ago", "2 days ago"]
-    assert [health.age(x) for x in seconds] == words
+    ages = {None: "never", 5: "just now", 61: "1 minute ago", 7300: "2 hours ago", 90000: "1 day ago", 200000: "2 days ago"}
+    assert {seconds: health.age(seconds) for seconds in ages} == ages

@@ -5,12 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from page_helpers import QUESTION
-from streamlit.testing.v1 import AppTest
+from page_helpers import QUESTION, TIMEOUT, Open
 
 from core import types as t
 from core.engine import Engine
@@ -37,24 +35,24 @@ def test_what_the_first_page_draws_imports_no_model() -> None:
 
 
 def test_a_run_waits_for_the_libraries_in_its_worker(settings: Settings, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = threading.Event()
-    monkeypatch.setattr(libraries, "load", there.wait)
+    asked_for, loaded = threading.Event(), threading.Event()
+
+    def load() -> None:
+        asked_for.set()
+        loaded.wait(TIMEOUT)
+
+    monkeypatch.setattr(libraries, "load", load)
     run = QuestionRun(Engine(settings), Plan(t.Question(QUESTION), "scripted", corpus)).start()
-    assert not run.wait(0.2)
-    assert (run.stage, run.events) == ("loading the libraries", [])
-    there.set()
-    assert run.wait(60)
+    assert asked_for.wait(TIMEOUT)
+    assert (run.done, run.stage, run.events) == (False, "loading the libraries", [])
+    loaded.set()
+    assert run.wait(TIMEOUT)
     assert run.error is None
     assert isinstance(run.events[-1], t.Finished)
 
 
-def test_the_page_is_there_before_the_libraries(
-    corpus: str, open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: Any) -> None:
-        raise AssertionError("the page waited for the libraries")
-
-    monkeypatch.setattr(libraries, "load", refused)
+def test_the_page_is_there_before_the_libraries(corpus: str, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "load", Mock(side_effect=AssertionError("the page waited for the libraries")))
     monkeypatch.setattr(libraries, "loaded", lambda: False)
     app = open_app()
     assert not app.exception

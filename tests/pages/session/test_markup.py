@@ -5,36 +5,11 @@ from __future__ import annotations
 import re
 import string
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from pages.ui.markup import JOINER, around, changes, chart_text, escape, highlighted, short, without_pictures
 
-PAYLOADS = [
-    "<script>alert(1)</script>",
-    "$x^2$ and $$y$$",
-    ":red[warning]",
-    "**b** _i_ ~~s~~ `c`",
-    "![](http://evil.example/x.png)",
-    "[a](javascript:alert(1))",
-    "# heading",
-    "1. list",
-    "- item",
-    "> quote",
-    "| a | b |",
-    "    code",
-    "```\ncode\n```",
-    ":smile: :material/home: :streamlit:",
-    "&lt;b&gt; &amp; &#58;",
-    "www.example.com http://example.com a@b.example",
-    "a -> b <- c <-> d -- e >= f <= g ~= h",
-    "back\\slash \\[x\\]",
-    "[^1]: foot",
-    "---",
-    ":::note\nx\n:::",
-    "<https://x.example>",
-]
 CHARACTERS = some.text(some.sampled_from(string.punctuation + " abw:.@/<->\n\t1é漢"), max_size=60) | some.text(max_size=60)
 
 
@@ -57,14 +32,9 @@ def test_plain_text_has_no_bare_punctuation_and_reads_as_it_was(text: str) -> No
 
 @given(some.text(some.sampled_from("![]()\\`<>&#;:\n\u2060 ab"), max_size=40))
 def test_markdown_without_pictures_reads_as_it_was_and_begins_none(text: str) -> None:
-    made = without_pictures(text)
-    assert "![" not in made
-    assert made.replace(JOINER, "") == text.replace(JOINER, "")
-
-
-@pytest.mark.parametrize("text", PAYLOADS)
-def test_payloads_are_text(text: str) -> None:
-    assert rendered(escape(text)) == visible(text)
+    without = without_pictures(text)
+    assert "![" not in without
+    assert without.replace(JOINER, "") == text.replace(JOINER, "")
 
 
 # what Streamlit's Markdown applies to finished text, where a backslash does not help (its StreamlitMarkdown bundle and the
@@ -92,11 +62,10 @@ def test_nothing_late_matches_in_any_text(text: str) -> None:
 )
 def test_highlighting_loses_no_character(text: str, spans: list[tuple[int, int]]) -> None:
     bare = re.sub(r":orange-background\[\*\*(.*?)\*\*\](?!\\)", r"\1", highlighted(text, spans))
-    keep = re.sub(r"\s+", "", visible(text))
-    assert re.sub(r"\s+", "", rendered(bare)) == keep
+    assert re.sub(r"\s+", "", rendered(bare)) == re.sub(r"\s+", "", visible(text))
 
 
-def test_marks() -> None:
+def test_spans_and_changes_are_marked() -> None:
     assert highlighted("Natalie Wood sang", [(0, 12)]) == ":orange-background[**Natalie Wood**] sang"
     assert highlighted("a:\n  b: 1", [(5, 6)]) == "a\\:  \n\u00a0\u00a0:orange-background[**b**]\\: 1"
     assert changes("Who won?", "Who won in 1961?") == "Who won :green-background[**in 1961**]\\?"
@@ -106,12 +75,9 @@ def test_marks() -> None:
 
 
 def test_surroundings_keep_the_marked_words() -> None:
-    text = "word " * 100 + "Natalie Wood" + " word" * 100
-    shown = around(text, [(500, 512)], width=30)
-    assert ":orange-background[**Natalie Wood**]" in shown
+    shown = around("word " * 100 + "Natalie Wood" + " word" * 100, [(500, 512)], width=30)
+    assert re.fullmatch(r"… (word )*:orange-background\[\*\*Natalie Wood\*\*\]( word)* …", shown)
     assert len(shown) < 150
-    assert shown.startswith("… ")
-    assert shown.endswith(" …")
 
 
 def test_short_and_chart_text() -> None:
