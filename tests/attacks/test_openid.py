@@ -111,7 +111,10 @@ def test_whom_no_issuer_and_subject_name_stays_outside(visitor: Callable[..., Ap
     app = visitor(**claims)
     assert not people.signed_in(app)
     assert not app.exception
-    assert bool(app.warning) == bool(claims.get("iss") and claims.get("sub"))  # it names the subject for the manager
+
+
+def test_an_unknown_subject_is_shown_for_the_manager(visitor: Callable[..., AppTest]) -> None:
+    assert [code.value for code in visitor(iss=ISSUER, sub="ada-2").code] == [f"{ISSUER} ada-2"]
 
 
 @pytest.mark.parametrize(
