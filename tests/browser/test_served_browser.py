@@ -77,9 +77,9 @@ class Tab:
         self.address, self.strays = address, list[str]()
         self.context = browser.new_context(viewport={"width": 1280, "height": 900})
         self.context.on("request", lambda request: self._seen(request.url))
-        self.context.on("websocket", lambda opened: self._seen(opened.url.replace("ws:", "http:")))
         self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT)
+        self.page.on("websocket", lambda opened: self._seen(opened.url.replace("ws:", "http:")))
         self.page.on("console", lambda line: "Content Security Policy" in line.text and self.strays.append(line.text))
 
     def _seen(self, url: str) -> None:
