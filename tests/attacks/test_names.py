@@ -25,6 +25,7 @@ from storage.store import Store
 pytestmark = pytest.mark.usefixtures("light")
 Open = Callable[..., AppTest]
 SECRET = "the bait's words"
+PATHS = 4  # of the baits, that lead there; pages get only these, as each takes a run of the app
 _touched: list[str] = []
 _listening = False
 
@@ -85,8 +86,7 @@ def test_a_corpus_has_no_path_for_a_name(bait: list[str], settings: Settings, co
 @pytest.mark.parametrize("page", PAGES)
 def test_addresses(bait: list[str], open_app: Open, store: Store, corpus: str, page: str) -> None:
     make_project(store, people.anyone(store), questions=(QUESTION,))
-    for way in [*bait, "x" * 100_000, "\ud800", "' OR 1=1 --", "<b>"]:
-        value = way.encode("utf-8", "replace").decode()
+    for value in [*bait[:PATHS], "bait\x00", "x" * 100_000, "' OR 1=1 --", "<b>"]:
         app = open_app(page, **dict.fromkeys(("prediction", "other", "project", "item", "stage", "corpus", "run", "me"), value))
         assert not app.exception, value[:80]
         assert SECRET not in texts(app)
@@ -97,7 +97,7 @@ def test_addresses(bait: list[str], open_app: Open, store: Store, corpus: str, p
 def test_fields(bait: list[str], open_app: Open, store: Store, settings: Settings, corpus: str) -> None:
     """The fields that become names of folders: a corpus, a loop."""
     store.projects.save_guidelines(people.anyone(store), make_project(store).id, "x")
-    for way in bait:
+    for way in bait[:PATHS]:
         app = open_app("corpora")
         app.text_input(key="corpora.name").set_value(way[:64])
         app.file_uploader(key="corpora.files").set_value([("a.txt", b"Some words.", "text/plain")])

@@ -63,8 +63,8 @@ QUESTION = TEXT["question"]
 def prediction(system: str = "scripted", answer: str = TEXT["answer"]) -> t.Prediction:
     """What a run may bring, in every kind of event."""
     passage = t.Passage(TEXT["passage-id"], TEXT["title"], f"{TEXT['passage']} says {answer} here.")
-    at = passage.text.index(answer)
-    evidence = t.Evidence(passage.id, at, at + len(answer), answer)
+    start = passage.text.index(answer)
+    evidence = t.Evidence(passage.id, start, start + len(answer), answer)
     retrieved = t.RetrievedPassage(passage, 1, 1.0, 0.5)
     returned = t.Answer(answer, 0.5, (evidence,), step=1)
     clear = t.Clarification(answer, TEXT["rewritten"], False, 3, (), TEXT["why"])
@@ -126,8 +126,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 def furnish(settings: Settings, store: Store) -> House:
     me, other = people.anyone(store, "me"), people.anyone(store, TEXT["annotator"])
     saved = [store.predictions.save_prediction(prediction(system)) for system in ("scripted", "verdict", TEXT["system"])]
-    for which, who in ((0, me), (0, other), (2, me)):
-        store.labels.judge(saved[which], 0, who, "wrong", TEXT["verdict-note"])
+    for prediction_id, person in ((saved[0], me), (saved[0], other), (saved[2], me)):
+        store.labels.judge(prediction_id, 0, person, "wrong", TEXT["verdict-note"])
     second = store.projects.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
     store.intake.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
     project = store.projects.create_project(
@@ -236,7 +236,7 @@ def popovers(page: Any) -> str:
 
 def read(page: Any, where: str = "[data-testid=stApp]") -> str:
     """The text that is seen, of fields their content, without what is struck through."""
-    found = page.evaluate(
+    text = page.evaluate(
         """where => [...document.querySelectorAll(where)].map(root => {
             const values = [...root.querySelectorAll('input, textarea')].map(e => e.value);
             const copy = root.cloneNode(true);
@@ -245,7 +245,7 @@ def read(page: Any, where: str = "[data-testid=stApp]") -> str:
         }).join(' ')""",
         where,
     )
-    return bare(str(found))
+    return bare(str(text))
 
 
 def bare(text: str) -> str:
