@@ -195,11 +195,9 @@ def server(house: House) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A tab of its own: Streamlit goes on with the session of a tab that is sent elsewhere.  Wide, so that tables show all columns."""
-    context = browser.new_context(viewport={"width": 3000, "height": 2600})
-    tab = context.new_page()
-    tab.set_default_timeout(WAIT)
-    yield tab
-    context.close()
+    with browser.new_context(viewport={"width": 3000, "height": 2600}) as context:
+        context.set_default_timeout(WAIT)
+        yield context.new_page()
 
 
 def press(page: Any, name: str) -> None:
@@ -339,20 +337,15 @@ def upload(page: Any, house: House) -> None:
     quiet(page)
 
 
-def item(page: Any, house: House) -> None:
-    """A row of a table is chosen in its canvas: at its left edge."""
-    table = page.locator("[data-testid=stDataFrame]").last
-    box = table.bounding_box()
-    page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
-    page.get_by_text("Open as an annotator").wait_for()
-    quiet(page)
-
-
 def items_of(stage: str) -> Callable[[Any, House], None]:
     def go(page: Any, house: House) -> None:
         page.get_by_role("radio", name=stage, exact=True).click()
         quiet(page)
-        item(page, house)
+        # a row of a table is chosen in its canvas: at its left edge
+        box = page.locator("[data-testid=stDataFrame]").last.bounding_box()
+        page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
+        page.get_by_text("Open as an annotator").wait_for()
+        quiet(page)
 
     return go
 
