@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import httpx
@@ -21,17 +21,16 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Data
 
 from core.serve import connections, server
 from core.serve.addresses import network
 from core.serve.connections import Limits
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FEW = Limits(connections=30, per_address=20)
-
-
-# ---------------------------------------------------------------- bounds of any server
 
 
 async def _echo(websocket: WebSocket) -> None:
@@ -50,31 +49,20 @@ async def _answer(request: Any) -> PlainTextResponse:
     return PlainTextResponse("ok")
 
 
-@contextmanager
-def running(made: uvicorn.Server, port: int) -> Iterator[int]:
-    """A server in a thread; its port."""
-    thread = threading.Thread(target=lambda: asyncio.run(made._serve([server.listen("127.0.0.1", port)])), daemon=True)
-    thread.start()
-    until(lambda: made.started)
-    try:
-        yield port
-    finally:
-        made.should_exit = True
-        thread.join(PATIENCE)
-
-
-def config(ws: str = "websockets-sansio") -> uvicorn.Config:
-    app = Starlette(routes=[Route("/", _answer), WebSocketRoute("/ws", _echo)])
-    return uvicorn.Config(app, log_level="error", ws=ws, timeout_graceful_shutdown=1)  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Of the service's server, with room for few."""
     monkeypatch.setattr(connections, "limits", lambda: FEW)
     monkeypatch.setattr(connections, "HEAD_SECONDS", 2.0)
-    with running(server.Server(config(), 1.0, lambda: None), free_port()) as found:
-        yield found
+    app = Starlette(routes=[Route("/", _answer), WebSocketRoute("/ws", _echo)])
+    config = uvicorn.Config(app, log_level="error", ws="websockets-sansio", timeout_graceful_shutdown=1)
+    running, port = server.Server(config, 1.0, lambda: None), free_port()
+    thread = threading.Thread(target=lambda: asyncio.run(running._serve([server.listen("127.0.0.1", port)])), daemon=True)
+    thread.start()
+    until(lambda: running.started)
+    yield port
+    running.should_exit = True
+    thread.join(PATIENCE)
 
 
 def answers(port: int, source: str = "127.0.0.1") -> int:
@@ -88,10 +76,21 @@ def answers(port: int, source: str = "127.0.0.1") -> int:
 
 def held(port: int, stack: ExitStack, source: str = "127.0.0.1", head: bytes = HEAD) -> socket.socket:
     """A connection whose head of a request does not end."""
-    made = stack.enter_context(socket.create_connection(("127.0.0.1", port), source_address=(source, 0)))
-    made.settimeout(PATIENCE)
-    made.sendall(head)
-    return made
+    connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), source_address=(source, 0)))
+    connection.settimeout(PATIENCE)
+    connection.sendall(head)
+    return connection
+
+
+def tab(port: int) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{port}/ws", proxy=None)
+
+
+def refuses(tab: ClientConnection, message: Data | list[bytes]) -> bool:
+    """Whether the server closes a tab that sends this, for its size."""
+    with suppress(ConnectionClosed):
+        tab.send(message)
+    return close_code(tab) == 1009
 
 
 def status_of(connection: socket.socket) -> bytes:
@@ -121,7 +120,7 @@ def test_beyond_the_limits_the_answer_is_503(port: int, monkeypatch: pytest.Monk
 def test_a_head_that_does_not_end_is_given_up(port: int) -> None:
     with ExitStack() as stack:
         slow = [held(port, stack) for _ in range(FEW.per_address)]
-        used = held(port, stack, "127.0.0.2", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        used = held(port, stack, "127.0.0.2", WHOLE)
         assert used.recv(4096).startswith(b"HTTP/1.1 200")
         used.sendall(HEAD)  # its second request
         silent = held(port, stack, "127.0.0.2", b"")
@@ -158,7 +157,7 @@ def test_a_flood_of_connections_leaves_descriptors(port: int, monkeypatch: pytes
 
 def test_connections_of_tabs_count(port: int) -> None:
     with ExitStack() as stack:
-        tabs = [stack.enter_context(connect(f"ws://127.0.0.1:{port}/ws", proxy=None)) for _ in range(FEW.per_address)]
+        tabs = [stack.enter_context(tab(port)) for _ in range(FEW.per_address)]
         assert answers(port) == 503
         tabs[0].close()
         until(lambda: answers(port) == 200)
@@ -167,24 +166,20 @@ def test_connections_of_tabs_count(port: int) -> None:
 def test_large_messages_are_allowed_and_not_allowed_any_more(port: int) -> None:
     small, much = b"x" * connections.SMALL_MESSAGE, b"x" * (connections.SMALL_MESSAGE + 1)
     parts = [much[at : at + 5000] for at in range(0, len(much), 5000)]
-    for sent in (much, parts, [b"x"] * 2000):  # many fragments take more than their bytes
-        with connect(f"ws://127.0.0.1:{port}/ws", proxy=None) as tab:
-            tab.send(small)
-            assert tab.recv() == str(len(small)).encode()
-            with suppress(ConnectionClosed):
-                tab.send(sent)
-            assert close_code(tab) == 1009
-    with connect(f"ws://127.0.0.1:{port}/ws", proxy=None) as tab:
-        tab.send(b"in")
-        tab.recv()
-        for sent in (much, parts):
-            tab.send(sent)
-            assert tab.recv() == str(len(much)).encode()
-        tab.send(b"out")
-        tab.recv()
-        with suppress(ConnectionClosed):
-            tab.send(much)
-        assert close_code(tab) == 1009
+    for message in (much, parts, [b"x"] * 2000):  # many fragments take more than their bytes
+        with tab(port) as stranger:
+            stranger.send(small)
+            assert stranger.recv() == str(len(small)).encode()
+            assert refuses(stranger, message)
+    with tab(port) as visitor:
+        visitor.send(b"in")
+        visitor.recv()
+        for message in (much, parts):
+            visitor.send(message)
+            assert visitor.recv() == str(len(much)).encode()
+        visitor.send(b"out")
+        visitor.recv()
+        assert refuses(visitor, much)
 
 
 def test_an_address_is_a_network() -> None:

@@ -21,6 +21,7 @@ from storage.schema.engine import ReplacedError
 from storage.store import Store
 
 Open = Callable[..., AppTest]
+Event = Callable[[Path], object]
 
 
 @pytest.fixture(autouse=True)
@@ -29,57 +30,38 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "CHECK_SECONDS", 0.0)
 
 
-def another(settings: Settings, accounts: bool = False) -> Path:
+def another(path: Path) -> Path:
     """The file of another installation."""
-    file = settings.home.parent / "other" / "ambiscope.db"
-    with Store(f"sqlite:///{file}") as store:
-        if accounts:
-            people.manager(store, "Eve")
+    file = path.parent.parent / "other" / "ambiscope.db"
+    Store(f"sqlite:///{file}").close()
     return file
 
 
-def moved(path: Path, settings: Settings) -> None:
-    path.rename(path.with_name("elsewhere.db"))
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
-def removed(path: Path, settings: Settings) -> None:
-    path.unlink()
+EVENTS: dict[str, Event] = {
+    "moved": lambda path: path.rename(path.with_name("elsewhere.db")),
+    "removed": Path.unlink,
+    "emptied": lambda path: path.write_bytes(b""),
+    "replaced": lambda path: another(path).replace(path),
+    "replaced by a copy": lambda path: Path(shutil.copyfile(path, path.with_name("copy.db"))).replace(path),
+    "written over": lambda path: shutil.copyfile(another(path), path),
+    "log moved": lambda path: log_of(path).rename(path.with_name("elsewhere-wal")),
+    "log removed": lambda path: log_of(path).unlink(),
+}
 
 
-def replaced(path: Path, settings: Settings) -> None:
-    another(settings).replace(path)
-
-
-def replaced_by_a_copy(path: Path, settings: Settings) -> None:
-    draft = path.with_name("copy.db")
-    shutil.copyfile(path, draft)
-    draft.replace(path)
-
-
-def written_over(path: Path, settings: Settings) -> None:
-    shutil.copyfile(another(settings), path)
-
-
-def log_moved(path: Path, settings: Settings) -> None:
-    log = path.with_name(f"{path.name}-wal")
-    log.rename(log.with_name("elsewhere-wal"))
-
-
-def log_removed(path: Path, settings: Settings) -> None:
-    path.with_name(f"{path.name}-wal").unlink()
-
-
-EVENTS = (moved, removed, replaced, replaced_by_a_copy, written_over, log_moved, log_removed)
-
-
-def file_of(settings: Settings) -> Path:
+@pytest.fixture
+def path(settings: Settings) -> Path:
     return settings.home / "ambiscope.db"
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_nothing_is_acknowledged_any_more(store: Store, settings: Settings, tmp_path: Path, event: Callable[..., None]) -> None:
+def test_nothing_is_acknowledged_any_more(store: Store, path: Path, tmp_path: Path, event: str) -> None:
     store.predictions.save_prediction(prediction())
-    event(file_of(settings), settings)
+    EVENTS[event](path)
     with pytest.raises(ReplacedError):
         store.predictions.save_prediction(prediction(id="q-2"))
     with pytest.raises(ReplacedError):
@@ -92,24 +74,21 @@ def test_nothing_is_acknowledged_any_more(store: Store, settings: Settings, tmp_
     assert not (tmp_path / "backup.db").exists()
 
 
-def test_a_write_that_had_begun_is_not_acknowledged_either(
-    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_had_begun_is_not_acknowledged_either(store: Store, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "CHECK_SECONDS", 3600.0)
     with pytest.raises(ReplacedError), store.database.writing():
-        file_of(settings).unlink()
+        path.unlink()
 
 
-def test_no_file_is_made_where_one_was_removed(store: Store, settings: Settings) -> None:
-    file_of(settings).unlink()
+def test_no_file_is_made_where_one_was_removed(store: Store, path: Path) -> None:
+    path.unlink()
     store.database.engine.dispose()  # new connections
     with pytest.raises(ReplacedError):
         store.people.accounts_in_use()
-    assert not file_of(settings).exists()
+    assert not path.exists()
 
 
-def test_what_is_put_back_is_used_again(store: Store, settings: Settings) -> None:
-    path = file_of(settings)
+def test_what_is_put_back_is_used_again(store: Store, path: Path) -> None:
     store.predictions.save_prediction(prediction())
     away = path.rename(path.with_name("elsewhere.db"))
     with pytest.raises(ReplacedError):
@@ -121,21 +100,18 @@ def test_what_is_put_back_is_used_again(store: Store, settings: Settings) -> Non
 
 def test_a_restored_backup_is_no_other_file(store: Store, settings: Settings, tmp_path: Path) -> None:
     people.manager(store, "Mia")
-    made = store.maintenance.backup(tmp_path / "backup.db")
-    restore(settings.url, Path(made.file))
+    restore(settings.url, Path(store.maintenance.backup(tmp_path / "backup.db").file))
     assert store.people.accounts_in_use()
     assert store.maintenance.health().ok
 
 
-@pytest.mark.parametrize("event", [removed, replaced, log_moved])
+@pytest.mark.parametrize("event", ["removed", "replaced", "log moved"])
 @pytest.mark.parametrize("accounts", [False, True])
-def test_every_page_says_so_once(
-    open_app: Open, store: Store, settings: Settings, light: None, event: Callable[..., None], accounts: bool
-) -> None:
+def test_every_page_says_so_once(open_app: Open, store: Store, path: Path, light: None, event: str, accounts: bool) -> None:
     app = open_app("explore")
     if accounts:
         people.manager(store, "Mia")
-    event(file_of(settings), settings)
+    EVENTS[event](path)
     for page in ("explore", "annotate", "health"):
         app = app.switch_page(f"pages/{page}/page.py").run()
         assert not app.exception
@@ -146,23 +122,13 @@ def test_every_page_says_so_once(
 # ---------------------------------------------------------------- accounts
 
 
-def lose(settings: Settings, how: str) -> None:
-    path = file_of(settings)
-    if how == "empty":
-        path.write_bytes(b"")
-    elif how == "removed":
-        path.unlink()
-    else:
-        another(settings).replace(path)
-
-
-@pytest.mark.parametrize("how", ["removed", "empty", "replaced"])
+@pytest.mark.parametrize("event", ["removed", "emptied", "replaced"])
 def test_an_installation_with_accounts_does_not_start_without(
-    open_app: Open, settings: Settings, light: None, how: str
+    open_app: Open, settings: Settings, path: Path, light: None, event: str
 ) -> None:
     with Store(settings.url) as store:
         people.manager(store, "Mia")
-    lose(settings, how)
+    EVENTS[event](path)
     with pytest.raises(StorageError), Store(settings.url) as store:
         store.people.accounts_in_use()
     with pytest.raises(StorageError), Store(settings.url) as store:
@@ -175,9 +141,9 @@ def test_an_installation_with_accounts_does_not_start_without(
 def test_a_backup_from_before_the_accounts_does_not_open_the_installation(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
-    made = store.maintenance.backup(tmp_path / "backup.db")
+    backup = store.maintenance.backup(tmp_path / "backup.db").file
     people.manager(store, "Mia")
-    restore(settings.url, Path(made.file))
+    restore(settings.url, Path(backup))
     with pytest.raises(StorageError):
         store.people.accounts_in_use()
     assert store.database.accounts_file is not None
@@ -194,7 +160,7 @@ def test_accounts_of_an_earlier_start_are_noted(settings: Settings) -> None:
         assert store.database.accounts_file.exists()
 
 
-def test_no_backup_is_made_of_a_database_that_is_not_there(settings: Settings, tmp_path: Path) -> None:
+def test_no_backup_is_made_of_a_database_that_is_not_there(path: Path, tmp_path: Path) -> None:
     assert main(["backup", str(tmp_path / "backup.db")]) != 0
-    assert not file_of(settings).exists()
+    assert not path.exists()
     assert not (tmp_path / "backup.db").exists()

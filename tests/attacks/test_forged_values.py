@@ -70,10 +70,10 @@ def as_served(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forged(app: AppTest, value: Callable[[WidgetState], None]) -> WidgetStates:
     """All widgets of the page with the same value."""
-    made = WidgetStates()
+    states = WidgetStates()
     for widget in app._tree.get_widget_states().widgets:
-        value(made.widgets.add(id=widget.id))
-    return made
+        value(states.widgets.add(id=widget.id))
+    return states
 
 
 def every_widget() -> None:

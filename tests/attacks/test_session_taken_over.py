@@ -11,6 +11,7 @@ import pytest
 from page_helpers import ROWS
 from serving import serve, with_corpus
 from strangers import Stranger, stranger
+from test_tabs import sign_in
 
 from core.settings import Settings
 from storage.store import Store
@@ -18,16 +19,10 @@ from storage.store import Store
 
 @pytest.fixture
 def home(tmp_path: Path) -> Settings:
-    made = with_corpus(tmp_path / "home", "small", ROWS)
-    with Store(made.url) as store:
+    settings = with_corpus(tmp_path / "home", "small", ROWS)
+    with Store(settings.url) as store:
         people.add(store, people.manager(store, "Mia"), "Ada", "annotator")
-    return made
-
-
-@pytest.fixture
-def server(home: Settings) -> Iterator[str]:
-    with serve(home.home, "small") as address:
-        yield address
+    return settings
 
 
 def is_in(tab: Stranger) -> bool:
@@ -41,12 +36,16 @@ def ada_is_active(home: Settings) -> bool:
         return next(p.active for p in store.people.people("Mia") if p.name == "Ada")
 
 
+@pytest.fixture
+def server(home: Settings) -> Iterator[str]:
+    with serve(home.home, "small") as address:
+        yield address
+
+
 def test_the_number_of_a_session_opens_nothing_in_another_browser(home: Settings, server: str) -> None:
     with stranger(server) as mia:
         assert not is_in(mia)
-        form = {mia.ids["signin.typed"]: "Mia", mia.ids["signin.password"]: people.PASSWORD}
-        submit = next(i for key, i in mia.ids.items() if key.startswith("FormSubmitter:signin.form"))
-        mia.run(typed=form, pressed=submit)
+        sign_in(mia)
         assert is_in(mia)
         mia.run("manage")
         inactive = mia.ids["people.Ada.active"]

@@ -6,7 +6,9 @@ import asyncio
 from typing import Any
 
 import httpx
+import people
 import pytest
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
@@ -17,15 +19,13 @@ from storage.access.visitors import Visitor
 from storage.store import Store
 
 HOST = "ambiscope.example"
-PASSWORD = "a good password"
 XSRF = {"_streamlit_xsrf": generate_xsrf_token_string(b"the browser of Mia", 1)}
 HERE = {"origin": f"https://{HOST}"}
 
 
 @pytest.fixture
 def mia(store: Store) -> Visitor:
-    store.people.add_person("me", "Mia", "manager", PASSWORD)
-    return store.people.sign_in("Mia", PASSWORD, browser=connection.browser_of(XSRF))
+    return store.people.sign_in(people.manager(store), people.PASSWORD, browser=connection.browser_of(XSRF))
 
 
 @pytest.fixture
@@ -35,8 +35,6 @@ def name(settings: Settings) -> str:
 
 def post(body: str, method: str = "POST", cookies: dict[str, str] = XSRF, headers: dict[str, str] = HERE) -> httpx.Response:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        from starlette.requests import Request
-
         await (await sign_in_cookie.answer(Request(scope, receive)))(scope, receive, send)
 
     async def ask() -> httpx.Response:
@@ -64,11 +62,10 @@ def test_the_cookie_cannot_be_read_by_scripts_and_goes_nowhere_else(mia: Visitor
         {"headers": {}},
         {"cookies": {"_streamlit_xsrf": generate_xsrf_token_string(b"another browser", 1)}},
         {"cookies": {}},
-        {"body": "forged"},
         {"body": "0" * 64},
         {"body": "x" * 100_000},
     ],
-    ids=["get", "another origin", "no origin", "another browser", "no browser", "forged", "a forged code", "a long one"],
+    ids=["get", "another origin", "no origin", "another browser", "no browser", "a forged code", "a long one"],
 )
 def test_a_stranger_gets_no_cookie(mia: Visitor, wrong: dict[str, Any]) -> None:
     reply = post(**{"body": mia.code, **wrong})
@@ -87,8 +84,7 @@ def test_a_code_planted_before_the_sign_in_is_of_no_use(mia: Visitor, store: Sto
 @pytest.mark.parametrize("body", [cookie.OUT, cookie.STALE])
 def test_signing_out_and_a_stale_cookie_take_it_away(mia: Visitor, store: Store, name: str, body: str) -> None:
     token = post(mia.code).cookies[name]
-    held = token if body == cookie.OUT else "expired"
-    reply = post(body, cookies={**XSRF, name: held})
+    reply = post(body, cookies={**XSRF, name: token if body == cookie.OUT else "expired"})
     assert reply.status_code == 204
     assert "max-age=0" in reply.headers["set-cookie"].lower()
     assert (store.people.resume(token) is None) == (body == cookie.OUT)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import people
 import pytest
 from annotate_helpers import QUESTION, click, find, make_project, write
-from page_helpers import built, button, texts
+from page_helpers import button, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 
@@ -31,70 +32,72 @@ def answered(app: AppTest, answer: str) -> AppTest:
     return write(app, answer, "answers", "0")
 
 
-def sent(store: Store, made: Project) -> list[str]:
+def submitted(store: Store, project: Project) -> list[str]:
     """The answers of all versions that were submitted."""
-    (item,) = store.items.items(made.id, "me", stage="generation")
+    (item,) = store.items.items(project.id, "me", stage="generation")
     history = store.submissions.submission_history(item.id, "me", "generation", "me")
     return [s.content.annotation.pairs[0].answers[0] for s in history if isinstance(s.content, GenerationWork)]
 
 
+def open_section(open_app: Open, name: str) -> AppTest:
+    return open_app("manage").segmented_control(key="manage.section").set_value(name).run()
+
+
+def guidelines(app: AppTest) -> Any:
+    return find(app.text_area, "text")
+
+
+def people_field(app: AppTest) -> NumberInput:
+    return next(n for n in app.number_input if (n.key or "").startswith("manage.set.") and n.label == "People per item")
+
+
 def test_a_submission_in_one_tab_is_not_undone_by_the_other(annotate: Open, store: Store, project: Project) -> None:
-    first = annotate()
-    answered(first, "Natalie Wood")
+    first = answered(annotate(), "Natalie Wood")
     second = annotate()
     click(first, "submit")
-    assert sent(store, project) == ["Natalie Wood"]
+    assert submitted(store, project) == ["Natalie Wood"]
     second = answered(second, "Rachel Zegler")
     assert "changed in another window" in texts(second)
     assert "Natalie Wood" in texts(second)  # both sides are there to choose from
     second = click(second, "submit")
-    assert sent(store, project) == ["Natalie Wood"]
+    assert submitted(store, project) == ["Natalie Wood"]
     assert second.warning or second.error
 
 
 def test_guidelines_typed_in_two_tabs(open_app: Open, store: Store, project: Project) -> None:
-    def guidelines(app: AppTest) -> AppTest:
-        return app.segmented_control(key="manage.section").set_value("Guidelines").run()
+    def versions() -> list[str]:
+        return [version.text for version in store.projects.guideline_versions(project.id)]
 
-    first, second = guidelines(open_app("manage")), guidelines(open_app("manage"))
-    find(first.text_area, "text").set_value("What the first tab says.").run()
-    find(second.text_area, "text").set_value("What the second tab says.").run()
-    button(first, "Save as a new version").click().run()
-    button(second, "Save as a new version").click().run()
-    found = store.projects.guidelines(project.id)
-    assert found is not None
-    assert found.text == "What the first tab says."
+    first, second = open_section(open_app, "Guidelines"), open_section(open_app, "Guidelines")
+    for app, text in ((first, "The first tab's."), (second, "The second tab's.")):
+        guidelines(app).set_value(text).run()
+    for app in (first, second):
+        button(app, "Save as a new version").click().run()
+    assert versions() == ["The first tab's."]
     assert second.error  # says that somebody else saved in between
     assert "changed in another window" in texts(second)
     second.run()
-    assert find(second.text_area, "text").value == "What the second tab says."
+    assert guidelines(second).value == "The second tab's."
     button(second, "Save mine").click().run()
-    assert [g.text for g in store.projects.guideline_versions(project.id)] == [
-        "What the second tab says.",
-        "What the first tab says.",
-    ]
+    assert versions() == ["The second tab's.", "The first tab's."]
     assert "changed in another window" not in texts(second)
-    assert find(second.text_area, "text").value == "What the second tab says."
-    assert find(first.run().text_area, "text").value == "What the second tab says."  # nothing was typed there since
+    assert guidelines(second).value == "The second tab's."
+    assert guidelines(first.run()).value == "The second tab's."  # nothing was typed there since
 
 
 def test_what_is_typed_is_not_lost_when_the_other_tab_saves(open_app: Open, store: Store, project: Project) -> None:
     """Before anything is pressed: the next drawing alone must not replace it."""
-    app = open_app("manage")
-    app.segmented_control(key="manage.section").set_value("Guidelines").run()
-    find(app.text_area, "text").set_value("Half a sentence").run()
+    app = open_section(open_app, "Guidelines")
+    guidelines(app).set_value("Half a sentence").run()
     store.projects.save_guidelines(people.anyone(store), project.id, "Of the other tab.", expected_version=0)
     app.run()
-    assert find(app.text_area, "text").value == "Half a sentence"
+    assert guidelines(app).value == "Half a sentence"
     button(app, "Use the other version").click().run()
-    assert find(app.text_area, "text").value == "Of the other tab."
+    assert guidelines(app).value == "Of the other tab."
 
 
 def test_settings_changed_in_two_tabs(open_app: Open, store: Store, project: Project) -> None:
-    def settings(app: AppTest) -> AppTest:
-        return app.segmented_control(key="manage.section").set_value("Settings").run()
-
-    first, second = settings(open_app("manage")), settings(open_app("manage"))
+    first, second = open_section(open_app, "Settings"), open_section(open_app, "Settings")
     for app, number in ((first, 3), (second, 5)):
         people_field(app).set_value(number).run()
     for app in (first, second):
@@ -108,23 +111,6 @@ def test_settings_changed_in_two_tabs(open_app: Open, store: Store, project: Pro
     assert store.projects.get_project(project.id).annotators_per_item == 5
     assert people_field(first.run()).value == 5
     assert not first.warning
-
-
-def people_field(app: AppTest) -> NumberInput:
-    return next(n for n in app.number_input if (n.key or "").startswith("manage.set.") and n.label == "People per item")
-
-
-def test_one_corpus_built_from_two_tabs(open_app: Open) -> None:
-    first, second = open_app("corpora"), open_app("corpora")
-    for tab, body in ((first, b"Words of the first."), (second, b"Words of the second.")):
-        tab.text_input(key="corpora.name").set_value("same")
-        tab.file_uploader(key="corpora.files").set_value([("a.txt", body, "text/plain")])
-        built(button(tab, "Upload and build").click().run())
-        assert not tab.exception
-    assert second.error  # the name is in use; the first one's words stay
-    from pages.session import shared
-
-    assert "first" in shared.engine().corpus("same").passages()[0].text
 
 
 def test_a_project_closed_in_one_tab_stops_the_other_with_a_word(annotate: Open, store: Store, project: Project) -> None:

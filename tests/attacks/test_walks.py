@@ -52,7 +52,7 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
 
     streamlit.config.set_option("client.showErrorDetails", "full")  # what a walk tells when it fails
 
-    def no_training(*given: Any, **more: Any) -> Any:
+    def no_training(*arguments: Any, **options: Any) -> Any:
         raise InputError("no walk trains a model")
 
     monkeypatch.setattr("pages.quality.training_loop.run_loop", no_training)
@@ -62,13 +62,13 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
 @pytest.fixture
 def start_again(furnished: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Each walk begins in a copy of the furnished home, in a process that knows nothing yet."""
-    kept, walked = tmp_path / "kept", itertools.count(1)
-    shutil.copytree(furnished.home, kept)
+    original, numbers = tmp_path / "original", itertools.count(1)
+    shutil.copytree(furnished.home, original)
 
     def begin() -> None:
-        number = next(walked)
+        number = next(numbers)
         home = tmp_path / f"walk-{number}"
-        shutil.copytree(kept, home)
+        shutil.copytree(original, home)
         shutil.rmtree(tmp_path / f"walk-{number - 1}", ignore_errors=True)
         monkeypatch.setenv("AMBISCOPE_HOME", str(home))
         st.cache_resource.clear()

@@ -6,8 +6,8 @@ axe-core comes with the package axe-playwright-python (requirements-dev.txt)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -46,14 +46,14 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     passages = [t.RetrievedPassage(t.Passage(f"p{n}", f"Film {n}", f"Natalie Wood and Ada {n}."), n, 1 / n) for n in (1, 2, 3)]
     settings = with_corpus(home, "small", [(p.passage.id, p.passage.title, p.passage.text) for p in passages])
     with Store(settings.url) as store:
-        found = [
-            prediction(ASKED, names, system="scripted", passages=passages) for names in (("Natalie Wood", "Ada"), ("Ada",))
+        ids = [
+            store.predictions.save_prediction(prediction(ASKED, answers, system="scripted", passages=passages))
+            for answers in (("Natalie Wood", "Ada"), ("Ada",))
         ]
-        ids = [store.predictions.save_prediction(p) for p in found]
-        for position, who in enumerate(("Ada", "Bob")):
-            store.labels.judge(ids[0], position, who, "correct", "see the cast list")
+        for position, name in enumerate(("Ada", "Bob")):
+            store.labels.judge(ids[0], position, name, "correct", "see the cast list")
         example = Example(True, ASKED, single(), "one")
-        made = store.projects.create_project(
+        project = store.projects.create_project(
             "me",
             "Project with underscores_and *stars*",
             corpus="small",
@@ -64,28 +64,27 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             guidelines="**Writing answers.** *Read* first.",
             examples=[example, example],
         )
-        store.intake.add_items(
-            "me", made.id, [t.ReferenceQuestion(str(n), q, ()) for n, q in enumerate((ASKED, "Who is Ada?"))]
-        )
-        store.intake.link_predictions("me", made.id)
-        do(store, made, "Ada", "Natalie Wood", "Rita Moreno")
-        do(store, made, "Bob", "Natalie Wood", "Ada", "Rita Moreno")
+        store.intake.add_items("me", project.id, [t.ReferenceQuestion("", q, ()) for q in (ASKED, "Who is Ada?")])
+        store.intake.link_predictions("me", project.id)
+        do(store, project, "Ada", "Natalie Wood", "Rita Moreno")
+        do(store, project, "Bob", "Natalie Wood", "Ada", "Rita Moreno")
         for label, values in (("first", (1.0, 0.5, None, 0.0)), ("second", (0.5, 0.5, 1.0, 0.0))):
             report = evaluation_report(values)
             store.evaluations.save_evaluation(
                 system="scripted", corpus="small", questions="dev", metrics=report["scores"], report=report, label=label
             )
     with serve(home, "small") as address:
-        yield {"address": address, "project": made.id, "one": ids[0], "other": ids[1]}
+        yield {"address": address, "project": project.id, "one": ids[0], "other": ids[1]}
 
 
 REST = 700  # milliseconds; what slides into its place takes no longer
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 400, "height": 900}
 
 
 @contextmanager
-def opened(browser: Any, house: dict[str, str], name: str, width: int = 1280, theme: str = "light") -> Iterator[Any]:
+def opened(browser: Any, house: dict[str, str], name: str) -> Iterator[Any]:
     """That page at rest."""
-    with browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme) as context:
+    with browser.new_context(viewport=WIDE) as context:
         page = context.new_page()
         page.set_default_timeout(WAIT)
         place, _, view = name.partition(": ")
@@ -109,21 +108,25 @@ def opened(browser: Any, house: dict[str, str], name: str, width: int = 1280, th
         yield page
 
 
-Open = Callable[..., Any]
-
-
-@pytest.fixture
-def look(browser: Any, house: dict[str, str]) -> Iterator[Open]:
-    """look(page name, width, theme): a page of the test's own, at rest."""
-    with ExitStack() as stack:
-        yield lambda *which, **how: stack.enter_context(opened(browser, house, *which, **how))
+def draw_in(page: Any, theme: str) -> None:
+    page.emulate_media(color_scheme=theme)
+    page.wait_for_function(
+        "theme => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === theme", arg=theme
+    )
+    quiet(page, REST)
 
 
 @pytest.fixture(scope="module", params=PAGES)
 def each(request: pytest.FixtureRequest, browser: Any, house: dict[str, str]) -> Iterator[tuple[str, Any]]:
-    """(name, page) of each page in turn; tests share it and change nothing."""
+    """(name, page) of each page in turn; tests share it, as opening takes longest."""
     with opened(browser, house, request.param) as page:
         yield request.param, page
+
+
+@pytest.fixture
+def explore(browser: Any, house: dict[str, str]) -> Iterator[Any]:
+    with opened(browser, house, "explore") as page:
+        yield page
 
 
 def violations(page: Any) -> list[str]:
@@ -131,19 +134,16 @@ def violations(page: Any) -> list[str]:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     # Chromium and Firefox let Tab reach a region that scrolls (long guidelines) by themselves; Streamlit cannot mark one
     options = {"resultTypes": ["violations"], "rules": {"scrollable-region-focusable": {"enabled": False}}}
-    found = axe.run(page, options=options).response["violations"]
     return [
         f"{rule['id']}: {node['html'][:160]} {' '.join(check['message'] for check in node['any'])[:200]}"
-        for rule in found
+        for rule in axe.run(page, options=options).response["violations"]
         if rule["impact"] in ("serious", "critical")
         for node in rule["nodes"]
     ]
 
 
-OWN = {
-    "Copy to clipboard",
-    "Choose date",
-}  # Streamlit's buttons in a block of code and in a field for a date, which have names of their own
+# Streamlit's buttons in a block of code and in a field for a date, which have names of their own
+OWN = {"Copy to clipboard", "Choose date"}
 # Streamlit's own buttons, in a field, a table or a list that has a name
 OF_FIELDS = "[role=radiogroup], [role=tablist], [role=group], nav, .js-plotly-plot, " + ", ".join(
     f"[data-testid={kind}]" for kind in ("stDataFrame", "stFileUploader", "stNumberInput")
@@ -152,22 +152,20 @@ OF_FIELDS = "[role=radiogroup], [role=tablist], [role=group], nav, .js-plotly-pl
 
 def names(page: Any) -> list[str]:
     """What is read aloud of each button of the page's main part that does something to one thing among several."""
-    found: list[str] = page.get_by_test_id("stMain").evaluate(
+    labels = page.get_by_test_id("stMain").evaluate(
         """(main, fields) => [...main.querySelectorAll('button')]
             .filter(e => e.checkVisibility() && !e.closest(fields))
             .map(e => e.getAttribute('aria-label') || e.textContent)""",
         OF_FIELDS,
     )
-    return [" ".join(name.split()) for name in found]
+    return [" ".join(label.split()) for label in labels]
 
 
-def test_no_serious_violation(each: tuple[str, Any]) -> None:
-    assert violations(each[1]) == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_no_serious_violation_in_the_dark(look: Open, name: str) -> None:
-    assert violations(look(name, theme="dark")) == []
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_serious_violation(each: tuple[str, Any], theme: str) -> None:
+    _, page = each
+    draw_in(page, theme)
+    assert violations(page) == []
 
 
 def test_controls_of_the_same_word_have_different_names(each: tuple[str, Any]) -> None:
@@ -177,10 +175,9 @@ def test_controls_of_the_same_word_have_different_names(each: tuple[str, Any]) -
     assert [n for n, times in counted.items() if times > 1] == []
 
 
-def test_what_is_read_aloud_is_not_drawn(look: Open) -> None:
-    page = look("explore")
-    page.locator("[class*='st-key-answers-'] summary").first.click()
-    button = page.get_by_role("button", name="Note on answer").first
+def test_what_is_read_aloud_is_not_drawn(explore: Any) -> None:
+    explore.locator("[class*='st-key-answers-'] summary").first.click()
+    button = explore.get_by_role("button", name="Note on answer").first
     button.wait_for()
     shown, hidden = button.bounding_box(), button.locator("em").bounding_box()
     assert "Note" in button.inner_text()
@@ -188,11 +185,14 @@ def test_what_is_read_aloud_is_not_drawn(look: Open) -> None:
     assert shown["width"] < 200
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_fits_a_narrow_screen(look: Open, name: str) -> None:
-    page = look(name, 400)
-    wide = page.evaluate("[document.documentElement, document.querySelector('[data-testid=stMain]')].map(e => e.scrollWidth)")
-    assert max(wide) <= 400
+def test_fits_a_narrow_screen(each: tuple[str, Any]) -> None:
+    _, page = each
+    page.set_viewport_size(NARROW)
+    quiet(page, REST)
+    widths = page.evaluate("[document.documentElement, document.querySelector('[data-testid=stMain]')].map(e => e.scrollWidth)")
+    page.set_viewport_size(WIDE)
+    quiet(page, REST)
+    assert max(widths) <= NARROW["width"]
 
 
 def test_charts_and_tables_have_a_text(each: tuple[str, Any]) -> None:
@@ -200,31 +200,24 @@ def test_charts_and_tables_have_a_text(each: tuple[str, Any]) -> None:
     _, page = each
     for kind in ("stPlotlyChart", "stDataFrame"):
         for drawn in page.get_by_test_id(kind).all():
-            said = drawn.evaluate(
-                "e => (e.querySelector('[aria-label]') || e.closest('[aria-label]') || e).getAttribute('aria-label')"
-            )
-            assert said, f"a {kind} without a text"
+            label = "e => (e.querySelector('[aria-label]') || e.closest('[aria-label]') || e).getAttribute('aria-label')"
+            assert drawn.evaluate(label), f"a {kind} without a text"
 
 
-FOCUSED = (
-    "(() => { const e = document.activeElement; const s = getComputedStyle(e);"
-    " return [e.tagName, e.getAttribute('role') || '', s.outlineStyle, parseFloat(s.outlineWidth)]; })()"
-)
+OUTLINED = """() => {
+    const style = getComputedStyle(document.activeElement);
+    return style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2;
+}"""
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_focus_is_seen(look: Open, theme: str) -> None:
+def test_the_focus_is_seen(explore: Any, theme: str) -> None:
     """Each button, link, tab and choice that Tab reaches on a page has a line around it."""
-    page = look("explore", theme=theme)
+    draw_in(explore, theme)
     reached = 0
     for _ in range(60):
-        page.keyboard.press("Tab")
-        found = page.evaluate(FOCUSED)
-        if found[0] in ("BUTTON", "A", "SUMMARY"):
+        explore.keyboard.press("Tab")
+        if explore.evaluate("document.activeElement.tagName") in ("BUTTON", "A", "SUMMARY"):
             reached += 1
-            if found[2] != "solid":  # the line may come a frame after the focus
-                page.wait_for_function("() => getComputedStyle(document.activeElement).outlineStyle === 'solid'")
-                found = page.evaluate(FOCUSED)
-            assert found[2] == "solid", found
-            assert found[3] >= 2, found
+            explore.wait_for_function(OUTLINED)  # the line may come a frame after the focus
     assert reached > 10

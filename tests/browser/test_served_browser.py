@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import people
 import pytest
-from serving import MARKS, WAIT, free_port, quiet, serve, with_corpus
+from annotate_helpers import make_project
+from serving import MARKS, WAIT, free_port, quiet, serve, until, with_corpus
+from storage_samples import evaluation_report
 from strangers import proxy
 
-from core import types as t
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from storage.store import Store
@@ -52,25 +54,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def store(settings: Settings) -> Iterator[Store]:
     with Store(settings.url) as opened:
         for system, f1 in (("fid", 0.5), ("jpr", 0.6)):
-            rows = [
-                {
-                    "id": f"q{i}",
-                    "question": f"Question {i}?",
-                    "ambiguous": True,
-                    "references": [[["Rome"]]],
-                    "error": None,
-                    "answers": [],
-                    "metrics": {"F1 answer": f1},
-                    "errors": {"missed": 1},
-                    "weights": {},
-                    "seconds": 0.1,
-                }
-                for i in range(3)
-            ]
-            means = {"F1 answer": {"all": f1, "multi": f1}}
-            report = {"n": 3, "failed": 0, "rows": rows, "scores": means, "provenance": {"system": {"name": system}}}
+            report = evaluation_report((f1, f1, f1), system={"name": system})
             opened.evaluations.save_evaluation(
-                system=system, corpus="small", questions="dev.json", metrics=means, report=report
+                system=system, corpus="small", questions="dev.json", metrics=report["scores"], report=report
             )
         yield opened
 
@@ -85,36 +71,33 @@ def address(settings: Settings, store: Store) -> Iterator[str]:
 
 
 class Tab:
-    """A page, what it asked others for, and what its content security policy stopped."""
+    """A page, and its strays: what it asked others for, and what its content security policy stopped."""
 
     def __init__(self, browser: Any, address: str) -> None:
-        self.address, self.foreign, self.stopped = address, list[str](), list[str]()
+        self.address, self.strays = address, list[str]()
         self.context = browser.new_context(viewport={"width": 1280, "height": 900})
         self.context.on("request", lambda request: self._seen(request.url))
-        self.context.on("websocket", lambda opened: self._seen(opened.database.url.replace("ws:", "http:")))
         self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT)
-        self.page.on("console", lambda said: "Content Security Policy" in said.text and self.stopped.append(said.text))
+        self.page.on("websocket", lambda opened: self._seen(opened.url.replace("ws:", "http:")))
+        self.page.on("console", lambda line: "Content Security Policy" in line.text and self.strays.append(line.text))
 
     def _seen(self, url: str) -> None:
         if not url.startswith((self.address, "data:", "blob:")):
-            self.foreign.append(url)
+            self.strays.append(url)
 
     def open(self, path: str = "") -> Any:
-        self.page.goto(self.address + path, timeout=WAIT)
-        return self.quiet()
-
-    def quiet(self) -> Any:
         """The page at rest."""
+        self.page.goto(self.address + path, timeout=WAIT)
         quiet(self.page)
         return self.page
 
 
 @pytest.fixture
 def tab(browser: Any, address: str) -> Iterator[Tab]:
-    made = Tab(browser, address)
-    yield made
-    made.context.close()
+    opened = Tab(browser, address)
+    yield opened
+    opened.context.close()
 
 
 def test_every_page_asks_the_server_alone(tab: Tab) -> None:
@@ -128,9 +111,8 @@ def test_every_page_asks_the_server_alone(tab: Tab) -> None:
     for name in PAGES:
         tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
         tab.page.wait_for_url(tab.address + ("" if name == "Explore" else name.lower()) + "*")
-        tab.quiet()
-    assert tab.foreign == []
-    assert tab.stopped == []
+        quiet(tab.page)
+    assert tab.strays == []
 
 
 def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
@@ -140,14 +122,12 @@ def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
     box.press("Enter")
     page.wait_for_url("**prediction=*")
     assert page.url.startswith(tab.address)
-    link = page.url
-    page = tab.open(link.removeprefix(tab.address))
+    tab.open(page.url.removeprefix(tab.address))
     page.get_by_role("button", name="Download").click()
     with page.expect_download() as downloading:
         page.get_by_role("button", name="Trace").click()
     assert "Natalie Wood" in Path(downloading.value.path()).read_text()
-    assert tab.foreign == []
-    assert tab.stopped == []
+    assert tab.strays == []
 
 
 def test_guidelines_load_no_picture(tab: Tab, store: Store, elsewhere: tuple[str, list[bytes]]) -> None:
@@ -156,31 +136,28 @@ def test_guidelines_load_no_picture(tab: Tab, store: Store, elsewhere: tuple[str
         f"# Read\n**first** ![one]({other}/1.png) ![two][ref] [![three]({other}/3.png)]({other}/4) \\![four]({other}/5.png)\n\n"
         f"![]({other}/6.mp4) <img src='{other}/7.png'> `![code]({other}/8.png)`\n\n[ref]: {other}/2.png\n"
     )
-    made = store.projects.create_project("me", "pictures", corpus="small", stages=("generation", "validation"))
-    store.intake.add_items("me", made.id, [t.ReferenceQuestion("", "Who played Maria?", ())])
-    store.projects.save_guidelines("me", made.id, pictures)
-    for where in (f"annotate?project={made.id}&stage=generation", "manage"):
-        page = tab.open(where)
-        if where == "manage":
+    project = make_project(store, name="pictures", questions=("Who played Maria?",), guidelines=pictures)
+    for path in (f"annotate?project={project.id}&stage=generation", "manage"):
+        page = tab.open(path)
+        if path == "manage":
             page.get_by_text("Guidelines", exact=True).first.click()
-            tab.quiet()
+            quiet(page)
         main = page.get_by_test_id("stMain")
         main.locator("strong", has_text="first").first.wait_for(state="attached")
         assert main.locator("img, video, audio, iframe, object").count() == 0
         assert main.get_by_role("link", name="one", include_hidden=True).count() >= 1
     page.wait_for_load_state("networkidle")
-    assert tab.foreign == []
-    assert tab.stopped == []  # there was nothing to stop
+    assert tab.strays == []  # and there was nothing to stop
     assert asked == []
 
 
 def test_the_browser_itself_is_told_to_load_nothing_from_elsewhere(tab: Tab, elsewhere: tuple[str, list[bytes]]) -> None:
     other, asked = elsewhere
     page = tab.open()
-    stopped = page.evaluate(
+    page.evaluate(
         """async other => {
-            const stopped = [];
-            document.addEventListener('securitypolicyviolation', e => stopped.push(e.effectiveDirective));
+            window.stopped = [];
+            document.addEventListener('securitypolicyviolation', e => window.stopped.push(e.effectiveDirective));
             const add = (name, values) => document.body.append(Object.assign(document.createElement(name), values));
             add('img', {src: other + '/x.png'});
             add('script', {src: other + '/x.js'});
@@ -188,33 +165,31 @@ def test_the_browser_itself_is_told_to_load_nothing_from_elsewhere(tab: Tab, els
             add('iframe', {src: other});
             add('link', {rel: 'stylesheet', href: other + '/x.css'});
             await fetch(other).catch(() => 0);
-            while (new Set(stopped).size < 5) await new Promise(done => setTimeout(done, 20));
-            return stopped;
         }""",
         other,
     )
-    assert {"img-src", "script-src-elem", "frame-src", "style-src-elem", "connect-src"} <= set(stopped)
+    kinds = {"img-src", "script-src-elem", "frame-src", "style-src-elem", "connect-src"}
+    until(lambda: kinds <= set(page.evaluate("window.stopped")))
     assert page.evaluate("window.hacked") is None
     assert asked == []
 
 
 def test_a_file_goes_through_after_sign_in(tab: Tab, store: Store, settings: Settings, tmp_path: Path) -> None:
     """Last: from here on people have accounts."""
-    store.people.add_person("me", "Mia", "manager", "a long password")
+    people.manager(store, "Mia")
     page = tab.open("corpora")
     page.get_by_label("Name", exact=True).fill("Mia")
-    page.get_by_label("Password", exact=True).fill("a long password")
+    page.get_by_label("Password", exact=True).fill(people.PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_text("Sign out").wait_for()
-    tab.quiet()
+    quiet(page)
     (tmp_path / "mine.txt").write_text("Rita Moreno played Anita.\n")
     page.locator("input[type=file]").first.set_input_files(tmp_path / "mine.txt")
     page.get_by_text("mine.txt").first.wait_for()
-    tab.quiet()
+    quiet(page)
     assert page.get_by_text("Sign in before you upload").count() == 0
     page.get_by_label("Corpus name").fill("mine")
     page.get_by_role("button", name="Upload and build").click()
     page.get_by_text("Dismiss").wait_for()
     assert [p.text for p in CorpusLibrary(settings).open("mine").passages()] == ["Rita Moreno played Anita."]
-    assert tab.foreign == []
-    assert tab.stopped == []
+    assert tab.strays == []

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import people
 import pytest
 import uvicorn
 from serving import PATIENCE, free_port, serve, until, with_corpus
@@ -100,27 +101,32 @@ def test_or_where_it_is_told_to(settings: Settings) -> None:
         assert not listens("127.0.0.1", urlsplit(address).port or 0)
 
 
-def test_the_command_line_counts_before_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-    monkeypatch.setenv("AMBISCOPE_HOST", "10.0.0.7")
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The arguments with which Streamlit would have been started."""
+    arguments: list[list[str]] = []
     monkeypatch.setattr(launch, "preload", lambda: None)
     monkeypatch.setattr(launch.runtime, "exists", lambda: False)
-    monkeypatch.setattr(launch.cli, "main", seen.append)
+    monkeypatch.setattr(launch.cli, "main", arguments.append)
+    return arguments
+
+
+def test_the_command_line_counts_before_the_setting(starts: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_HOST", "10.0.0.7")
     launch.main(["--server.address", "127.0.0.1"])
-    assert seen[0][2:] == ["--server.address", "10.0.0.7", "--server.address", "127.0.0.1"]
+    assert starts[0][2:] == ["--server.address", "10.0.0.7", "--server.address", "127.0.0.1"]
 
 
 @pytest.mark.parametrize("start", [guard.middleware, lambda: launch.main([])])
-def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch, start: Callable[[], object]) -> None:
+def test_the_server_asks_nobody_for_its_address(
+    starts: list[list[str]], monkeypatch: pytest.MonkeyPatch, start: Callable[[], object]
+) -> None:
     """Streamlit does, when it prints where it listens everywhere and when a page of another origin connects."""
     asked: list[str] = []
     monkeypatch.setattr(net_util, "_external_ip", None)
     monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, timeout: asked.append(url))
     assert not server_util.is_url_from_allowed_origins("http://evil.example")
     assert len(asked) == 2  # as it is without us
-    monkeypatch.setattr(launch, "preload", lambda: None)
-    monkeypatch.setattr(launch.runtime, "exists", lambda: False)
-    monkeypatch.setattr(launch.cli, "main", lambda argv: None)
     monkeypatch.setattr(guard.st, "get_option", lambda name: "127.0.0.1")
     start()
     assert not server_util.is_url_from_allowed_origins("http://evil.example")
@@ -153,7 +159,7 @@ def test_unless_it_is_told_to_and_then_says_so(
     guard.check("0.0.0.0")
     assert "can read, change and delete everything" in capsys.readouterr().err
     monkeypatch.delenv("AMBISCOPE_OPEN_TO_ALL")
-    store.people.add_person("me", "Mia", "manager", "a long password")
+    people.manager(store)
     guard.check("0.0.0.0")
     assert not capsys.readouterr().err
 
@@ -195,18 +201,17 @@ def test_who_is_on_this_machine(client: Any, server: Any, host: str, expected: b
     assert guard.from_here(scope) is expected
     assert not guard.from_here(scope | {"headers": []})
     assert not guard.from_here(scope | {"headers": scope["headers"] * 2})
-    for told in ((b"x-forwarded-host", b"a.example"), (b"x-real-ip", b"203.0.113.9"), (b"forwarded", b"for=203.0.113.9")):
-        assert not guard.from_here(scope | {"headers": [*scope["headers"], told]})
+    for claim in ((b"x-forwarded-host", b"a.example"), (b"x-real-ip", b"203.0.113.9"), (b"forwarded", b"for=203.0.113.9")):
+        assert not guard.from_here(scope | {"headers": [*scope["headers"], claim]})
     assert guard.from_here(scope | {"headers": [*scope["headers"], (b"x-real-ip", b"127.0.0.1")]}) is expected
 
 
 def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(settings: Settings, store: Store) -> None:
     """Other machines and other names are answered from then on; a file is taken from nobody before the sign-in."""
     with serve(settings.home, "small") as address:
-        inside, outside = urlsplit(address).port or 0, free_port()
-
-        with proxy(inside, outside, "203.0.113.9"):
-            proxied = f"http://127.0.0.1:{outside}/"
+        outside = free_port()
+        proxied = f"http://127.0.0.1:{outside}/"
+        with proxy(urlsplit(address).port or 0, outside, "203.0.113.9"):
             assert get(address).status_code == 200
             for refused in (get(address, Host="evil.example"), get(proxied)):
                 assert refused.status_code == 403
@@ -215,7 +220,7 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
                 pass
             with stranger(address) as before:
                 assert before.upload().status_code == 204  # nobody has an account
-                store.people.add_person("me", "Mia", "manager", "a long password")
+                people.manager(store)
                 assert before.upload().status_code == 403  # without another run of the page
             until(lambda: get(proxied).status_code == 200)  # the answer about accounts holds for two seconds
             assert get(address, Host="ambiscope.example").status_code == 200
@@ -230,49 +235,43 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
             assert get(f"{address}_stcore/metrics").status_code == 200
 
 
-def test_what_no_page_sends_is_dropped() -> None:
-    """`clear_cache` empties the caches of everybody, `install_skills` writes files; neither asks who one is."""
-
-    def message(**kinds: Any) -> bytes:
-        return BackMsg(**kinds).SerializeToString()
-
-    skills, rows = BackMsg(), BackMsg()
-    skills.backend_operation_request.install_skills.SetInParent()
-    rows.backend_operation_request.dataframe_chunk.SetInParent()
-    rerun = BackMsg()
-    rerun.rerun_script.query_string = "x"
-    good = [rerun.SerializeToString(), message(stop_script=True), message(app_heartbeat=True), rows.SerializeToString()]
-    bad = [message(clear_cache=True), message(set_run_on_save=True), message(load_git_info=True), skills.SerializeToString()]
-    sent = [{"type": "websocket.connect"}, *({"type": "websocket.receive", "bytes": m} for m in [*bad, *good, *bad])]
-    sent.append({"type": "websocket.disconnect"})
-    got: list[Any] = []
-
-    async def receive() -> Any:
-        return sent.pop(0)
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        while not got or got[-1]["type"] != "websocket.disconnect":
-            got.append(await receive())
-
-    scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
-    asyncio.run(guard.AppGuard(app, False)(scope, receive, receive))  # type: ignore[arg-type]
-    assert [m["bytes"] for m in got[1:-1]] == good
-
-
-@pytest.mark.parametrize("message", [{"bytes": b"\xff"}, {"text": "x"}])
-def test_what_is_no_message_ends_the_connection(message: dict[str, Any]) -> None:
-    """Streamlit would write a traceback into the log."""
+def pass_the_guard(*messages: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """What the app receives of these messages of a tab, and what the tab is sent."""
+    left = [*({"type": "websocket.receive", **message} for message in messages), {"type": "websocket.disconnect"}]
+    received: list[Any] = []
     sent: list[Any] = []
 
     async def receive() -> Any:
-        return {"type": "websocket.receive", **message}
+        return left.pop(0)
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        sent.append(await receive())
+        while not received or received[-1]["type"] != "websocket.disconnect":
+            received.append(await receive())
 
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
     asyncio.run(guard.AppGuard(app, False)(scope, receive, send))
-    assert [m["type"] for m in sent] == ["websocket.close", "websocket.disconnect"]
+    return received[:-1], sent
+
+
+def test_what_no_page_sends_is_dropped() -> None:
+    """`clear_cache` empties the caches of everybody, `install_skills` writes files; neither asks who one is."""
+    skills, rows, rerun = BackMsg(), BackMsg(), BackMsg()
+    skills.backend_operation_request.install_skills.SetInParent()
+    rows.backend_operation_request.dataframe_chunk.SetInParent()
+    rerun.rerun_script.query_string = "x"
+    good = [rerun, BackMsg(stop_script=True), BackMsg(app_heartbeat=True), rows]
+    bad = [BackMsg(clear_cache=True), BackMsg(set_run_on_save=True), BackMsg(load_git_info=True), skills]
+    received, sent = pass_the_guard(*({"bytes": message.SerializeToString()} for message in [*bad, *good, *bad]))
+    assert [message["bytes"] for message in received] == [message.SerializeToString() for message in good]
+    assert sent == []
+
+
+@pytest.mark.parametrize("message", [{"bytes": b"\xff"}, {"text": "x"}])
+def test_what_is_no_message_ends_the_connection(message: dict[str, Any]) -> None:
+    """Streamlit would write a traceback into the log."""
+    received, sent = pass_the_guard(message)
+    assert received == []
+    assert [m["type"] for m in sent] == ["websocket.close"]

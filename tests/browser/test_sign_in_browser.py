@@ -24,8 +24,16 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
+    """Of Mia, who manages, and Ada."""
     with Store(settings.url) as opened:
+        people.add(opened, people.manager(opened, "Mia"), "Ada", "annotator")
         yield opened
+
+
+@pytest.fixture
+def context(browser: Any) -> Iterator[Any]:
+    with browser.new_context() as context:
+        yield context
 
 
 class Tab:
@@ -38,9 +46,9 @@ class Tab:
     def sign_in(self, name: str) -> None:
         self.page.get_by_label("Name", exact=True).fill(name)
         self.page.get_by_label("Password", exact=True).fill(people.PASSWORD)
-        with self.page.expect_response(POSTED) as said:
+        with self.page.expect_response(POSTED) as reply:
             self.page.get_by_role("button", name="Sign in").click()
-        assert said.value.status == 204
+        assert reply.value.status == 204
         self.is_in(name)
 
     def reload(self) -> None:
@@ -65,18 +73,17 @@ class Tab:
         self.page.get_by_role("button", name=name, exact=True).click()
 
 
-def test_a_sign_in_lasts_until_it_is_ended(settings: Settings, store: Store, browser: Any) -> None:
-    people.add(store, people.manager(store, "Mia"), "Ada", "annotator")
-    port, context, elsewhere = free_port(), browser.new_context(), browser.new_context()
+def test_a_sign_in_lasts_until_it_is_ended(settings: Settings, store: Store, browser: Any, context: Any) -> None:
+    port = free_port()
     with serve(settings.home, "small", port=port) as address:
         tab = Tab(context, address)
         tab.sign_in("Mia")
-        (kept,) = (c for c in context.cookies() if c["name"].startswith("ambiscope_"))
-        assert (kept["httpOnly"], kept["sameSite"], kept["expires"] > 0) == (True, "Strict", True)
+        (cookie,) = (c for c in context.cookies() if c["name"].startswith("ambiscope_"))
+        assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"] > 0) == (True, "Strict", True)
         tab.reload()
         tab.is_in("Mia")
         Tab(context, address).is_in("Mia")
-    with serve(settings.home, "small", port=port) as address:
+    with serve(settings.home, "small", port=port) as address, browser.new_context() as elsewhere:
         tab.reload()
         tab.is_in("Mia")
         other = Tab(elsewhere, address)
@@ -90,7 +97,7 @@ def test_a_sign_in_lasts_until_it_is_ended(settings: Settings, store: Store, bro
             one.reload()
             one.is_out()
         # a forged cookie is told of once, and taken away
-        context.add_cookies([{**kept, "value": "0" * 64}])
+        context.add_cookies([{**cookie, "value": "0" * 64}])
         with tab.page.expect_response(POSTED):
             tab.reload()
         assert "sign in again" in tab.is_out()
@@ -104,13 +111,9 @@ def test_a_sign_in_lasts_until_it_is_ended(settings: Settings, store: Store, bro
         assert "sign in again" in first.is_out()
         second.reload()
         second.is_in("Ada")
-    context.close()
-    elsewhere.close()
 
 
-def test_words_wait_for_the_person_whose_account_was_deactivated(settings: Settings, store: Store, browser: Any) -> None:
-    people.add(store, people.manager(store, "Mia"), "Ada", "annotator")
-    context = browser.new_context()
+def test_words_wait_for_the_person_whose_account_was_deactivated(settings: Settings, store: Store, context: Any) -> None:
     with serve(settings.home, "small") as address:
         tab = Tab(context, address)
         for back in ("Mia", "Ada"):
@@ -125,4 +128,3 @@ def test_words_wait_for_the_person_whose_account_was_deactivated(settings: Setti
             assert box.input_value() == ("Who played Maria?" if back == "Ada" else "")
             tab.press("Sign out")
             tab.is_out()
-    context.close()
