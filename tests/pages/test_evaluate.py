@@ -22,7 +22,7 @@ from core.evaluation.published import published
 from core.metrics.errors import BUCKETS
 from core.settings import Settings
 from pages.evaluate import compare, source, start_form
-from pages.evaluate.charts import CHARTS, RELIABILITY, ChartRequest
+from pages.evaluate.charts import CHARTS, RELIABILITY, UNRANKED, ChartRequest
 from pages.evaluate.data import VIEWS, names
 from pages.jobs.background import jobs_of
 from pages.ui import charts as drawing
@@ -160,10 +160,13 @@ def test_the_filters_narrow_the_table(open_app: Open, store: Store) -> None:
 def test_a_mechanism_only_has_no_place_and_stands_below_the_others(open_app: Open, store: Store) -> None:
     save(store, "spanseqgen", 0.9)
     save(store, "fid", 0.5)
-    board = leaderboard(fine(open_app("evaluate")))
+    app = fine(open_app("evaluate"))
+    board = leaderboard(app)
     assert list(board["run"]) == ["fid", "spanseqgen"]
     assert list(board["note"]) == ["", "mechanism only"]
     assert board["#"].notna().tolist() == [True, False]
+    bars = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    assert {name for bar in bars for name in bar["y"]} == {"fid", f"spanseqgen{UNRANKED}"}
 
 
 def test_renaming_and_deleting_a_run(open_app: Open, store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from itertools import islice
 from pathlib import Path
@@ -19,11 +20,26 @@ from core.settings import Settings
 from pages.evaluate import source
 from pages.evaluate.charts import CHARTS
 from storage.access.preferences import Preferences
-from storage.shipped import runs, traces
+from storage.shipped import beside, runs, traces
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 OURS = "included with Ambiscope"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped runs, unpacked once."""
+    folder = tmp_path_factory.mktemp("shipped")
+    return beside.ensure_database(folder / "runs.db", lambda store: runs.load(store, traced=False))
+
+
+@pytest.fixture
+def unpacked(database: Path, settings: Settings) -> None:
+    """An earlier visit has loaded the shipped runs."""
+    folder = settings.home / "shipped"
+    folder.mkdir(parents=True)
+    shutil.copyfile(database, folder / f"runs-{runs.digest()}.db")
 
 
 def loaded(open_app: Open) -> AppTest:
@@ -42,12 +58,14 @@ def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store
     assert "Delete" not in [b.label for b in app.button]
 
 
+@pytest.mark.usefixtures("unpacked")
 def test_every_chart_has_something_to_draw(open_app: Open) -> None:
     app = loaded(open_app)
     # both need several trainings
     assert {c.menu for c in CHARTS} - set(app.selectbox(key="evaluate.kind").options) == {"Training-set size", "Ablations"}
 
 
+@pytest.mark.usefixtures("unpacked")
 @pytest.mark.parametrize("view", ["Two runs", "One run"])
 def test_runs_are_looked_into(open_app: Open, view: str) -> None:
     app = fine(show(loaded(open_app), view))
@@ -55,6 +73,7 @@ def test_runs_are_looked_into(open_app: Open, view: str) -> None:
     assert "has no traces" not in texts(fine(app))
 
 
+@pytest.mark.usefixtures("unpacked")
 def test_hidden_they_stay_hidden_until_they_are_shown_again(open_app: Open, settings: Settings) -> None:
     app = loaded(open_app)
     button(app, "Hide").click().run()
@@ -70,12 +89,14 @@ def test_while_they_load_the_page_does_not_claim_that_there_is_none(open_app: Op
     monkeypatch.setattr(source, "SHORT_SECONDS", 0.0)
     monkeypatch.setattr(runs, "load", lambda *args, **options: over.wait(TIMEOUT))
     try:
-        assert not [i for i in open_app("evaluate").info if i.icon == ":material/bar_chart_off:"]
+        app = open_app("evaluate")
+        assert not [i for i in app.info if i.icon == ":material/bar_chart_off:"]
     finally:
         over.set()
-        assert jobs_of(source.KIND)["runs"].wait(TIMEOUT)
+    ended(app, source.KIND)
 
 
+@pytest.mark.usefixtures("unpacked")
 def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
     save(store, label="my own")
     app = loaded(open_app)
