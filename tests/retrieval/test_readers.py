@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ from pypdf.generic import NameObject
 
 from core import json_io
 from core.errors import FormatError, InputError
-from core.retrieval.readers import READERS, read_passages, reader_for
+from core.retrieval.readers import READERS, read_passages, reader_for, sandbox
 from core.retrieval.readers.hyphens import Hyphens
 from core.retrieval.readers.lines import UNLIMITED, Limits, Rejected, Tally
 from core.retrieval.readers.structure import MAX_LISTING_WORDS
@@ -345,11 +346,19 @@ def test_truncated_gzip(write: Write, limits: Limits, cut: int) -> None:
         read(write("t.tsv.gz", packed[:cut]), limits)
 
 
-def test_password_protected_pdf(tmp_path: Path, limits: Limits) -> None:
+def test_password_protected_pdfs_are_refused_by_one_process(
+    tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.close()
+    start = Mock(wraps=sandbox._start)
+    monkeypatch.setattr(sandbox, "_start", start)
     writer = pdf(["secret"])
     writer.encrypt("password", algorithm="RC4-128")
-    with pytest.raises(FormatError, match=r"s\.pdf: the PDF is protected by a password; save it without one"):
-        read(saved(writer, tmp_path / "s.pdf"), limits)
+    file = saved(writer, tmp_path / "s.pdf")
+    for _ in range(2):
+        with pytest.raises(FormatError, match=r"s\.pdf: the PDF is protected by a password; save it without one"):
+            read(file, limits)
+    assert start.call_count == 1
 
 
 @pytest.mark.parametrize("algorithm", ["RC4-128", "AES-256"])

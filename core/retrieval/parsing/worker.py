@@ -59,8 +59,7 @@ def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"error": str(e)}
         return
     except MemoryError:
-        yield {"error": "reading it takes too much memory; split it"}
-        return
+        raise  # ends the process: the memory may not come back
     except Exception as e:  # parsers raise nearly anything on damaged files
         problem = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         yield {"error": f"it cannot be read ({problem}); check the file, or save it again"}

@@ -104,19 +104,22 @@ def _sections(source: Source, request: dict[str, Any]) -> Iterator[Row]:
 
 def _parsed(source: Source, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The parser's messages.  Raises FormatError for its refusal, and where it stopped."""
-    has_started = False
+    has_started, refusal = False, ""
     try:
         for message in parsed(request):
             if "error" in message:
-                raise FormatError(message["error"], file=source.name)
-            has_started = True
-            yield message
+                refusal = message["error"]  # the last but one: reading on leaves the process free for another document
+            else:
+                has_started = True
+                yield message
     except StoppedError as e:
         position = f"after {source.unit} {source.tally.read}" if has_started else "before its first words"
         raise FormatError(
             f"the parser stopped {position}: the file is damaged or needs too much memory or time; save it again, or split it",
             file=source.name,
         ) from e
+    if refusal:
+        raise FormatError(refusal, file=source.name)
 
 
 def _front_matter(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple[int, str]]]:
