@@ -102,6 +102,10 @@ def endpoint(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[tuple[s
             try:
                 reply = answer(body, number)
                 over.wait(reply.wait)
+            finally:
+                with seen.lock:  # before the reply: the client can send its next request as soon as it has read this one
+                    seen.now -= 1
+            try:
                 self.send_response(reply.status)
                 for name, value in reply.headers.items():
                     self.send_header(name, value)
@@ -116,9 +120,6 @@ def endpoint(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[tuple[s
                         return
             except OSError:
                 pass  # the client went away, as some tests want
-            finally:
-                with seen.lock:
-                    seen.now -= 1
 
         def log_message(self, *args: Any) -> None: ...
 
