@@ -208,7 +208,7 @@ def test_a_hostile_content_is_passages_or_one_line_of_refusal(
     assert "root:" not in shown
     assert outside(settings.home) == around
     assert not list((settings.home / "uploads").glob("*/*.gz"))
-    app = upload(app, "sound", ("fine.txt", b"Some words of a text."))
+    app = upload(open_app("corpora"), "sound", ("fine.txt", b"Some words of a text."))
     assert "Corpus sound is ready" in texts(app)
 
 
