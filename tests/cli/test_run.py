@@ -289,9 +289,9 @@ def test_a_driver_answers_when_it_has_a_device(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], ["-n", "2", "--dist", "loadgroup", "-m", "not slow"]),
-        (["--all"], ["-n", "2", "--dist", "loadgroup"]),
-        (["--all", "-x"], ["-n", "2", "--dist", "loadgroup", "-x"]),
+        ([], ["-n", "2", "--dist", "loadfile", "-m", "not slow"]),
+        (["--all"], ["-n", "2", "--dist", "loadfile"]),
+        (["--all", "-x"], ["-n", "2", "--dist", "loadfile", "-x"]),
         (["tests/core", "-x"], ["tests/core", "-x"]),
     ],
 )
