@@ -16,12 +16,14 @@ from typing import Any
 from core.models.loading.finding import find_checkpoint
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.checkpoints import load_span_network, save_span_network
+from core.models.span.network import Prompting
 from core.settings import Settings
 from core.training.answerer import HELD_OUT, AnswererTask, single_examples
 from core.training.cotraining import CoTraining, cotrain
 from core.training.data import mixtures
 from core.training.data.examples import MultiExample
 from core.training.data.excluded import excluded_questions
+from core.training.freezing import freeze
 from core.training.options import CoTrainingOptions, TrainConfig
 from core.training.runs import arguments_of, identity, miner, say
 from core.training.trainer import fit
@@ -41,11 +43,14 @@ class TrainSpan:
     batch_tokens: int
     log: Callable[[str], None]
     arguments: dict[str, Any] = field(default_factory=dict)
+    prompting: Prompting | None = None  # None: that of the checkpoint
+    frozen_layers: int = 0
 
     def __call__(self, examples: Sequence[MultiExample], seed: int, folder: Path) -> tuple[SpanAnswerer, float]:
         finished = folder / "last" / "config.json"
         if not finished.exists():
-            network = load_span_network(self.init)
+            network = load_span_network(self.init, self.prompting, merge=False)
+            freeze(network, self.frozen_layers)
             task = AnswererTask(
                 [(examples, 1.0)], self.held_out, network.config, "tune", self.context, self.eoi_share, self.batch_tokens
             )
@@ -79,6 +84,8 @@ def run(options: CoTrainingOptions, settings: Settings, out: Path) -> dict[str, 
         options.batch_tokens,
         say,
         arguments_of("cotraining", options),
+        options.prompting,
+        options.freeze,
     )
     judged = [example for _, examples in held_out for example in examples]
     return cotrain(excluded.without(full), partial, train_span, plan, out, say, identity("cotraining", options), judged)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,9 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
         cotrain(FULL, FULL, Training(), CoTraining(), tmp_path / "c")
 
 
-def test_tiny_models_are_trained_and_resumed(span_config: SpanConfig, make_tiny: Any, tmp_path: Path) -> None:
-    save_span_network(SpanNetwork(make_tiny("bert"), span_config), tmp_path / "init")
+@pytest.mark.parametrize("rank", [0, 2])
+def test_tiny_models_are_trained_and_resumed(span_config: SpanConfig, make_tiny: Any, tmp_path: Path, rank: int) -> None:
+    save_span_network(SpanNetwork(make_tiny("bert"), replace(span_config, rank=rank)), tmp_path / "init")
     config = TrainConfig(steps=1, warmup=1, evaluate_every=5, precision="fp32", device="cpu")
     lines: list[str] = []
     train = TrainSpan(tmp_path / "init", config, [("made", FULL)], 4, 0.3, 2000, lines.append)
