@@ -41,10 +41,14 @@ def three_steps(model: Any, question: str, passages: Sequence[Any]) -> None:
 def bundled_ways(question: str, passages: Sequence[Any], answerer: Any) -> dict[str, Call]:
     from core.models.span.model import collate
 
+    def fast_loop() -> None:
+        answerer.first_steps.clear()  # those of its last turn
+        three_steps(FastSpanLoop(answerer), question, passages)
+
     return {
         "single pass": lambda: answerer.scores(collate([answerer.rows(question, [p.passage for p in passages])], None)),
         "exact loop": lambda: three_steps(answerer, question, passages),
-        "fast loop": lambda: three_steps(FastSpanLoop(answerer), question, passages),
+        "fast loop": fast_loop,
     }
 
 

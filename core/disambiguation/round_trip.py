@@ -55,13 +55,14 @@ def returns_alone(returned: Sequence[str], answer: str, others: Sequence[str]) -
     return any(same_answer(r, answer) for r in returned) and not confused(returned, answer, others)
 
 
-def ask_with(model: BatchAnsweringModel) -> AskAgain:
-    """Asks an answering model until [EOI], all passages in one softmax; at most MAX_ANSWERS, because a question with more is not clear."""
+def ask_with(make_model: Callable[[], BatchAnsweringModel]) -> AskAgain:
+    """Asks an answering model until [EOI], all passages in one softmax; at most MAX_ANSWERS, because a question with more is not clear.
+    `make_model` is called each time: a fast loop has the state of one run."""
 
     def ask(pairs: Sequence[tuple[str, Sequence[Passage]]], ends: Callable[[str], bool] | None = None) -> list[list[str]]:
         retrieved = [[RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)] for _, passages in pairs]
         questions = [question for question, _ in pairs]
-        return run_answers(model, questions, retrieved, MAX_ANSWERS, batch=max(1, len(pairs)), ends=ends)
+        return run_answers(make_model(), questions, retrieved, MAX_ANSWERS, batch=max(1, len(pairs)), ends=ends)
 
     return ask
 

@@ -23,11 +23,11 @@ from core.systems.base.options import Options
 from core.systems.base.selection import CalibrationKey, digest_of
 from core.systems.base.system import SystemParts
 from core.systems.options import AmbigPromptOptions, AmbiscopeOptions, LoopOptions
-from core.types import AnsweringModel
 
 if TYPE_CHECKING:
     from core.models.seq2seq.fid import FidAnswerer
     from core.models.span.answerer import SpanAnswerer
+    from core.models.span.fast_loop import FastSpanLoop, FastTextLoop
 
 
 def build(name: str, parts: SystemParts, options: Options, config: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
@@ -87,19 +87,20 @@ def _loop_system(
     config: LoopOptions,
     model: SpanAnswerer | FidAnswerer,
     digest: str,
-    make_fast_loop: Callable[[], AnsweringModel],
+    make_fast_loop: Callable[[], FastSpanLoop | FastTextLoop],
     provenance: Mapping[str, Any],
     key: CalibrationKey,
     repeats: bool,
 ) -> LoopSystem:
-    """The loop over `model`, or over what `make_fast_loop` gives for each run."""
+    """The loop over `model`, or over what `make_fast_loop` gives for each run and for each question of the round trip."""
     checkpoint = parts.settings.answerer
-    clarifier, clarifier_provenance = make_clarifier(config, parts.settings, options.clarify, model)
+    make_model = make_fast_loop if config.loop == "fast" else lambda: model
+    clarifier, clarifier_provenance = make_clarifier(config, parts.settings, options.clarify, make_model)
     return LoopSystem(
         name,
         parts,
         options,
-        lambda _: make_fast_loop() if config.loop == "fast" else model,
+        lambda _: make_model(),
         (checkpoint, digest),
         config=config,
         provenance={**provenance, **clarifier_provenance},

@@ -130,7 +130,7 @@ class Chooses:
 
 def test_an_answering_model_is_asked_until_eoi() -> None:
     cast = ["Natalie Wood", "Carol Lawrence", "Rita Moreno"]
-    ask = ask_with(Chooses(lambda q: cast[:1] if "1961" in q else cast))
+    ask = ask_with(lambda: Chooses(lambda q: cast[:1] if "1961" in q else cast))
     assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [cast[:1], cast]
     assert ask([]) == []
     first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask, JUDGE)
@@ -139,14 +139,14 @@ def test_an_answering_model_is_asked_until_eoi() -> None:
 
 def test_nothing_is_asked_after_another_answer_was_returned() -> None:
     model = Chooses(lambda q: ["Natalie Wood", "Carol Lawrence", "Rita Moreno"])
-    first, _ = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model), JUDGE)
+    first, _ = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(lambda: model), JUDGE)
     assert not first.passed
     assert max(known for _, known in model.asked) == 1, "after Carol Lawrence it is decided"
 
 
 def test_a_word_that_is_no_other_answer_may_come_first() -> None:
     model = Chooses(lambda q: ["Hollywood", "Natalie Wood"] if "1961" in q else ["Carol Lawrence", "Natalie Wood"])
-    first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(model), JUDGE)
+    first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(lambda: model), JUDGE)
     assert (first.passed, first.returned) == (True, ("Hollywood", "Natalie Wood"))
     assert not second.passed
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from core.text import answer_words, shares_words
 from core.types import STEP_CANDIDATES, Candidate, Job, Proposal, RetrievedPassage
 
 CACHED_READINGS = 64  # questions whose reader output is cached
+CACHED_STEPS = 8  # first steps whose network outputs are cached, for the questions that are worked on at the same time
 READER_SPANS = 40  # the reader's likeliest of a passage
 EOI_GAP = 0.1  # of [EOI]'s logit below that of an answer that has to come first
 EXAMINED_SPANS = 256  # considered before equal texts are merged
@@ -62,7 +64,8 @@ class SpanAnswerer(SpanModel):
         super().__init__(network, device)
         self.decoding = decoding or Decoding()
         self.reader: PassageReader | None = None
-        self._readings_by_job: dict[object, Mapping[Place, float]] = {}
+        self._readings_by_job: OrderedDict[object, Mapping[Place, float]] = OrderedDict()
+        self.first_steps: OrderedDict[object, Scored] = OrderedDict()
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
@@ -82,6 +85,16 @@ class SpanAnswerer(SpanModel):
         readings = self._readings_of(jobs)
         return [Scored(spans, float(eoi), rows, reading) for (spans, eoi), rows, reading in zip(scored, rows_of, readings)]
 
+    def first_step(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Scored:
+        """Network outputs of a job, or those of the same job before: the round trip asks an unchanged question again."""
+        key = question, tuple(p.passage for p in passages), tuple(previous)
+        if (scored := self.first_steps.get(key)) is None:
+            (scored,) = self.score_many([(question, passages, previous)])
+            self.first_steps[key] = scored
+            while len(self.first_steps) > CACHED_STEPS:
+                self.first_steps.popitem(last=False)
+        return scored
+
     def score_rows(self, question: str, rows: Rows, previous: Sequence[str], readings: Mapping[Place, float] | None) -> Scored:
         """Network outputs for given rows; `readings`: the reader's log probabilities, if it was used."""
         ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
@@ -93,14 +106,14 @@ class SpanAnswerer(SpanModel):
             return [None] * len(jobs)
         out: list[Mapping[Place, float]] = []
         for question, passages, _ in jobs:
-            key = question, tuple((p.passage.id, p.passage.text) for p in passages)
+            key = question, tuple(p.passage for p in passages)
             if key not in self._readings_by_job:
                 self._readings_by_job[key] = self.reader.log_probabilities(
                     question, [p.passage for p in passages], READER_SPANS
                 )
             out.append(self._readings_by_job[key])
         while len(self._readings_by_job) > CACHED_READINGS:
-            self._readings_by_job.pop(next(iter(self._readings_by_job)))
+            self._readings_by_job.popitem(last=False)
         return out
 
     @staticmethod
@@ -180,5 +193,5 @@ def load_answerer(name: str = "default", device: str = "auto", decoding: Decodin
     weights = digest(folder)
     answerer = copy.copy(_loaded(folder, weights, device))
     answerer.decoding = decoding or Decoding()
-    answerer._readings_by_job = {}
+    answerer._readings_by_job, answerer.first_steps = OrderedDict(), OrderedDict()
     return answerer, weights

@@ -8,6 +8,7 @@ Answers and [EOI] are chosen over these passages.  One loop object serves one qu
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from core.models.span.answerer import Scored, SpanAnswerer, examined
 from core.models.span.model import to_candidate
 from core.models.span.reader import read_alone
 from core.text import answer_words, find_spans, shares_words
-from core.types import AnsweringModel, Proposal, RetrievedPassage
+from core.types import AnsweringModel, Job, Passage, Proposal, RetrievedPassage
 
 
 @dataclass(frozen=True)
@@ -31,23 +32,30 @@ class Rereading:
         return min(passages, max(self.min_passages, math.ceil(self.share * passages - 1e-9)))
 
 
-class _FastLoop:
+class _FastLoop(ABC):
     """State of a loop: the previous answers and the first step's passages.  Another question, or withdrawn answers, start again."""
 
     def __init__(self, rereading: Rereading | None = None) -> None:
         self.rereading = rereading or Rereading()
-        # question, (id, text) of each passage, and the answers before the first step
-        self._loop: tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]] | None = None
+        # question, passages, and the answers before the first step
+        self._loop: tuple[str, tuple[Passage, ...], tuple[str, ...]] | None = None
 
     def _continues(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
         """True if this is a later step of the current loop; else a new loop starts."""
-        key = tuple((p.passage.id, p.passage.text) for p in passages)
+        key = tuple(p.passage for p in passages)
         if self._loop is not None and self._loop[:2] == (question, key):
             first = self._loop[2]
             if len(previous) > len(first) and tuple(previous[: len(first)]) == first:
                 return True
         self._loop = question, key, tuple(previous)
         return False
+
+    @abstractmethod
+    def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal: ...
+
+    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
+        """One job after the other: only the last question's loop continues, the others are read whole again."""
+        return [self.propose(*job) for job in jobs]
 
 
 class FastSpanLoop(_FastLoop):
@@ -61,7 +69,7 @@ class FastSpanLoop(_FastLoop):
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
         """Like SpanAnswerer.propose, and equal to it at the first step."""
         if not self._continues(question, passages, previous) or self._first is None:
-            (self._first,) = self.model.score_many([(question, passages, previous)])
+            self._first = self.model.first_step(question, passages, previous)
             return self.model.decide(self._first, passages, previous, self.model.decoding)
         rows = self._first.rows
         reread = self._passages_to_reread(self._first, passages, previous)

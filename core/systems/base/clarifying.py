@@ -67,10 +67,13 @@ def _overlapping(readout: Readout, start: int, end: int) -> float:
 
 
 def make_clarifier(
-    config: ClarifierOptions, settings: Settings, clarify: bool, model: t.BatchAnsweringModel | None = None
+    config: ClarifierOptions,
+    settings: Settings,
+    clarify: bool,
+    make_model: Callable[[], t.BatchAnsweringModel] | None = None,
 ) -> tuple[Clarifier | None, dict[str, Any]]:
-    """(clarifier, its entry in SystemInfo).  `model`: the system's own answering model, which is asked where `round_trip` is answerer (by default
-    the bundled one).  `clarify`: whether questions are wanted; if not, the clarifier is None and nothing is loaded.
+    """(clarifier, its entry in SystemInfo).  `make_model`: the system's own answering model, or a loop over it, which is asked where `round_trip`
+    is answerer (by default the bundled one).  `clarify`: whether questions are wanted; if not, the clarifier is None and nothing is loaded.
 
     Raises CheckpointError.
     """
@@ -86,13 +89,13 @@ def make_clarifier(
         provenance = {"reader": settings.reader, "reader_digest": digest}
     if asks and config.round_trip == "reader":
         ask = ask_reader(read_pairs)
-    elif asks and model is not None:
-        ask = ask_with(model)
+    elif asks and make_model is not None:
+        ask = ask_with(make_model)
     elif asks:
         from core.models.answering import load_answering
 
         answerer, digest = load_answering(settings.answerer, settings.device)
-        ask = ask_with(answerer)
+        ask = ask_with(lambda: answerer)
         provenance |= {"answerer": settings.answerer, "answerer_digest": digest}
     if judges:
         assert ask is not None
