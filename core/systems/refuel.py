@@ -22,7 +22,7 @@ from core.models.language.roles import Claim, Run
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
 from core.models.seq2seq.fid import load_fid, locate
 from core.models.span.reader import PassageReader, load_reader
-from core.systems.base.clarifying import judge_with, reads_once
+from core.systems.base.clarifying import judge_with
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import System, SystemParts, SystemRun
@@ -72,7 +72,7 @@ class Refuel(System):
         self.model, self.judge = model, judge
         checkpoint = parts.settings.seq2seq, digest
         provenance = {"judge": dict(judge.about)} if judge is not None else {}
-        self.confirm = judge_with(reads_once(reader))
+        self.confirm = judge_with(reader)
         clarifier = by_round_trip(model.ask, self.confirm)
         super().__init__("refuel", parts, options, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
 

@@ -26,7 +26,6 @@ from core.models.span.rows import Rows
 from core.text import answer_words, shares_words
 from core.types import STEP_CANDIDATES, Candidate, Job, Proposal, RetrievedPassage
 
-CACHED_READINGS = 64  # questions whose reader output is cached
 CACHED_STEPS = 8  # first steps whose network outputs are cached, for the questions that are worked on at the same time
 READER_SPANS = 40  # the reader's likeliest of a passage
 EOI_GAP = 0.1  # of [EOI]'s logit below that of an answer that has to come first
@@ -64,7 +63,6 @@ class SpanAnswerer(SpanModel):
         super().__init__(network, device)
         self.decoding = decoding or Decoding()
         self.reader: PassageReader | None = None
-        self._readings_by_job: OrderedDict[object, Mapping[Place, float]] = OrderedDict()
         self.first_steps: OrderedDict[object, Scored] = OrderedDict()
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
@@ -101,20 +99,11 @@ class SpanAnswerer(SpanModel):
         return Scored(spans, float(eoi), rows, readings)
 
     def _readings_of(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
-        """The reader's log probabilities for each job.  They do not depend on previous answers, so later steps use the cache."""
+        """The reader's log probabilities for each job.  They do not depend on previous answers: later steps read nothing again."""
         if self.reader is None or self.decoding.keep_above >= 1:
             return [None] * len(jobs)
-        out: list[Mapping[Place, float]] = []
-        for question, passages, _ in jobs:
-            key = question, tuple(p.passage for p in passages)
-            if key not in self._readings_by_job:
-                self._readings_by_job[key] = self.reader.log_probabilities(
-                    question, [p.passage for p in passages], READER_SPANS
-                )
-            out.append(self._readings_by_job[key])
-        while len(self._readings_by_job) > CACHED_READINGS:
-            self._readings_by_job.popitem(last=False)
-        return out
+        passages_of = [(question, [p.passage for p in passages]) for question, passages, _ in jobs]
+        return [self.reader.log_probabilities(question, passages, READER_SPANS) for question, passages in passages_of]
 
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
@@ -193,5 +182,5 @@ def load_answerer(name: str = "default", device: str = "auto", decoding: Decodin
     weights = digest(folder)
     answerer = copy.copy(_loaded(folder, weights, device))
     answerer.decoding = decoding or Decoding()
-    answerer._readings_by_job, answerer.first_steps = OrderedDict(), OrderedDict()
+    answerer.first_steps = OrderedDict()
     return answerer, weights

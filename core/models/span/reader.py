@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,16 @@ from core.models.loading.once import loaded_once
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.checkpoints import check_abstains, shared_network
 from core.models.span.model import SpanModel, collate, to_candidate, top_spans
+from core.models.span.network import SpanNetwork
 from core.models.span.rows import Rows
 from core.types import Candidate, Passage
 
 BATCH = 16  # passages
+REMEMBERED = 256  # passages with their question
 MIN_PROBABILITY = 1e-9
 Place = tuple[int, int, int]  # (index of the passage, first character, end) of a span
+Pair = tuple[str, Passage]  # question, passage
+Reading = tuple[Rows, torch.Tensor, torch.Tensor]  # rows, span scores, abstention scores
 
 
 @dataclass(frozen=True)
@@ -66,17 +71,30 @@ def _shares(odds: Sequence[float]) -> list[float]:
 
 
 class PassageReader(SpanModel):
-    def read_pairs(self, pairs: Sequence[tuple[str, Passage]], candidates: int = 5) -> list[Readout]:
+    """It remembers what it read last: the loop, the round trip and the judge of one question ask about the same passages."""
+
+    def __init__(self, network: SpanNetwork, device: str = "auto") -> None:
+        super().__init__(network, device)
+        self._latest: OrderedDict[Pair, Reading] = OrderedDict()
+
+    def read_pairs(self, pairs: Sequence[Pair], candidates: int = 5) -> list[Readout]:
         """One readout for each (question, passage).  The windows of a long passage share one softmax with their lowest abstention score, so
         that a window without the answer does not hide the others."""
-        jobs = [self.rows(question, [passage]) for question, passage in pairs]
-        order = sorted(range(len(jobs)), key=lambda i: max(map(len, jobs[i].input_ids)))
-        readouts: dict[int, Readout] = {}
-        for k in range(0, len(order), BATCH):  # similar lengths in one batch, to limit padding
-            group = order[k : k + BATCH]
-            for i, (spans, nothing) in zip(group, self.scored([(jobs[i], None, 0) for i in group])):
-                readouts[i] = self._readout(spans, nothing, jobs[i], pairs[i][1], candidates)
-        return [readouts[i] for i in range(len(jobs))]
+        readings = zip(pairs, self._readings(pairs))
+        return [self._readout(spans, nothing, rows, passage, candidates) for (_, passage), (rows, spans, nothing) in readings]
+
+    def _readings(self, pairs: Sequence[Pair]) -> list[Reading]:
+        """Rows, span scores and abstention scores of each (question, passage)."""
+        readings = {pair: reading for pair in pairs if (reading := self._latest.get(pair))}
+        rows_of = {pair: self.rows(pair[0], [pair[1]]) for pair in dict.fromkeys(pairs) if pair not in readings}
+        unread = sorted(rows_of, key=lambda pair: max(map(len, rows_of[pair].input_ids)))
+        for k in range(0, len(unread), BATCH):  # similar lengths in one batch, to limit padding
+            group = unread[k : k + BATCH]
+            for pair, scores in zip(group, self.scored([(rows_of[pair], None, 0) for pair in group])):
+                readings[pair] = self._latest[pair] = rows_of[pair], *scores
+        while len(self._latest) > REMEMBERED:
+            self._latest.popitem(last=False)
+        return [readings[pair] for pair in pairs]
 
     def read(self, question: str, passages: Sequence[Passage], candidates: int = 5) -> list[Readout]:
         return self.read_pairs([(question, passage) for passage in passages], candidates)
@@ -108,13 +126,9 @@ class PassageReader(SpanModel):
     def log_probabilities(self, question: str, passages: Sequence[Passage], spans: int) -> dict[Place, float]:
         """log p(span | question, passage) of the likeliest `spans` of each passage, abstention included."""
         by_place: dict[Place, float] = {}
-        jobs = [self.rows(question, [passage]) for passage in passages]
-        for k in range(0, len(jobs), BATCH):
-            scored = self.scored([(rows, None, 0) for rows in jobs[k : k + BATCH]])
-            for i, (span_scores, nothing) in enumerate(scored, k):
-                total = _log_total(span_scores, nothing)
-                best = top_spans(span_scores, jobs[i], spans)
-                by_place |= {(i, s.start, s.end): s.logit - total for s in best}
+        for i, (rows, span_scores, nothing) in enumerate(self._readings([(question, passage) for passage in passages])):
+            total = _log_total(span_scores, nothing)
+            by_place |= {(i, s.start, s.end): s.logit - total for s in top_spans(span_scores, rows, spans)}
         return by_place
 
     def _readout(self, spans: torch.Tensor, nothing: torch.Tensor, rows: Rows, passage: Passage, limit: int) -> Readout:

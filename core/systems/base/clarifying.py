@@ -18,45 +18,29 @@ from core.models.span.reader import PassageReader, Readout, load_reader
 from core.settings import Settings
 from core.systems.base.options import ClarifierOptions
 
-ReadPairs = Callable[[Sequence[tuple[str, t.Passage]]], list[Readout]]  # (question, passage) pairs
 JUDGED_SPANS = 12  # of a passage, likeliest first: the others have next to no probability
-
-
-def reads_once(reader: PassageReader) -> ReadPairs:
-    """The reader, which remembers what it read last: a judge asks about passages that the round trip has just read."""
-    latest: dict[tuple[str, t.Passage], Readout] = {}
-
-    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[Readout]:
-        nonlocal latest
-        unread = [pair for pair in dict.fromkeys(pairs) if pair not in latest]
-        readouts = latest | dict(zip(unread, reader.read_pairs(unread, JUDGED_SPANS)))
-        latest = {pair: readouts[pair] for pair in pairs}
-        return [readouts[pair] for pair in pairs]
-
-    return read
 
 
 def by_reader(reader: PassageReader) -> Clarifier:
     """The round trip, asked and judged by one reader."""
-    read_pairs = reads_once(reader)
-    return by_round_trip(ask_reader(read_pairs), judge_with(read_pairs))
+    return by_round_trip(ask_reader(reader), judge_with(reader))
 
 
-def ask_reader(read_pairs: ReadPairs) -> AskAgain:
+def ask_reader(reader: PassageReader) -> AskAgain:
     """Asks a reader passage by passage: the best span of each, unless abstaining is likelier."""
     return ask_each_passage(
         lambda pairs: [
-            (r.best.text, r.best.probability) if r.best else (None, r.abstain_probability) for r in read_pairs(pairs)
+            (r.best.text, r.best.probability) if r.best else (None, r.abstain_probability) for r in reader.read_pairs(pairs, 1)
         ]
     )
 
 
-def judge_with(read_pairs: ReadPairs) -> Judge:
+def judge_with(reader: PassageReader) -> Judge:
     """A reader's log odds of each span, (passage, first character, end), as the answer to a question: of the probability that it gives to the spans
     that overlap it."""
 
     def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
-        readouts = read_pairs([(question, passage) for passage, _, _ in spans])
+        readouts = reader.read_pairs([(question, passage) for passage, _, _ in spans], JUDGED_SPANS)
         return [log_odds(_overlapping(readout, start, end)) for readout, (_, start, end) in zip(readouts, spans)]
 
     return judge
@@ -85,10 +69,9 @@ def make_clarifier(
     asks = judges or config.verify == "round-trip"
     if judges or (asks and config.round_trip == "reader"):
         reader, digest = load_reader(settings.reader, settings.device)
-        read_pairs = reads_once(reader)
         provenance = {"reader": settings.reader, "reader_digest": digest}
     if asks and config.round_trip == "reader":
-        ask = ask_reader(read_pairs)
+        ask = ask_reader(reader)
     elif asks and make_model is not None:
         ask = ask_with(make_model)
     elif asks:
@@ -99,7 +82,7 @@ def make_clarifier(
         provenance |= {"answerer": settings.answerer, "answerer_digest": digest}
     if judges:
         assert ask is not None
-        return by_round_trip(ask, judge_with(read_pairs)), provenance
+        return by_round_trip(ask, judge_with(reader)), provenance
     from core.models.seq2seq.rewriter import load_rewriter
 
     rewriter, digest = load_rewriter(settings.rewriter, settings.device)

@@ -139,7 +139,6 @@ def test_what_the_reader_alone_would_give_comes_before_eoi(make: Make) -> None:
         model = SpanAnswerer(make(), "cpu", Decoding(eoi_bias=60.0, candidates=500, **how))
         model.reader = reader = LastWordReader()  # type: ignore[assignment]
         proposal = model.propose("who", PASSAGES, [])
-        model.propose("who", PASSAGES, ["red"])  # the passages are not read again
         return {c.text: c.probability for c in proposal.candidates}, proposal.eoi_probability, reader
 
     candidates, eoi, reader = ask(keep_above=0.6)  # each has half of what DPR's score gives away
@@ -192,6 +191,20 @@ def test_the_reader_reads_long_passages_in_windows(make: Make) -> None:
     assert empty.abstain_probability == pytest.approx(1.0)
     (again,) = reader.read("who", passages[1:2])
     assert again.abstain_probability == pytest.approx(short.abstain_probability, abs=1e-4)
+
+
+def test_the_reader_reads_a_passage_once_for_all_that_ask(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, rows_read = PassageReader(make(), "cpu"), list[int]()
+    scores = reader.scores
+    monkeypatch.setattr(reader, "scores", lambda batch: rows_read.append(batch.rows * len(batch.mask)) or scores(batch))
+    passages = [p.passage for p in PASSAGES]
+    places = reader.log_probabilities("who", passages, 3)
+    pairs = [("who", passages[0]), ("where", passages[0]), ("who", passages[0])]
+    first, _, again = reader.read_pairs(pairs, 1)
+    assert first == again
+    best = max((place for place in places if place[0] == 0), key=lambda place: places[place])
+    assert math.log(first.candidates[0].probability) == pytest.approx(places[best], abs=1e-4)
+    assert rows_read == [len(passages), 1]
 
 
 def test_readouts_keep_the_order_of_the_pairs(make: Make) -> None:
