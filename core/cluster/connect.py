@@ -6,6 +6,7 @@ import argparse
 import logging
 import math
 import os
+import secrets
 import socket
 import sys
 import tempfile
@@ -78,6 +79,10 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
         yield None
         return
     quiet_ray()
+    if address == "local":
+        # a token of this process: Ray would write one to ~/.ray, and every cluster started later would require it
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # read when Ray is imported
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
         import ray
     except ImportError as error:
@@ -96,13 +101,18 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
                 "_temp_dir": folder,
             }
         else:
-            options = {"address": _answering_address(address)}
+            answering = _answering_address(address)
+            # only where it looks for the cluster itself does Ray use the token of this machine
+            options = {"address": "auto" if address == "auto" else answering}
         stack.callback(ray.shutdown)
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {reason}") from error
+            token = (
+                "" if "RAY_AUTH_MODE" in os.environ else "; a cluster that requires a token needs RAY_AUTH_MODE=token here too"
+            )
+            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {reason}{token}") from error
         cpus = settings.threads or 1
         gpus = int(settings.device != "cpu" and ray.cluster_resources().get("GPU", 0) >= 1)
         workers = worker_count(ray.nodes(), cpus, gpus)

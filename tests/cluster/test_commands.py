@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,14 +17,13 @@ import torch
 from serving import until
 
 from core import cli
-from core.cluster import connect
 from core.cluster.connect import connected
 from core.cluster.jobs import reading
 from core.models.encoders.base import load_base
 from core.models.span.checkpoints import save_span_network
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.retrieval import index
-from core.settings import Settings
+from core.settings import ROOT, Settings
 from core.training import answerer
 from core.training.data.examples import MultiExample
 from core.types import Passage, ReferenceQuestion
@@ -83,15 +84,23 @@ def untimed(row: dict[str, Any]) -> dict[str, Any]:
 def test_an_index_of_a_local_cluster_is_that_of_one_process(
     home: Path, ray_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SHARD", 16)
-    monkeypatch.setattr(connect, "LOCAL_STORE", 80 * 2**20)
+    """In a process of its own, since Ray asks for this cluster's token from then on; none is left in the user's folder."""
+    monkeypatch.setenv("HOME", str(home))
     passages = home / "a.tsv"
     passages.write_text("id\ttext\ttitle\n" + "".join(f"{i}\tword{i} and word{i % 7}.\tT{i}\n" for i in range(40)))
+    start = (
+        "import sys\nfrom core import cli\nfrom core.cluster import connect\nfrom core.retrieval import index\n"
+        f"index.SHARD, connect.LOCAL_STORE = 16, {80 * 2**20}\nsys.exit(cli.main(sys.argv[1:]))"
+    )
+    words = ["index", "--passages", str(passages), "--name", "there", "--ray", "local", "--json"]
+    child = subprocess.run([sys.executable, "-c", start, *words], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert child.returncode == 0, child.stderr
+    there = json.loads(child.stdout)
     here = call(capsys, cli.main, "index", "--passages", passages, "--name", "here")
-    there = call(capsys, cli.main, "index", "--passages", passages, "--name", "there", "--ray", "local")
     assert (there["passages"], there["digest"]) == (40, here["digest"])
     vectors = [home / "home" / "corpora" / name / index.VECTORS for name in ("here", "there")]
     assert vectors[0].read_bytes() == vectors[1].read_bytes()
+    assert not (home / ".ray").exists()
 
 
 def test_an_evaluation_over_two_nodes_is_that_of_one_process_though_one_dies(
