@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from itertools import product
+from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
@@ -261,13 +261,19 @@ def submitted(args: argparse.Namespace, pool: Executor) -> dict[str, dict[str, l
     """Table -> row -> the report of each seed.  A training waits for those whose weights it reads, a row for its weights."""
     work: dict[Path, Future[Any]] = {}
     tables: dict[str, dict[str, list[Future[dict[str, Any]]]]] = {name: {} for name in args.tables}
-    for name, seed in product(args.tables, args.seeds):
-        seed_plan = plan(args, seed)
-        for training in needed_trainings(seed_plan, [name]):
-            if training.out not in work:
-                dependencies = [work[out] for out in work if any(str(out / "last") in word for word in training.words)]
-                work[training.out] = pool.submit(after, dependencies, trained, training, seed, args.device)
-        for judged in (j for j in seed_plan.judged if j.table == name):
+    plans = {seed: plan(args, seed) for seed in args.seeds}
+    for name in args.tables:
+        trainings = {t.out: (t, seed) for seed in args.seeds for t in needed_trainings(plans[seed], [name])}
+        dependencies = {
+            out: [other for other in trainings if any(str(other / "last") in word for word in training.words)]
+            for out, (training, _) in trainings.items()
+        }
+        # what waits for nothing comes first, over all seeds: a training that waits takes the place of one that could run
+        for out in TopologicalSorter(dependencies).static_order():
+            if out not in work:
+                training, seed = trainings[out]
+                work[out] = pool.submit(after, [work[o] for o in dependencies[out]], trained, training, seed, args.device)
+        for judged in (j for seed_plan in plans.values() for j in seed_plan.judged if j.table == name):
             if (folder := folder_of(args, judged)) not in work:
                 work[folder] = pool.submit(after, [work[t.out] for t in judged.weights.values()], report_of, args, judged)
             tables[name].setdefault(judged.row, []).append(work[folder])
