@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -144,9 +145,13 @@ def keep_few_kernels() -> None:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 
-def quiet_ray() -> None:
-    """Ray reports nothing about its use to its makers, unless RAY_USAGE_STATS_ENABLED says so.  Call before it is imported."""
+def prepare_ray(starts_cluster: bool = False) -> None:
+    """Ray reports nothing about its use to its makers, unless RAY_USAGE_STATS_ENABLED says so.  A cluster that this process starts has a token of
+    its own: Ray would write one to ~/.ray, and require it of every cluster that is started later.  Call before Ray is imported."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if starts_cluster:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def child_environment(**changes: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ import argparse
 import logging
 import math
 import os
-import secrets
 import socket
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ClusterError, InputError
-from core.settings import Settings, quiet_ray
+from core.settings import Settings, prepare_ray
 
 ANSWER_SECONDS = 15.0  # in which a cluster has to answer
 LOCAL_STORE = 256 * 2**20  # bytes of shared memory for results on their way, with `--ray local`
@@ -25,6 +24,7 @@ LOCAL_STORE = 256 * 2**20  # bytes of shared memory for results on their way, wi
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 _TYPE, _SETTINGS = 3, 4
 _INSTALL = "Ray is not installed; run: pip install -r requirements-scale.txt"
+_TOKEN = "if it requires a token, set RAY_AUTH_MODE=token (docs/scale.md)"
 _START = "start one with `ray start --head` (docs/scale.md)"
 
 
@@ -78,11 +78,7 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
     if address is None:
         yield None
         return
-    quiet_ray()
-    if address == "local":
-        # a token of this process: Ray would write one to ~/.ray, and every cluster started later would require it
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # read when Ray is imported
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    prepare_ray(address == "local")
     try:
         import ray
     except ImportError as error:
@@ -109,10 +105,7 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # Ray raises a dozen kinds: another version, a machine that has not joined, no memory
             reason = " ".join(str(error).split()) or type(error).__name__
-            token = (
-                "" if "RAY_AUTH_MODE" in os.environ else "; a cluster that requires a token needs RAY_AUTH_MODE=token here too"
-            )
-            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {reason}{token}") from error
+            raise ClusterError(f"the Ray cluster ({address}) cannot be used: {reason}; {_TOKEN}") from error
         cpus = settings.threads or 1
         gpus = int(settings.device != "cpu" and ray.cluster_resources().get("GPU", 0) >= 1)
         workers = worker_count(ray.nodes(), cpus, gpus)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from core.settings import quiet_ray
+from core.settings import prepare_ray
 
 STORE = 80 * 2**20  # bytes of shared memory, about the least that Ray takes
 
@@ -34,7 +34,7 @@ def ray_folder() -> Iterator[Path]:
 def head(ray_folder: Path) -> Iterator[Any]:
     """ray.cluster_utils.Cluster: a head without a CPU, so that work runs on machines that `two_nodes` adds."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-scale.txt")
-    quiet_ray()
+    prepare_ray()
     from ray.cluster_utils import Cluster
 
     options = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
