@@ -143,3 +143,11 @@ def test_the_reranker_of_passages_is_trained_over_a_readers_states(
         load_joint(str(out / "last"), "another")
     with pytest.raises(CheckpointError, match="no passage reranker 'nowhere'"):
         load_joint("nowhere", digest)
+    words, out = [w for w in words if w not in ("--reader", reader)], tmp_path / "by the setting"
+    monkeypatch.setenv("AMBISCOPE_READER", reader)
+    assert main([*words, "--steps", "1", "--out", str(out)]) == 0
+    save_span_network(SpanNetwork(load_base(config.base), replace(config, span_width=4)), tmp_path / "another")
+    monkeypatch.setenv("AMBISCOPE_READER", str(tmp_path / "another"))
+    capsys.readouterr()
+    assert main([*words, "--steps", "1", "--out", str(out)]) == 2  # its states are not those that the run began with
+    assert "other settings (reader)" in capsys.readouterr().err
