@@ -96,7 +96,7 @@ class Engine(Asking):
             source.name if source else "",
             source.digest if source else "",
             cancelled or (lambda: False),
-            {"retriever": self.settings.retriever, "index_kind": source.manifest.kind, "encoder": source.encoder}
+            {"retriever": self.settings.retriever, "index_kind": source.manifest.kind, "encoder": self.library.encoder_name}
             if source
             else {},
             similarity=self.similarity,

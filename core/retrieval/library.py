@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -29,7 +30,7 @@ from core.errors import (
     NothingRetrievedError,
     StorageError,
 )
-from core.models.encoders.retriever import index_name
+from core.models.encoders.retriever import index_name, weights_name
 from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder
 from core.retrieval import build as building
 from core.retrieval import short_names, words
@@ -194,6 +195,11 @@ class CorpusLibrary:
             if self._encoder is None:
                 self._encoder = load_encoder(self.settings)
             return self._encoder
+
+    @cached_property
+    def encoder_name(self) -> str:
+        """That encoder's name with the digest of its weights, where they can be trained again.  Raises CheckpointError."""
+        return weights_name(self.settings.encoder)
 
     def _path(self, name: str, prefix: str = "") -> Path:
         if not _NAME.fullmatch(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from command_line import write_jsonl
 
 from core.cli import main
-from core.errors import CheckpointError
+from core.engine import Engine
+from core.errors import CheckpointError, IndexMismatchError
 from core.models.encoders.base import load_base
 from core.models.encoders.retriever import find_retriever, index_name, retriever_config
 from core.models.encoders.sentence_encoder import PooledEncoder, load_encoder
@@ -78,19 +80,30 @@ def test_a_retriever_is_trained_and_searches_its_bases_index(
 
 
 def test_both_sides_can_be_trained_whole(
-    annotated: Path, tiny_bert_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    annotated: Path, tiny_bert_folder: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base, out = str(tiny_bert_folder), tmp_path / "both"
     words = ["train", "retriever", "--annotated", str(annotated), "--base", base, "--batch", "4", *PLAIN]
     words += ["--side", "both", "--rank", "0", "--pooling", "cls", "--steps", "2", "--out", str(out)]
     assert main(words) == 0
     name = str(out / "last")
-    assert index_name(name) == name  # its passages need an index of their own
     trained = load_encoder(Settings(encoder=name, device="cpu"))
+    assert index_name(name) == trained.name != base  # its passages need an index of their own
     assert np.allclose(trained.encode(["the red ball"]), trained.encode(["the red ball"], "query"), atol=1e-2)
+    engine = Engine(Settings(home=home, encoder=name, device="cpu", system="scripted"))
+    files = [annotated / "passages.tsv"]
+    engine.library.create("mine", files)
+    info = engine.system(corpus="mine").info
     capsys.readouterr()
     assert main([*words[:-1], str(out), "--seed", "3"]) == 2
     assert "holds a run with other settings (seed)" in capsys.readouterr().err
+    shutil.rmtree(out)
+    assert main([*words, "--seed", "3"]) == 0  # trained again into the same folder: the vectors of before are another encoder's
+    again = Engine(engine.settings)
+    with pytest.raises(IndexMismatchError, match="encoder"):
+        again.corpus("mine")
+    assert not again.library.create("mine", files).already_built
+    assert again.system(corpus="mine").info != info
     (out / "last" / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(CheckpointError, match="train it again"):
         load_encoder(Settings(encoder=name, device="cpu"))
