@@ -96,9 +96,8 @@ class Engine(Asking):
             source.name if source else "",
             source.digest if source else "",
             cancelled or (lambda: False),
-            {"retriever": self.settings.retriever, "index_kind": source.manifest.kind, "encoder": self.library.encoder_name}
-            if source
-            else {},
+            {"encoder": self.library.encoder_name}  # of questions, and of passages that they bring
+            | ({"retriever": self.settings.retriever, "index_kind": source.manifest.kind} if source else {}),
             similarity=self.similarity,
             embed=self.embed,
         )
