@@ -95,7 +95,7 @@ def evaluate(
         if judge is not None:
             identity["judge"] = to_plain(dict(judge.about))
         if long_reader is not None:
-            identity["asqa_reader"] = long_reader[0]
+            identity["asqa_reader"] = f"{long_reader[0]} {long_reader[1].weights}"
         todo = list(questions[:limit])
         rows = _resume(out_dir, identity, say) if out_dir is not None else {}
         waiting = [q for q in todo if q.id not in rows]

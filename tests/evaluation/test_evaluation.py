@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -205,6 +205,14 @@ def test_another_system_s_folder_is_refused(change: dict[str, Any], message: str
     with pytest.raises(InputError, match=message):
         evaluate(other, QUESTIONS, out_dir=tmp_path, bootstrap=10)
     assert other.asked == []
+
+
+def test_a_reader_of_long_answers_with_other_weights_is_another_one(tmp_path: Path) -> None:
+    readers: list[Any] = [SimpleNamespace(weights=digest, read=lambda question, text: "") for digest in ("d1", "d2")]
+    for _ in range(2):
+        run(out_dir=tmp_path, long_reader=("default", readers[0]))
+    with pytest.raises(InputError, match=r"\(asqa_reader\)"):
+        run(out_dir=tmp_path, long_reader=("default", readers[1]))
 
 
 def test_other_questions_and_damaged_folders_are_refused(tmp_path: Path) -> None:
