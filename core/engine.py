@@ -64,7 +64,7 @@ class Engine(Asking):
         name = name or self.settings.corpus
         with self._lock:
             corpus = self._corpora.get(name)
-            if corpus is None or corpus.by_words_only or self.library.digest(name) != corpus.digest:
+            if corpus is None or corpus.by_words_only or not self.library.is_current(corpus):
                 corpus = self._corpora[name] = self.library.open(name, progress)
             return corpus
 

@@ -282,6 +282,13 @@ class CorpusLibrary:
             return str(read_facts(self._path(name) / FACTS).get("digest", ""))
         return ""
 
+    def is_current(self, corpus: Corpus) -> bool:
+        """Whether an opened corpus is still the one of its name: it may have been built again, also of the same passages with other vectors."""
+        with suppress(OSError, IndexMismatchError):
+            folder = self._path(corpus.name)
+            return Manifest.load(folder) == corpus.manifest and read_facts(folder / FACTS) == corpus.store.facts
+        return False
+
     # ------------------------------------------------------------ opening
 
     def open(self, name: str, progress: Progress = no_progress) -> Corpus:
