@@ -37,7 +37,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def annotated(tmp_path: Path) -> Path:
-    """A passage a colour and thing; a question a thing, whose answers are two colours; every fifth question is held out."""
+    """A passage a colour and thing, the first of which is so long that a corpus has it in two; a question a thing, whose answers are two colours;
+    every fifth question is held out."""
     folder = tmp_path / "things"
     folder.mkdir()
     rows, questions = ["id\ttext\ttitle"], []
@@ -49,6 +50,7 @@ def annotated(tmp_path: Path) -> Path:
             one = {"type": "multipleQAs", "qaPairs": pairs}
             split = "held out" if n == 4 else "train"
             questions.append({"question": f"colour of the {thing} {n} ?", "annotations": [one], "split": split})
+    rows[1] = rows[1].replace(" .", " . " + 1500 * "x")
     (folder / "passages.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
     return folder
@@ -120,7 +122,7 @@ def test_questions_of_other_files_find_their_passages_by_their_answers(
     reading = write_jsonl(tmp_path / "reading.jsonl", *rows)
     words = ["train", "retriever", "--base", str(tiny_bert_folder), "--steps", "1", *PLAIN, "--out", str(tmp_path / "r")]
     assert main([*words, "--reading", str(reading), "--passages", str(annotated / "passages.tsv"), "--limit", "10"]) == 0
-    assert "10 questions, 0 held out, 25 passages" in capsys.readouterr().out
+    assert "10 questions, 0 held out, 26 passages" in capsys.readouterr().out
     assert main([*words, "--reading", str(reading)]) == 2
     assert "give both" in capsys.readouterr().err
 
